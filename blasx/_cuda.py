@@ -1,0 +1,320 @@
+"""cuBLAS and cuSOLVER by name, through cffi.
+
+CuPy's own bindings lack half of BLAS (trmm, symm, herk ...) and cost 22 us a call; these cost
+about one. CuPy has loaded the libraries; here they are only looked up. Arrays travel as
+addresses, sizes as 64-bit integers; everything runs in CuPy's current stream.
+"""
+
+import os
+import re
+import threading
+
+from cffi import FFI
+import cupy
+from cupy_backends.cuda.api import runtime
+from cupy_backends.cuda.stream import get_current_stream_ptr
+import numpy as np
+
+from . import _trace
+from ._lapack import by_columns, column_major, ld
+
+ffi = FFI()
+current_device = runtime.getDevice
+
+# Parameters after the handle: i int or enum, n int64, p device address, h host pointer.
+CUBLAS = {
+    # level 1: n, x, incx, ...
+    "axpy": "nhpnpn", "copy": "npnpn", "swap": "npnpn", "scal": "nhpn",
+    "Csscal": "nhpn", "Zdscal": "nhpn",
+    "dot": "npnpnp", "dotu": "npnpnp", "dotc": "npnpnp",
+    "nrm2": "npnp", "Scnrm2": "npnp", "Dznrm2": "npnp",
+    "asum": "npnp", "Scasum": "npnp", "Dzasum": "npnp",
+    "Isamax": "npnp", "Idamax": "npnp", "Icamax": "npnp", "Izamax": "npnp",
+    "rot": "npnpnhh", "Csrot": "npnpnhh", "Zdrot": "npnpnhh",
+    "rotm": "npnpnh",
+    # level 2
+    "gemv": "innhpnpnhpn", "gbmv": "innnnhpnpnhpn",
+    "symv": "inhpnpnhpn", "hemv": "inhpnpnhpn",
+    "sbmv": "innhpnpnhpn", "hbmv": "innhpnpnhpn",
+    "spmv": "inhppnhpn", "hpmv": "inhppnhpn",
+    "ger": "nnhpnpnpn", "geru": "nnhpnpnpn", "gerc": "nnhpnpnpn",
+    "syr": "inhpnpn", "her": "inhpnpn", "spr": "inhpnp", "hpr": "inhpnp",
+    "syr2": "inhpnpnpn", "her2": "inhpnpnpn", "spr2": "inhpnpnp", "hpr2": "inhpnpnp",
+    "trmv": "iiinpnpn", "trsv": "iiinpnpn", "tbmv": "iiinnpnpn", "tbsv": "iiinnpnpn",
+    "tpmv": "iiinppn", "tpsv": "iiinppn",
+    # level 3
+    "gemm": "iinnnhpnpnhpn", "symm": "iinnhpnpnhpn", "hemm": "iinnhpnpnhpn",
+    "syrk": "iinnhpnhpn", "herk": "iinnhpnhpn",
+    "syr2k": "iinnhpnpnhpn", "her2k": "iinnhpnpnhpn",
+    "trmm": "iiiinnhpnpnpn", "trsm": "iiiinnhpnpn",
+    "geam": "iinnhpnhpnpn",
+    # batched factorisations (32-bit sizes, arrays of pointers on the device)
+    "getrfBatched": "ipippi", "getrsBatched": "iiipippihi",
+}
+# Without _v2 in their name, and whether they have a 64-bit form.
+_PLAIN_NAMES = {"geam": "_64", "getrfBatched": "", "getrsBatched": ""}
+
+OP = (0, 1, 2)  # SciPy's trans 0 N, 1 T, 2 C are cuBLAS's operations
+LEFT, RIGHT = 0, 1
+LOWER, UPPER = 0, 1
+NON_UNIT, UNIT = 0, 1
+
+
+def fill(lower):
+    """cublasFillMode_t of SciPy's `lower`."""
+    return LOWER if lower else UPPER
+
+
+class _Local(threading.local):
+    """Each thread's library handles, by device: a handle must not be shared between threads."""
+
+    def __init__(self):
+        self.handles = {}  # (library, device) -> [handle, its stream]
+
+
+_local = _Local()
+_forked = False
+
+
+def _after_fork():
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_fork():
+    """CUDA does not survive a fork: say so instead of failing in strange ways."""
+    if _forked:
+        raise RuntimeError(
+            "blasx: this process was forked from one that used the GPU, and CUDA does not survive "
+            "fork(); start workers with multiprocessing.get_context('spawn') or 'forkserver'")
+
+
+class Library:
+    """One NVIDIA library: its functions by name, its handles by thread and device."""
+
+    def __init__(self, prefix, soname, load):
+        self.prefix, self.soname, self._load = prefix, soname, load
+        self._dll = None
+        self._functions = {}
+        self._lock = threading.Lock()
+
+    def dll(self):
+        """The library that CuPy has loaded (or that the loader finds under its soname)."""
+        with self._lock:
+            if self._dll is None:
+                self._load()
+                with open("/proc/self/maps") as maps:
+                    path = re.search(rf"\S*/{re.escape(self.soname)}\.so\S*", maps.read())
+                self._dll = ffi.dlopen(path[0] if path else f"{self.soname}.so")
+        return self._dll
+
+    def function(self, name, parameters):
+        """The function `name`, whose parameters after the handle are spelled as in CUBLAS."""
+        f = self._functions.get(name)
+        if f is None:
+            kinds = {"i": "int", "n": "int64_t", "p": "uintptr_t", "h": "void *", "z": "size_t"}
+            spelled = ", ".join(kinds[c] for c in parameters)
+            library = self.dll()
+            with self._lock:
+                ffi.cdef(f"int {name}({spelled});", override=True)
+            f = self._functions[name] = getattr(library, name)
+        return f
+
+    def handle(self):
+        """This thread's handle on the current device, set to the current stream."""
+        check_fork()
+        key = self.prefix, current_device()
+        entry = _local.handles.get(key)
+        if entry is None:
+            cell = ffi.new("uintptr_t *")
+            create = {"cublas": "cublasCreate_v2", "cusolverDn": "cusolverDnCreate"}[self.prefix]
+            _succeed(create, self.function(create, "h")(cell))
+            entry = _local.handles[key] = [cell[0], 0]
+        stream = get_current_stream_ptr()
+        if entry[1] != stream:
+            set_stream = {"cublas": "cublasSetStream_v2",
+                          "cusolverDn": "cusolverDnSetStream"}[self.prefix]
+            _succeed(set_stream, self.function(set_stream, "pp")(entry[0], stream))
+            entry[1] = stream
+        return entry[0]
+
+
+def _succeed(name, status):
+    if status:
+        raise RuntimeError(f"{name} returned status {status}")
+
+
+def _load_cublas():
+    cupy.cuda.device.get_cublas_handle()
+
+
+def _load_cusolver():
+    cupy.cuda.device.get_cusolver_handle()
+
+
+__all__ = ["by_columns", "column_major", "ld"]  # the layout rules are the CPU's
+
+_cublas = Library("cublas", "libcublas", _load_cublas)
+_cusolver = Library("cusolverDn", "libcusolver", _load_cusolver)
+_blas_functions = {}
+
+
+def blas(name, *arguments):
+    """Call cuBLAS's `name` ("Dgemm"): flags, sizes, addresses; scalars as `scalar` makes them."""
+    f = _blas_functions.get(name) or _blas_function(name)
+    status = f(_cublas.handle(), *arguments)
+    if status:
+        raise RuntimeError(f"cublas{name} returned status {status}")
+    if _trace._open:
+        _trace.note("cublas")
+
+
+def _blas_function(name):
+    base = name if name in CUBLAS else name[1:]
+    full = f"cublas{name}{_PLAIN_NAMES.get(base, '_v2_64')}"
+    f = _blas_functions[name] = _cublas.function(full, "p" + CUBLAS[base])
+    return f
+
+
+def blas_on_device(name, *arguments):
+    """`blas` for the routines whose scalar results stay on the device (dot nrm2 asum i*amax)."""
+    mode = _cublas.function("cublasSetPointerMode_v2", "pi")
+    handle = _cublas.handle()
+    mode(handle, 1)
+    try:
+        blas(name, *arguments)
+    finally:
+        mode(handle, 0)
+
+
+def scalar(me, x):
+    """A host scalar of the routine's type, as cuBLAS takes alpha and beta."""
+    if me.is_complex:
+        x = complex(x)
+        return ffi.new("double[2]" if me.letter == "z" else "float[2]", (x.real, x.imag))
+    return ffi.new("double *" if me.letter == "d" else "float *", x)
+
+
+def real_scalar(me, x):
+    """A host scalar of the real type beneath the routine's (herk's alpha)."""
+    return ffi.new("double *" if me.letter in "dz" else "float *", x)
+
+
+# -- cuSOLVER
+
+
+_params = {}
+
+
+def solver(name, parameters, *arguments):
+    """Call cusolverDn`name`; `parameters` spells its arguments after the handle, as in CUBLAS."""
+    status = _cusolver.function("cusolverDn" + name, "p" + parameters)(
+        _cusolver.handle(), *arguments)
+    if status:
+        raise RuntimeError(f"cusolverDn{name} returned status {status}")
+    if _trace._open and not name.endswith("bufferSize"):
+        _trace.note("cusolver")
+
+
+def solver32(me, name, parameters, arguments, workspace_arguments=None):
+    """A routine of the older, 32-bit interface, with its workspace; returns info, on the device.
+
+    `arguments` are those before the workspace, spelled by `parameters`; the query takes
+    `workspace_arguments` (pairs like them) where it takes others.
+    """
+    size = ffi.new("int *")
+    spelled, queried = workspace_arguments or (parameters, arguments)
+    solver(f"{me.L}{name}_bufferSize", spelled + "h", *queried, size)
+    work = cupy.empty(max(size[0], 1), me.dtype)
+    info = cupy.empty((), np.int32)
+    solver(f"{me.L}{name}", parameters + "pip", *arguments, work.data.ptr, size[0], info.data.ptr)
+    return info
+
+
+def solver64(name, parameters, arguments, workspace_arguments=None):
+    """A routine of the 64-bit interface (Xgetrf ...), with its workspaces on device and host.
+
+    As `solver32`; the arguments begin after the `params` object. The host workspace is kept
+    until the stream has passed the call.
+    """
+    sizes = ffi.new("size_t[2]")
+    spelled, queried = workspace_arguments or (parameters, arguments)
+    shared = params()
+    solver(f"{name}_bufferSize", "h" + spelled + "hh", shared, *queried, sizes, sizes + 1)
+    work = cupy.empty(max(sizes[0], 1), np.uint8)
+    host = ffi.new("char[]", max(sizes[1], 1))
+    info = cupy.empty((), np.int32)
+    solver(name, "h" + parameters + "pzhzp", shared, *arguments,
+           work.data.ptr, sizes[0], host, sizes[1], info.data.ptr)
+    return info
+
+
+def params():
+    """This thread's cusolverDnParams object, which the 64-bit interface wants and we never set."""
+    key = threading.get_ident()
+    if key not in _params:
+        cell = ffi.new("void **")
+        create = _cusolver.function("cusolverDnCreateParams", "h")
+        _succeed("cusolverDnCreateParams", create(cell))
+        _params[key] = cell[0]
+    return _params[key]
+
+
+# -- operands
+
+
+def output(a, overwrite):
+    """The column-major array that a routine overwrites: `a` itself if `overwrite` and its layout
+    allow, else a copy."""
+    if overwrite and column_major(a):
+        return a
+    if overwrite:
+        _trace.note(copied=a.nbytes)
+    return a.copy(order="F")
+
+
+def accumulator(me, c, shape, beta, overwrite):
+    """The column-major C of C := ... + beta C; new, and not filled, where there is no C to read."""
+    if c is None or (beta == 0 and not overwrite):
+        if c is None and beta != 0:
+            return cupy.zeros(shape, me.dtype, order="F")
+        return cupy.empty(shape, me.dtype, order="F")
+    return output(c, overwrite)
+
+
+def operand(a, trans):
+    """(address, leading dimension, operation) of op(a), without a copy where `a` lies by rows:
+    a row-major matrix is the transpose of a column-major one. Returns the array to keep, too."""
+    if trans == 2 and a.dtype.kind != "c":
+        trans = 1
+    if column_major(a):
+        return a.data.ptr, ld(a), trans, a
+    if trans != 2 and column_major(a.T):
+        return a.data.ptr, ld(a.T), 1 - trans, a
+    a = by_columns(a)
+    return a.data.ptr, ld(a), trans, a
+
+
+def through_cpu(function, arguments, keywords):
+    """`function` on host copies of the CuPy arrays among its arguments; array results return to
+    the device, integers and numbers (info, rank) as 0-d arrays."""
+    def fetch(x):
+        if not isinstance(x, cupy.ndarray):
+            return x
+        _trace.note(transferred=x.nbytes, synced=1)
+        return cupy.asnumpy(x, order="A")
+
+    def send(x):
+        if isinstance(x, tuple):
+            return tuple(map(send, x))
+        x = np.asarray(x)
+        _trace.note(transferred=x.nbytes)
+        return cupy.asarray(x, dtype=np.int32 if x.ndim == 0 and x.dtype.kind == "i" else None,
+                            order="A")
+
+    _trace.note("cpu")
+    result = function(*map(fetch, arguments), **{k: fetch(v) for k, v in keywords.items()})
+    return send(result)

@@ -1,0 +1,97 @@
+"""LAPACK and BLAS on the CPU by pointer: SciPy exports them, cffi calls them.
+
+SciPy's wrappers copy a sub-matrix even with overwrite_a=1, and know no leading dimension. The
+routines themselves, reached through the capsules that `scipy.linalg.cython_lapack` and
+`cython_blas` promise to keep, work in place on any column-major view and release the GIL.
+"""
+
+import ctypes
+from functools import cache
+
+from cffi import FFI
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+from . import _trace
+
+ffi = FFI()
+
+# SciPy may be built with 64-bit integers; from 1.18 on it says so.
+INT = np.dtype(f"i{getattr(cython_lapack, '_blas_int_size', lambda: 4)()}")
+_INT_C = {4: "int32_t", 8: "int64_t"}[INT.itemsize]
+_int_cell = ffi.typeof(f"{_INT_C}[1]")
+
+_api = ctypes.pythonapi
+_api.PyCapsule_GetName.restype = ctypes.c_char_p
+_api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+@cache
+def function(name):
+    """The subroutine `name` ("dgetrf") as a cffi function of pointers; None if SciPy has none.
+
+    The capsule's name is the routine's C signature: its count of arguments is read from there,
+    and that its integers are those we are going to pass.
+    """
+    for module in (cython_lapack, cython_blas):
+        capsule = module.__pyx_capi__.get(name)
+        if capsule is not None:
+            break
+    else:
+        return None
+    label = _api.PyCapsule_GetName(capsule)
+    parameters = label.decode().partition("(")[2].rstrip(")").split(",")
+    if INT.itemsize == 8 and any(p.strip() == "int *" for p in parameters):
+        raise ImportError(f"SciPy's {name} takes 32-bit integers though it announces 64-bit ones")
+    signature = f"void(*)({', '.join(['void *'] * len(parameters))})"
+    return ffi.cast(signature, _api.PyCapsule_GetPointer(capsule, label))
+
+
+def call(name, *arguments):
+    """Call `name` with Python values for Fortran's pointers and return INFO.
+
+    An int goes as INTEGER, a str as CHARACTER, an ndarray (a scalar too) by its first element.
+    INFO is the last argument of a LAPACK routine and is not given; a BLAS routine has none and
+    returns None.
+    """
+    f = function(name)
+    keep = [_pointer(x) for x in arguments]
+    takes = len(ffi.typeof(f).args)
+    if takes == len(keep):
+        f(*keep)
+        return None
+    info = ffi.new(_int_cell)
+    f(*keep, info)
+    return info[0]
+
+
+def _pointer(x):
+    if isinstance(x, np.ndarray):
+        return ffi.cast("void *", x.ctypes.data)
+    if isinstance(x, str):
+        return ffi.new("char[2]", x.encode())
+    return ffi.new(_int_cell, [int(x)])
+
+
+def column_major(a):
+    """True if the columns of `a` are contiguous and apart: a matrix as LAPACK sees it."""
+    m, n = a.shape
+    rs, cs = a.strides
+    return (m <= 1 or rs == a.itemsize) and (
+        n <= 1 or (cs >= max(m, 1) * a.itemsize and cs % a.itemsize == 0))
+
+
+def ld(a):
+    """The leading dimension of a column-major matrix."""
+    m, n = a.shape
+    return a.strides[1] // a.itemsize if n > 1 else max(m, 1)
+
+
+def by_columns(a):
+    """`a` column-major: itself, or a copy that trace() counts."""
+    if column_major(a):
+        return a
+    _trace.note(copied=a.nbytes)
+    return a.copy(order="F")

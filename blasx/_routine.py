@@ -1,0 +1,299 @@
+"""From one implementation to its typed names, and the argument checks that they share.
+
+A routine is written once, for all types, with SciPy's signature behind a first argument `me`:
+
+    def getrf(me, a, overwrite_a=0): ...
+
+    getrf, sgetrf, dgetrf, cgetrf, zgetrf = typed(getrf, "sdcz")
+
+`me` is the name it was called by (`dgetrf`): its type, and the checks that name routine and
+argument when they refuse. A check returns the operand as the routine wants it: an ndarray (CPU)
+or a cupy.ndarray (GPU) of its dtype and rank.
+"""
+
+from functools import partial, wraps
+import inspect
+import sys
+
+import numpy as np
+from scipy.linalg import blas as scipy_blas
+from scipy.linalg import lapack as scipy_lapack
+
+from . import _lapack, _trace
+from ._types import BY_DTYPE, TYPES, letter_of
+
+ndarray = np.ndarray
+
+# What a routine takes as it stands; any other class is an array of another library (`_foreign`).
+PLAIN = {ndarray, int, float, complex, bool, str, list, tuple, type(None), np.bool_,
+         *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
+
+
+class TransferWarning(UserWarning):
+    """A routine without a GPU implementation copied its operands to the CPU and back."""
+
+
+class Typed:
+    """One typed name of a routine: its type and its argument checks."""
+
+    def __init__(self, name, letter):
+        t = TYPES[letter]
+        self.name, self.letter, self.type = name, letter, t
+        self.L = letter.upper()  # as cuBLAS spells it
+        self.dtype, self.real, self.is_complex = t.dtype, t.real, t.is_complex
+        self.scipy = getattr(scipy_lapack, name, None) or getattr(scipy_blas, name, None)
+
+    # -- refusals
+
+    def illegal(self, argument, got, wanted):
+        """Raise the ValueError of an argument's value."""
+        raise ValueError(f"{self.name}: {argument} must be {wanted}, got {got!r}")
+
+    def mistyped(self, argument, got, wanted):
+        """Raise the TypeError of an argument's type."""
+        raise TypeError(f"{self.name}: {argument} must be {wanted}, got {got}")
+
+    # -- operands
+
+    def matrix(self, x, argument, shape=None, overwrite=0):
+        """`x` as a matrix of this type; `shape` may fix its extents (None leaves one free).
+
+        As SciPy does, a vector is taken for one column and a number for a 1 x 1 matrix.
+        """
+        if x.__class__ is not ndarray or x.dtype is not self.dtype or x.ndim != 2:
+            x = self._cast(x, argument, 2)
+        if shape is not None:
+            self.shaped(x, argument, shape)
+        if overwrite:
+            self.writeable(x, argument)
+        return x
+
+    def square(self, x, argument, overwrite=0):
+        """`x` as a square matrix of this type."""
+        x = self.matrix(x, argument, None, overwrite)
+        if x.shape[0] != x.shape[1]:
+            self.illegal(argument, x.shape, "square: its shape (n, n)")
+        return x
+
+    def vector(self, x, argument, size=None, overwrite=0):
+        """`x` as a vector of this type, of exactly `size` elements if given."""
+        if x.__class__ is not ndarray or x.dtype is not self.dtype or x.ndim != 1:
+            x = self._cast(x, argument, 1)
+        if size is not None and x.shape[0] != size:
+            self.illegal(argument, x.shape, f"of shape ({size},)")
+        if overwrite:
+            self.writeable(x, argument)
+        return x
+
+    def columns(self, b, argument, rows, overwrite=0):
+        """`b` as right-hand sides, (rows,) or (rows, nrhs), and whether it is one vector."""
+        one = getattr(b, "ndim", 2) == 1
+        return self.matrix(b, argument, (rows, None), overwrite), one
+
+    def integers(self, x, argument, size=None, below=None):
+        """`x` as a vector of 32-bit integers, as pivots are; on the CPU within 0 <= x < below."""
+        if x.__class__ in PLAIN and x.__class__ is not ndarray:
+            x = np.asarray(x)
+        if x.dtype.kind not in "iu" and x.size:
+            self.mistyped(argument, f"dtype {x.dtype}", "an array of integers")
+        if x.ndim != 1 or (size is not None and x.shape[0] != size):
+            self.illegal(argument, x.shape, "a vector" if size is None else f"of shape ({size},)")
+        if below is not None and x.__class__ is ndarray and x.size:
+            if x.min() < 0 or x.max() >= below:
+                self.illegal(argument, x[(x < 0) | (x >= below)][0],
+                             f"row numbers from 0 to {below - 1}")
+        return x if x.dtype == np.int32 else x.astype(np.int32)
+
+    def number(self, x, argument):
+        """`x` as a scalar of this type (Python float or complex)."""
+        if x.__class__ is float or x.__class__ is int:
+            return x
+        if isinstance(x, (str, bytes)) or x is None:
+            self.mistyped(argument, repr(x), "a number")
+        if getattr(x, "ndim", 0) and x.__class__ in PLAIN:
+            x = x.ravel()[0] if x.size == 1 else self.illegal(argument, x.shape, "one number")
+        try:
+            x = complex(x) if self.is_complex else (x if isinstance(x, complex) else float(x))
+        except (TypeError, ValueError):
+            self.mistyped(argument, repr(x), "a number")
+        if isinstance(x, complex) and not self.is_complex:
+            self.mistyped(argument, repr(x), "real")
+        return x
+
+    def integer(self, x, argument, low=None, high=None):
+        """`x` as an integer within low <= x <= high."""
+        if x.__class__ is not int:
+            try:
+                x = x.__index__()
+            except (AttributeError, TypeError):
+                if not isinstance(x, (float, np.floating)) or x != int(x):
+                    self.mistyped(argument, repr(x), "an integer")
+                x = int(x)
+        if (low is not None and x < low) or (high is not None and x > high):
+            wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+            self.illegal(argument, x, wanted)
+        return x
+
+    def choice(self, x, argument, among):
+        """`x`, one of the values `among`: the flags of LAPACK."""
+        if x not in among:
+            self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))
+        return x
+
+    def shaped(self, x, argument, shape):
+        """Refuse an array whose extents are not `shape` (None leaves one free)."""
+        for have, want in zip(x.shape, shape, strict=True):
+            if want is not None and have != want:
+                free = ", ".join("any" if s is None else str(s) for s in shape)
+                self.illegal(argument, x.shape, f"of shape ({free})")
+
+    def writeable(self, x, argument):
+        """Refuse to overwrite an array that is read-only."""
+        if x.__class__ is ndarray and not x.flags.writeable:
+            self.illegal(argument, "a read-only array", "writeable to be overwritten")
+
+    def distinct(self, out, argument, **others):
+        """Refuse an output that shares memory with an operand that is only read."""
+        may_share = np.may_share_memory if out.__class__ is ndarray else cupy().may_share_memory
+        for name, x in others.items():
+            if x is not None and x.size and out.size and may_share(out, x):
+                self.illegal(argument, f"memory shared with {name}", "an array of its own")
+
+    def on_cpu(self, *operands):
+        """True if the operands are NumPy arrays, False if CuPy arrays; mixed is refused."""
+        cpu = operands[0].__class__ is ndarray
+        for x in operands:
+            if x is not None and (x.__class__ is ndarray) is not cpu:
+                self.mistyped("its arrays", "NumPy and CuPy together", "all on one device")
+        return cpu
+
+    def _cast(self, x, argument, ndim):
+        if x.__class__ in PLAIN:
+            try:
+                y = np.asarray(x)
+            except ValueError:
+                self.mistyped(argument, "a ragged sequence", "an array of numbers")
+        else:
+            y = x
+        if not hasattr(y, "dtype") or y.dtype.kind not in "biufc":
+            self.mistyped(argument, repr(x) if y.ndim == 0 else f"dtype {y.dtype}",
+                          "an array of numbers")
+        if y.dtype.kind == "c" and not self.is_complex:
+            self.mistyped(argument, f"dtype {y.dtype}", f"real: it is cast to {self.dtype}")
+        if y.ndim > ndim:
+            keep = [s for s in y.shape if s != 1]
+            if len(keep) > ndim or ndim != 1:
+                self.illegal(argument, y.shape, f"of {ndim} dimension{'s' * (ndim > 1)}")
+            y = y.reshape(-1)
+        if y.ndim < ndim:
+            y = y.reshape(y.shape + (1,) * (ndim - y.ndim))
+        if y.dtype != self.dtype:
+            y = y.astype(self.dtype)
+            _trace.note(copied=y.nbytes)
+        elif y.__class__ is ndarray and y.dtype is not self.dtype:
+            y = y.view(self.dtype)
+        return y
+
+    # -- the CPU's LAPACK
+
+    def strided(self, a, overwrite):
+        """True if `a` is to be overwritten where it lies and SciPy's wrapper would copy it: a
+        column-major view with a leading dimension of its own."""
+        if not overwrite or a.flags.f_contiguous:
+            return False
+        return _lapack.column_major(a)
+
+    def scalar(self, x):
+        """`x` as a scalar of this type in memory, for `fortran`."""
+        return np.array([x], self.dtype)
+
+    def fortran(self, routine, *arguments):
+        """Call LAPACK's or BLAS's own `routine` of this type (`_lapack.call`)."""
+        return _lapack.call(self.letter + routine, *arguments)
+
+    def through_cpu(self, *arguments, **keywords):
+        """Run SciPy's function of this name on copies of GPU operands, and copy what it returns
+        back: two transfers and a synchronisation, with a TransferWarning."""
+        import warnings
+
+        from . import _cuda
+        warnings.warn(f"{self.name} has no GPU implementation: its operands are copied to the "
+                      "CPU, and its results back", TransferWarning, stacklevel=3)
+        return _cuda.through_cpu(self.scipy, arguments, keywords)
+
+
+def typed(implementation, letters, names=None):
+    """[generic, *one function per letter] of a routine, under LAPACK's names.
+
+    `names` lists the typed names where they are not letter + name (scnrm2, idamax, cdotu).
+    """
+    base = implementation.__name__
+    names = names.split() if names else [letter + base for letter in letters]
+    bound = {x: Typed(name, x) for x, name in zip(letters, names, strict=True)}
+    functions = [_function(implementation, partial(_pick, base, bound), base)]
+    for me in bound.values():
+        f = _function(implementation, me, me.name)
+        f.typecode, f.dtype = me.type.dtype.char, me.dtype
+        functions.append(f)
+    return functions
+
+
+def public(module):
+    """The names of a module's routines, for its __all__."""
+    return [name for name, x in module.items() if getattr(x, "routine", None)]
+
+
+def _function(implementation, me, name):
+    """The public function `name`: `implementation` behind the door that knows foreign arrays."""
+    generic = not isinstance(me, Typed)
+
+    @wraps(implementation)
+    def function(*args, **kw):
+        for x in args:
+            if x.__class__ not in PLAIN:
+                return _foreign(implementation, me, args, kw)
+        if kw:
+            for x in kw.values():
+                if x.__class__ not in PLAIN:
+                    return _foreign(implementation, me, args, kw)
+        this = me(args, kw) if generic else me
+        if _trace._open:
+            return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
+        return implementation(this, *args, **kw)
+
+    signature = inspect.signature(implementation)
+    function.__name__ = function.__qualname__ = name
+    function.routine = implementation.__name__
+    function.__signature__ = signature.replace(
+        parameters=list(signature.parameters.values())[1:])
+    del function.__wrapped__
+    return function
+
+
+def _pick(base, bound, args, kw):
+    """The typed name that a generic call means: its arrays' types decide, and complex numbers."""
+    arrays = [x for x in (*args, *kw.values())
+              if x.__class__ is list or x.__class__ is tuple or getattr(x, "ndim", 0)]
+    types = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in arrays]
+    inexact = [t for t in types if t.kind in "fc"] or types
+    letter = letter_of(inexact)
+    if letter in "sd" and any(x.__class__ is complex for x in (*args, *kw.values())):
+        letter = {"s": "c", "d": "z"}[letter]
+    if letter not in bound:  # a routine for complex or for real types only
+        letter = {"s": "c", "d": "z", "c": "s", "z": "d"}[letter]
+    return bound[letter]
+
+
+def cupy():
+    """The CuPy module; only asked for where a CuPy array is at hand."""
+    return sys.modules["cupy"]
+
+
+def _foreign(implementation, me, args, kw):
+    """Run a call that has operands other than NumPy's: CuPy arrays on the device that holds
+    them, and what speaks DLPack without a copy, answered in the caller's kind of array."""
+    from . import _arrays
+    return _arrays.call(implementation, me, args, kw)
+
+
+__all__ = ["BY_DTYPE", "TransferWarning", "Typed", "cupy", "ndarray", "public", "typed"]

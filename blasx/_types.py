@@ -1,0 +1,46 @@
+"""The precisions of LAPACK, said once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Type:
+    """One precision: `letter` s d c z, its NumPy dtype, that of its real part, its C++ name in
+    kernels/, and the number NVIDIA's 64-bit interfaces know it by (cudaDataType)."""
+
+    letter: str
+    dtype: np.dtype
+    real: np.dtype
+    cpp: str
+    cuda: int
+
+    @property
+    def is_complex(self):
+        return self.dtype.kind == "c"
+
+
+TYPES = {
+    t.letter: t
+    for t in (
+        Type("s", np.dtype("f4"), np.dtype("f4"), "float", 0),
+        Type("d", np.dtype("f8"), np.dtype("f8"), "double", 1),
+        Type("c", np.dtype("c8"), np.dtype("f4"), "complex<float>", 4),
+        Type("z", np.dtype("c16"), np.dtype("f8"), "complex<double>", 5),
+    )
+}
+BY_DTYPE = {t.dtype: t for t in TYPES.values()}
+
+# SciPy's rule (find_best_blas_type): short integers and half precision fit in single, all other
+# integers and reals go to double, and complex wins over real.
+_SINGLE = frozenset("?bBhHef")
+
+
+def letter_of(dtypes):
+    """The letter that holds all `dtypes`: 'd' when there is none."""
+    dtypes = list(dtypes)
+    single = bool(dtypes) and all(t.char in _SINGLE or t.char == "F" for t in dtypes)
+    if any(t.kind == "c" for t in dtypes):
+        return "c" if single else "z"
+    return "s" if single else "d"
