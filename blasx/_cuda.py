@@ -9,14 +9,14 @@ import os
 import re
 import threading
 
-from cffi import FFI
 import cupy
-from cupy_backends.cuda.api import runtime
-from cupy_backends.cuda.stream import get_current_stream_ptr
 import numpy as np
+from cffi import FFI
+from cupy.cuda.stream import get_current_stream
+from cupy_backends.cuda.api import runtime
 
 from . import _trace
-from ._lapack import by_columns, column_major, ld
+from ._lapack import by_columns, column_major, ld  # noqa: F401 (the layout rules are shared)
 
 ffi = FFI()
 current_device = runtime.getDevice
@@ -133,7 +133,7 @@ class Library:
             create = {"cublas": "cublasCreate_v2", "cusolverDn": "cusolverDnCreate"}[self.prefix]
             _succeed(create, self.function(create, "h")(cell))
             entry = _local.handles[key] = [cell[0], 0]
-        stream = get_current_stream_ptr()
+        stream = get_current_stream().ptr
         if entry[1] != stream:
             set_stream = {"cublas": "cublasSetStream_v2",
                           "cusolverDn": "cusolverDnSetStream"}[self.prefix]
@@ -154,8 +154,6 @@ def _load_cublas():
 def _load_cusolver():
     cupy.cuda.device.get_cusolver_handle()
 
-
-__all__ = ["by_columns", "column_major", "ld"]  # the layout rules are the CPU's
 
 _cublas = Library("cublas", "libcublas", _load_cublas)
 _cusolver = Library("cusolverDn", "libcusolver", _load_cusolver)

@@ -8,8 +8,8 @@ routines themselves, reached through the capsules that `scipy.linalg.cython_lapa
 import ctypes
 from functools import cache
 
-from cffi import FFI
 import numpy as np
+from cffi import FFI
 from scipy.linalg import cython_blas, cython_lapack
 
 from . import _trace

@@ -11,9 +11,9 @@ argument when they refuse. A check returns the operand as the routine wants it: 
 or a cupy.ndarray (GPU) of its dtype and rank.
 """
 
-from functools import partial, wraps
 import inspect
 import sys
+from functools import partial, wraps
 
 import numpy as np
 from scipy.linalg import blas as scipy_blas

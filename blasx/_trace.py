@@ -1,8 +1,8 @@
 """trace(): what each call ran, where, and what it copied."""
 
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-import threading
 from time import perf_counter
 
 _open = []  # traces in progress; calls look at its truth value only, so it costs them nothing
@@ -37,7 +37,8 @@ class Trace:
     calls: list = field(default_factory=list)
 
     def __str__(self):
-        head = f"{'routine':16} {'device':7} {'variant':16} copies      bytes  transfer syncs       ms"
+        head = (f"{'routine':16} {'device':7} {'variant':16} copies      bytes  transfer syncs"
+                "       ms")
         return "\n".join([head] + [
             f"{c.name:16} {c.device:7} {c.variant:16} {c.copies:6d} {c.bytes:10d} "
             f"{c.transfers:9d} {c.syncs:5d} {c.ms:8.3f}" for c in self.calls])

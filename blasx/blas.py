@@ -7,4 +7,6 @@ from .blas3 import *  # noqa: F403
 
 def __getattr__(name):
     """SciPy's own function, for the names of scipy.linalg.blas that blasx does not have."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__} has no attribute {name}")
     return getattr(_scipy, name)

@@ -1,4 +1,4 @@
-"""LAPACK under SciPy's names: ``from scipy.linalg.lapack import dgetrf`` becomes ``blasx.lapack``."""
+"""LAPACK under SciPy's names: import from blasx.lapack instead of scipy.linalg.lapack."""
 
 from scipy.linalg import lapack as _scipy
 
@@ -7,4 +7,6 @@ from .lu import *  # noqa: F403
 
 def __getattr__(name):
     """SciPy's own function, for the names of scipy.linalg.lapack that blasx does not have."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__} has no attribute {name}")
     return getattr(_scipy, name)
