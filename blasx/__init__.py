@@ -12,7 +12,7 @@ from . import blas, lapack
 from ._config import show_config
 from ._routine import TransferWarning
 from ._trace import trace
-from .blas import *  # noqa: F403
-from .lapack import *  # noqa: F403
+from .blas import *
+from .lapack import *
 
 __version__ = "0.1.0"
