@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from . import _trace
-from ._routine import PLAIN, Typed
+from ._routine import NATIVE, PLAIN, Typed
 
 
 def call(implementation, me, args, kw):
@@ -15,36 +15,56 @@ def call(implementation, me, args, kw):
     arrays (torch, jax) are viewed through DLPack, and array results are returned in their kind.
     """
     device = kind = None
-    inner = []
-    for x in (*args, *kw.values()):
-        if x.__class__ not in PLAIN:
-            y = _native(x, me)
-            if y is not x:
-                kind = x
-            x = y
-            if x.__class__ is not np.ndarray and x.__class__ not in PLAIN:
+    for x in (*args, *kw.values()) if kw else args:
+        if x.__class__ in NATIVE:
+            if x.__class__ is not np.ndarray:
                 device = x.data.device_id
-        inner.append(x)
-    args, kw = inner[:len(args)], dict(zip(kw, inner[len(args):]))
+        elif x.__class__ not in PLAIN:
+            kind, args, kw = _viewed(me, args, kw)
+            device = _device((*args, *kw.values()))
+            break
     if not isinstance(me, Typed):
         me = me(args, kw)
     if _trace._open:
         result = _trace.recorded(me.name, lambda: _on_device(device, implementation, me, args, kw))
+    elif device is None or device == current_device():
+        result = implementation(me, *args, **kw)
     else:
         result = _on_device(device, implementation, me, args, kw)
     return result if kind is None else _in_kind(kind, result)
 
 
+def current_device():
+    """The id of the current CUDA device (replaced by CUDA's own function once CuPy is here)."""
+    return None
+
+
 def _on_device(device, implementation, me, args, kw):
     if device is None:
         return implementation(me, *args, **kw)
-    from . import _cuda
     _trace.note(device=f"gpu:{device}")
-    if device == _cuda.current_device():
+    if device == current_device():
         return implementation(me, *args, **kw)
     import cupy
     with cupy.cuda.Device(device):
         return implementation(me, *args, **kw)
+
+
+def _device(operands):
+    for x in operands:
+        if x.__class__ in NATIVE and x.__class__ is not np.ndarray:
+            return x.data.device_id
+    return None
+
+
+def _viewed(me, args, kw):
+    """The operands as NumPy's or CuPy's arrays, and the first that is of another library."""
+    operands = (*args, *kw.values())
+    native = [x if x.__class__ in PLAIN else _native(x, me) for x in operands]
+    kind = next((x for x, y in zip(operands, native)
+                 if y is not x and hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)),
+                None)
+    return kind, native[:len(args)], dict(zip(kw, native[len(args):]))
 
 
 def _native(x, me):
@@ -55,17 +75,31 @@ def _native(x, me):
         return x.item() if isinstance(x, np.generic) else x
     root = type(x).__module__.partition(".")[0]
     if root == "cupy":
-        return x
+        _know_cupy()
+        return x.view(_cupy_ndarray()) if type(x) is not _cupy_ndarray() else x
     if hasattr(x, "__dlpack_device__"):
         x = x.detach() if root == "torch" else x
         if x.__dlpack_device__()[0] == 1:  # kDLCPU
             return np.from_dlpack(x)
         import cupy
+        _know_cupy()
         return cupy.from_dlpack(x)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return np.asarray(x)
     name = me.name if isinstance(me, Typed) else me.args[0]
     raise TypeError(f"{name}: takes numbers and arrays, got {type(x).__name__} {x!r:.60}")
+
+
+def _know_cupy():
+    """CuPy's arrays are ours to work on from now on."""
+    global current_device
+    import cupy
+    NATIVE.add(cupy.ndarray)
+    current_device = cupy.cuda.runtime.getDevice
+
+
+def _cupy_ndarray():
+    return sys.modules["cupy"].ndarray
 
 
 def _in_kind(like, result):

@@ -28,6 +28,8 @@ ndarray = np.ndarray
 PLAIN = {ndarray, int, float, complex, bool, str, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
+NATIVE = {ndarray}  # the arrays that routines work on; cupy.ndarray joins when first seen
+
 
 class TransferWarning(UserWarning):
     """A routine without a GPU implementation copied its operands to the CPU and back."""
@@ -60,7 +62,7 @@ class Typed:
 
         As SciPy does, a vector is taken for one column and a number for a 1 x 1 matrix.
         """
-        if x.__class__ is not ndarray or x.dtype is not self.dtype or x.ndim != 2:
+        if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 2:
             x = self._cast(x, argument, 2)
         if shape is not None:
             self.shaped(x, argument, shape)
@@ -77,7 +79,7 @@ class Typed:
 
     def vector(self, x, argument, size=None, overwrite=0):
         """`x` as a vector of this type, of exactly `size` elements if given."""
-        if x.__class__ is not ndarray or x.dtype is not self.dtype or x.ndim != 1:
+        if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 1:
             x = self._cast(x, argument, 1)
         if size is not None and x.shape[0] != size:
             self.illegal(argument, x.shape, f"of shape ({size},)")
