@@ -76,7 +76,7 @@ class Parser(argparse.ArgumentParser):
     """argparse that leaves with status 1, as MAGMA's testers do on a bad option."""
 
     def error(self, message):
-        self.exit(1, f"{self.prog}: error: {message}\n{self.format_usage()}")
+        self.exit(1, f"{self.prog}: error: {message}; --help lists the options\n")
 
 
 def checked(kind, low, high=float("inf")):
@@ -101,12 +101,12 @@ class SetFlag(argparse.Action):
     """-TN, -SL, -U ...: several flags of the routine from one option without a value."""
 
     def __call__(self, parser, options, values, option_string=None):
-        options.flags = {**(options.flags or {}), **self.const}
+        options.flags = {**options.flags, **self.const}
 
 
 def add_flags(parser):
     def flag(*names, **const):
-        group.add_argument(*names, nargs=0, action=SetFlag, const=const,
+        group.add_argument(*names, dest="flags", nargs=0, action=SetFlag, const=const,
                            help=", ".join(f"{k}={v}" for k, v in const.items()))
 
     group = parser.add_argument_group("flags of the routine")
@@ -135,7 +135,7 @@ class Value(argparse.Action):
     """An option whose value is a flag of the routine: --itype 2, --jobu s."""
 
     def __call__(self, parser, options, value, option_string=None):
-        options.flags = {**(options.flags or {}), self.dest: value}
+        options.flags = {**options.flags, self.const: value}
 
 
 def letters(text):
@@ -186,20 +186,20 @@ def parser(prog, description=None):
     p.add_argument("-a", "--all-flags", action="store_true", help="all flags of the routine")
     p.add_argument("--json", metavar="FILE")
     flags = add_flags(p)
-    flags.add_argument("--itype", type=int, choices=(1, 2, 3), action=Value)
-    flags.add_argument("--jobu", type=job, action=Value)
-    flags.add_argument("--jobv", "--jobvt", dest="jobu", type=job, action=Value)
-    flags.add_argument("--norm", choices=tuple("M1IF"), action=Value)
-    flags.add_argument("--rng", dest="range", choices=tuple("AIV"), action=Value,
-                       help="eigenvalues: all, by index, by value")
-    p.set_defaults(**{k: v for k, v in vars(Options()).items()})
+
+    def valued(*names, const, **how):
+        flags.add_argument(*names, dest="flags", const=const, action=Value, **how)
+
+    valued("--itype", const="itype", type=int, choices=(1, 2, 3))
+    valued("--jobu", "--jobv", "--jobvt", const="jobu", type=job, metavar="n|s|a")
+    valued("--norm", const="norm", choices=tuple("M1IF"))
+    valued("--rng", const="range", choices=tuple("AIV"), help="eigenvalues: all, index, value")
+    p.set_defaults(**vars(Options()))
     return p
 
 
 def parse(prog, arguments):
-    options = Options(**vars(parser(prog).parse_args(arguments)))
-    options.sizes = list(options.sizes)
-    return options
+    return Options(**vars(parser(prog).parse_args(arguments)))
 
 
 EPILOG = """\

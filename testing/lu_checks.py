@@ -1,0 +1,31 @@
+"""What every LU must satisfy, and the systems solved with one."""
+
+import numpy as np
+
+from . import errors
+
+
+def factored(p, lu, piv, info, column="|PA-LU|/(N*|A|)"):
+    """The factors reproduce A, pivots and multipliers are those of partial pivoting, and info
+    is the first exactly zero pivot."""
+    if not errors.pivots(piv, p.A.shape[-2]):
+        return {column: np.nan, "pivots": False}
+    return {column: errors.lu(p.A, lu, piv), "pivots": True,
+            "multipliers": errors.multipliers(lu, p.eps),
+            "info": bool(np.all(np.asarray(info) == errors.lu_info(p.A, lu)))}
+
+
+SOLVED = "||B - AX|| / N*||A||*||X||"
+
+
+def solved(p, x, info=0, A=None):
+    """The residual; what info says to be singular must be left as it was."""
+    A = p.A if A is None else A
+    if A.ndim == 2:
+        good = (slice(None),) if np.all(np.asarray(info) == 0) else None
+        if good is None:
+            return {SOLVED: 0.0, "unsolved": bool(np.array_equal(x, p.b))}
+        return {SOLVED: errors.solve(A, x, p.b)}
+    good = np.asarray(info) == 0
+    return {SOLVED: errors.solve(A[good], x[good], p.b[good]),
+            "unsolved": bool(np.array_equal(x[~good], p.b[~good]))}

@@ -1,0 +1,277 @@
+"""The one loop of all testers: make, call, time, check, print."""
+
+import json
+import platform
+import sys
+import warnings
+from pathlib import Path
+from statistics import median
+from time import perf_counter, strftime
+
+import numpy as np
+import scipy
+
+from . import flops
+from .case import as_tuple
+from .cases import CASES, find
+from .options import DEFAULT_SIZES, DEFAULT_SIZES_BATCHED, parse, parse_sizes
+
+VALUES = {"M": "m", "N": "n", "K": "k", "NRHS": "nrhs", "BatchCount": "batch", "KL": "kl",
+          "KU": "ku"}
+
+
+class Refused(Exception):
+    """A request that no line can answer; `status` is the exit status."""
+
+    def __init__(self, message, status=1):
+        super().__init__(message)
+        self.status = status
+
+
+# Devices
+
+
+def gpu_is_there():
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # no CuPy, no driver, or one that does not answer: then there is no GPU
+        return False
+
+
+def on_device(x, device):
+    """Arguments for the device: arrays in the memory order they have here."""
+    if device == "cpu" or not isinstance(x, np.ndarray):
+        return x
+    import cupy
+
+    return cupy.array(x, order="K")
+
+
+def synchronize(device):
+    if device == "gpu":
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()
+
+
+# One problem
+
+
+def timed(call, device):
+    """Seconds of one call until the device is done, and what it returned."""
+    synchronize(device)
+    start = perf_counter()
+    result = call()
+    synchronize(device)
+    return perf_counter() - start, result
+
+
+def measure(case, p, options):
+    """(outputs, median seconds, first call's seconds, variant, inputs left alone)."""
+    import blasx
+
+    function = case.function(p.letter)
+    args = [on_device(x, options.device) for x in p.args]
+    kwargs = {k: on_device(x, options.device) for k, x in p.kwargs.items()}
+
+    def again():
+        """A call on fresh operands where the name overwrites them unasked."""
+        if not case.in_place:
+            return lambda: function(*args, **kwargs)
+        fresh = [x.copy() if hasattr(x, "ndim") else x for x in args]
+        return lambda: function(*fresh, **kwargs)
+
+    with blasx.trace() as trace:
+        first, result = timed(again(), options.device)
+    outputs = as_tuple(result)
+    times = [] if options.warmup else [first]
+    while len(times) < options.niter:
+        times.append(timed(again(), options.device)[0])
+    same = case.in_place or all(
+        np.array_equal(before, as_tuple(now)[0], equal_nan=before.dtype.kind in "fc")
+        for before, now in zip((*p.args, *p.kwargs.values()), (*args, *kwargs.values()))
+        if options.device == "gpu" and isinstance(before, np.ndarray))
+    variant = trace.calls[-1].variant if trace.calls else ""
+    return outputs, median(times or [first]), first, variant, same
+
+
+def run_one(case, letter, sizes, flags, options, rng):
+    """One line: make the problem, call, time and check it. Returns the row as a dict."""
+    p = case.problem(letter, sizes, flags, rng, options)
+    before = [x.copy() if isinstance(x, np.ndarray) else x for x in (*p.args, *p.kwargs.values())]
+    outputs, seconds, first, variant, same = measure(case, p, options)
+    row = {"routine": case.typed[letter], "m": p.m, "n": p.n, "k": p.k, "nrhs": p.nrhs,
+           "batch": p.batch, "kl": p.kl, "ku": p.ku, "flags": flags,
+           "matrix": options.matrix or case.matrix, "device": options.device, "variant": variant,
+           "seconds": seconds, "first_seconds": first, "lapack_seconds": None,
+           "operations": None, "errors": {}, "errors_over_eps": {}, "failed": [], "status": ""}
+    if case.flops:
+        row["operations"] = flops.total(case.flops(p), p.is_complex and case.rate == "Gflop/s")
+    if options.check or case.always:
+        found = case.errors(p, outputs)
+        found["inputs unchanged"] = same and (case.in_place or all(
+            np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+            for x, y in zip(before, (*p.args, *p.kwargs.values())) if isinstance(x, np.ndarray)))
+        row["errors"] = {k: v for k, v in found.items() if not isinstance(v, bool)}
+        row["errors_over_eps"] = {k: v and v / p.eps for k, v in row["errors"].items()}
+        row["failed"] = case.failures(p, found)
+        row["status"] = "failed" if row["failed"] else "ok"
+        if "info" in case.outputs:
+            row["info"] = int(np.max(outputs[case.outputs.index("info")], initial=0))
+        if "iter" in case.outputs:
+            row["iter"] = int(outputs[case.outputs.index("iter")])
+    if options.lapack and case.has_reference(letter):
+        row["lapack_seconds"] = timed(lambda: case.reference(p), "cpu")[0]
+    return row
+
+
+def refuse_mode(case, mode, device):
+    """The modes of a routine: on the CPU auto only, on the GPU what its Case says too."""
+    modes = ("auto", *case.modes) if device == "gpu" else ("auto",)
+    if mode not in modes:
+        raise Refused(f"{case.name} has no mode {mode!r} on the {device}; it has "
+                      + ", ".join(modes), 2)
+
+
+# Printing
+
+
+def environment(options):
+    """The lines above the table: what ran, on what."""
+    import blasx
+
+    config = scipy.show_config(mode="dicts")["Build Dependencies"]["lapack"]
+    lines = [f"% blasx {blasx.__version__}, Python {platform.python_version()}, NumPy "
+             f"{np.__version__}, SciPy {scipy.__version__}, LAPACK: {config['name']} "
+             f"{config['version']}", f"% host {platform.node()}, {platform.machine()}"]
+    if options.device == "gpu":
+        import cupy
+
+        d = cupy.cuda.Device()
+        q = cupy.cuda.runtime.getDeviceProperties(d.id)
+        lines.append(
+            f"% CUDA runtime {cupy.cuda.runtime.runtimeGetVersion()}, driver "
+            f"{cupy.cuda.runtime.driverGetVersion()}, CuPy {cupy.__version__}\n"
+            f"% device {d.id}: {q['name'].decode()}, {q['totalGlobalMem'] / 2**20:.1f} MiB memory, "
+            f"capability {d.compute_capability[0]}.{d.compute_capability[1:]}")
+    else:
+        lines.append("% device cpu")
+    return [*lines, "% " + strftime("%a %b %d %H:%M:%S %Y")]
+
+
+def performance(operations, seconds, case):
+    """'Gflop/s (time)', the time alone, or dashes for what did not run."""
+    scaled = None if seconds is None else seconds * (1e3 if case.unit == "ms" else 1)
+    if operations is None:
+        return "   ---  " if scaled is None else f"{scaled:8.4f}"
+    if scaled is None:
+        return "  ---   (  ---  )"
+    return f"{operations / seconds * 1e-9:7.2f} ({scaled:7.2f})"
+
+
+def heading(case, letter, options):
+    """The names of the columns."""
+    unit = f"{case.rate} ({case.unit})" if case.flops else f"time ({case.unit})"
+    cells = [f"{word:>10}" if word == "BatchCount" else f"{word:>5}"
+             for word in case.columns.split()]
+    times = [f"{'CPU ' + unit:>17}", f"{'blasx ' + unit:>19}"]
+    if case.group == "blas":
+        times.reverse()
+    cells += times + ([f"{'cold (' + case.unit + ')':>10}"] if options.cold else [])
+    return cells
+
+
+def line(case, row, names, options):
+    cells = [f"{row[VALUES[word]]:{10 if word == 'BatchCount' else 5}d}"
+             for word in case.columns.split()]
+    times = [f"{performance(row['operations'], row['lapack_seconds'], case):>17}",
+             f"{performance(row['operations'], row['seconds'], case):>19}"]
+    if case.group == "blas":
+        times.reverse()
+    cells += times
+    if options.cold:
+        cells.append(f"{row['first_seconds'] * (1e3 if case.unit == 'ms' else 1):10.2f}")
+    if "iter" in case.outputs:
+        cells.append(f"{row.get('iter', '---'):>4}")
+    for name in names:
+        value = row["errors"].get(name)
+        cells.append(f"{'---' if value is None else format(value, '8.2e'):>{max(len(name), 8)}}")
+    if row["failed"]:
+        cells.append(f"({', '.join(row['failed'])})")
+    return "  ".join([*cells, f" {row['status']}"]).rstrip()
+
+
+def table(case, letter, flags, options, rng, print=print):
+    """All lines of one routine with one set of flags; the header waits for the error's names."""
+    rows = []
+    for sizes in options.sizes:
+        row = run_one(case, letter, sizes, flags, options, rng)
+        rows.append(row)
+        if len(rows) == 1:
+            names = list(row["errors"])
+            head = heading(case, letter, options)
+            if "iter" in case.outputs:
+                head.append("Iter")
+            head += [f"{name:>8}" for name in names]
+            print(f"% {case.typed[letter]} " + ", ".join(f"{k} = {v}" for k, v in flags.items()))
+            print("%" + "  ".join(head)[1:])
+            print("%" + "=" * len("  ".join(head)))
+        print(line(case, row, names, options), flush=True)
+    return rows
+
+
+# The command
+
+
+def prepare(options, batched=False):
+    """Fill in what depends on the machine and on the routine."""
+    if not options.device:
+        options.device = "gpu" if gpu_is_there() else "cpu"
+    elif options.device == "gpu" and not gpu_is_there():
+        raise Refused("--device gpu: CuPy sees no GPU here", 1)
+    if not options.sizes:
+        options.sizes = parse_sizes(DEFAULT_SIZES_BATCHED if batched else DEFAULT_SIZES)
+
+
+def write_json(path, options, rows, **more):
+    text = json.dumps({"environment": [x[2:] for x in environment(options)],
+                       "command": sys.argv[1:], **more, "rows": rows}, indent=1, default=str)
+    Path(path).write_text(text.replace("NaN", "null").replace("Infinity", "null") + "\n")
+
+
+def main(name, arguments):
+    """`python -m testing <name> <arguments>`; returns the exit status."""
+    try:
+        case, letter = find(name)
+    except KeyError as error:
+        raise Refused(error.args[0]) from None
+    options = parse(f"testing {name}", arguments)
+    prepare(options, case.group == "batched")
+    refuse_mode(case, options.mode, options.device)
+    letters = [letter] if letter else [x for x in options.precisions if x in case.typed]
+    if not letters:
+        raise Refused(f"{name} exists as {', '.join(case.typed.values())}")
+    unknown = {f: v for f, v in options.flags.items() if f in case.variants()[0]
+               and not any(variant[f] == v for variant in case.variants())}
+    if unknown:
+        raise Refused(f"{case.name}: no such flag " + ", ".join(f"{k}={v}" for k, v in
+                                                                unknown.items()))
+    variants = case.variants() if options.all_flags else [
+        {f: options.flags.get(f, v) for f, v in case.variants()[0].items()}]
+    print("\n".join(environment(options)))
+    print(f"% Usage: python -m {__package__} {name} [options] [-h|--help]\n")
+    rng, rows = np.random.default_rng(options.seed), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for x in letters:
+            for flags in variants:
+                rows += table(case, x, flags, options, rng)
+                print()
+    if options.json:
+        write_json(options.json, options, rows)
+    return min(sum(row["status"] == "failed" for row in rows), 255)
+
+
+__all__ = ["CASES", "Refused", "main", "run_one"]
