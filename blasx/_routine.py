@@ -14,6 +14,7 @@ or a cupy.ndarray (GPU) of its dtype and rank.
 import inspect
 import sys
 from functools import partial, wraps
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.linalg import blas as scipy_blas
@@ -89,6 +90,8 @@ class Typed:
 
     def columns(self, b, argument, rows, overwrite=0):
         """`b` as right-hand sides, (rows,) or (rows, nrhs), and whether it is one vector."""
+        if b.__class__ is list or b.__class__ is tuple:
+            b = self._sequence(b, argument)
         one = getattr(b, "ndim", 2) == 1
         return self.matrix(b, argument, (rows, None), overwrite), one
 
@@ -136,11 +139,32 @@ class Typed:
             self.illegal(argument, x, wanted)
         return x
 
-    def choice(self, x, argument, among):
-        """`x`, one of the values `among`: the flags of LAPACK."""
-        if x not in among:
-            self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))
+    def real_number(self, x, argument):
+        """`x` as a real scalar, also where the routine's type is complex (herk's alpha)."""
+        if x.__class__ is float or x.__class__ is int:
+            return x
+        x = self.number(x, argument)
+        if isinstance(x, complex):
+            if x.imag:
+                self.illegal(argument, x, "real")
+            x = x.real
         return x
+
+    def choice(self, x, argument, among):
+        """`x`, one of the values `among` (True is 1): the flags of LAPACK."""
+        try:
+            return among[among.index(x)]
+        except ValueError:
+            self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))
+
+    def flag(self, x, argument, among):
+        """`x`, a word or bytes of which the first letter counts, as one of the capitals `among`."""
+        x = x.decode("latin-1") if isinstance(x, bytes) else x
+        if not isinstance(x, str):
+            self.mistyped(argument, repr(x), f"a letter of {', '.join(among)}")
+        if not x or x[0].upper() not in among:
+            self.illegal(argument, x, f"one of {', '.join(among)}")
+        return x[0].upper()
 
     def shaped(self, x, argument, shape):
         """Refuse an array whose extents are not `shape` (None leaves one free)."""
@@ -156,9 +180,8 @@ class Typed:
 
     def distinct(self, out, argument, **others):
         """Refuse an output that shares memory with an operand that is only read."""
-        may_share = np.may_share_memory if out.__class__ is ndarray else cupy().may_share_memory
         for name, x in others.items():
-            if x is not None and x.size and out.size and may_share(out, x):
+            if x is not None and _overlap(out, x):
                 self.illegal(argument, f"memory shared with {name}", "an array of its own")
 
     def on_cpu(self, *operands):
@@ -170,13 +193,7 @@ class Typed:
         return cpu
 
     def _cast(self, x, argument, ndim):
-        if x.__class__ in PLAIN:
-            try:
-                y = np.asarray(x)
-            except ValueError:
-                self.mistyped(argument, "a ragged sequence", "an array of numbers")
-        else:
-            y = x
+        y = self._sequence(x, argument) if x.__class__ in PLAIN else x
         if not hasattr(y, "dtype") or y.dtype.kind not in "biufc":
             self.mistyped(argument, repr(x) if y.ndim == 0 else f"dtype {y.dtype}",
                           "an array of numbers")
@@ -196,6 +213,12 @@ class Typed:
             y = y.view(self.dtype)
         return y
 
+    def _sequence(self, x, argument):
+        try:
+            return np.asarray(x)
+        except ValueError:
+            self.mistyped(argument, "a ragged sequence", "an array of numbers")
+
     # -- the CPU's LAPACK
 
     def strided(self, a, overwrite):
@@ -203,25 +226,32 @@ class Typed:
         column-major view with a leading dimension of its own."""
         if not overwrite or a.flags.f_contiguous:
             return False
-        return _lapack.column_major(a)
+        if _lapack.column_major(a):
+            return True
+        _trace.note(copied=a.nbytes)
+        return False
 
     def scalar(self, x):
         """`x` as a scalar of this type in memory, for `fortran`."""
         return np.array([x], self.dtype)
+
+    def real_scalar(self, x):
+        """`x` as a scalar of the real type beneath this one in memory, for `fortran`."""
+        return np.array([x], self.real)
 
     def fortran(self, routine, *arguments):
         """Call LAPACK's or BLAS's own `routine` of this type (`_lapack.call`)."""
         return _lapack.call(self.letter + routine, *arguments)
 
     def through_cpu(self, *arguments, **keywords):
-        """Run SciPy's function of this name on copies of GPU operands, and copy what it returns
-        back: two transfers and a synchronisation, with a TransferWarning."""
+        """Run this routine on host copies of its GPU operands, and copy what it returns back:
+        two transfers and a synchronisation, with a TransferWarning."""
         import warnings
 
         from . import _cuda
         warnings.warn(f"{self.name} has no GPU implementation: its operands are copied to the "
                       "CPU, and its results back", TransferWarning, stacklevel=3)
-        return _cuda.through_cpu(self.scipy, arguments, keywords)
+        return _cuda.through_cpu(partial(self.implementation, self), arguments, keywords)
 
 
 def typed(implementation, letters, names=None):
@@ -234,10 +264,28 @@ def typed(implementation, letters, names=None):
     bound = {x: Typed(name, x) for x, name in zip(letters, names, strict=True)}
     functions = [_function(implementation, partial(_pick, base, bound), base)]
     for me in bound.values():
+        me.implementation = implementation
         f = _function(implementation, me, me.name)
         f.typecode, f.dtype = me.type.dtype.char, me.dtype
         functions.append(f)
     return functions
+
+
+def _overlap(a, b):
+    """True if two arrays have an element in common: by their addresses, on either device."""
+    if not (a.size and b.size):
+        return False
+    if a.__class__ is not ndarray:
+        a, b = np.asarray(_Addresses(a)), np.asarray(_Addresses(b))
+    return np.may_share_memory(a, b) and np.shares_memory(a, b)
+
+
+class _Addresses:
+    """Where a CuPy array lies, as a NumPy array that must not be read."""
+
+    def __init__(self, x):
+        self.__array_interface__ = {"data": (x.data.ptr, True), "shape": x.shape, "version": 3,
+                                    "strides": x.strides, "typestr": x.dtype.str}
 
 
 def public(module):
@@ -284,6 +332,37 @@ def _pick(base, bound, args, kw):
     if letter not in bound:  # a routine for complex or for real types only
         letter = {"s": "c", "d": "z", "c": "s", "z": "d"}[letter]
     return bound[letter]
+
+
+def share(x, y):
+    """True if two arrays have an element in common: blocks of one matrix, or interleaved
+    vectors, need not."""
+    if x.__class__ is ndarray:
+        return _overlap(x, y)
+    (low, high), (from_, to) = _span(x), _span(y)
+    return low < to and from_ < high and _overlap(_shell(x), _shell(y))
+
+
+def _overlap(x, y):
+    try:
+        return np.shares_memory(x, y, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _span(x):
+    low = high = x.data.ptr
+    for n, stride in zip(x.shape, x.strides):
+        low += min(0, (n - 1) * stride)
+        high += max(0, (n - 1) * stride)
+    return low, high + x.itemsize if x.size else low
+
+
+def _shell(x):
+    """A NumPy array with the address of a CuPy array, never to be read: its layout counts."""
+    layout = {"version": 3, "typestr": x.dtype.str, "shape": x.shape, "strides": x.strides,
+              "data": (x.data.ptr, True)}
+    return np.asarray(SimpleNamespace(__array_interface__=layout))
 
 
 def cupy():
