@@ -18,6 +18,7 @@ ffi = FFI()
 
 # SciPy may be built with 64-bit integers; from 1.18 on it says so.
 INT = np.dtype(f"i{getattr(cython_lapack, '_blas_int_size', lambda: 4)()}")
+LARGEST = np.iinfo(np.intc).max  # SciPy's wrappers count in 32 bits whatever LAPACK is built with
 _INT_C = {4: "int32_t", 8: "int64_t"}[INT.itemsize]
 _int_cell = ffi.typeof(f"{_INT_C}[1]")
 
@@ -61,9 +62,13 @@ def call(name, *arguments):
     takes = len(ffi.typeof(f).args)
     if takes == len(keep):
         f(*keep)
+        if _trace._open:
+            _trace.note("blas")
         return None
     info = ffi.new(_int_cell)
     f(*keep, info)
+    if _trace._open:
+        _trace.note("lapack")
     return info[0]
 
 
@@ -95,3 +100,13 @@ def by_columns(a):
         return a
     _trace.note(copied=a.nbytes)
     return a.copy(order="F")
+
+
+def output(a, overwrite):
+    """The column-major matrix that a routine overwrites: `a` itself, or a copy of it."""
+    return a if overwrite and column_major(a) else a.copy(order="F")
+
+
+def by_rows(a):
+    """True if `a` is the transpose of a column-major matrix and not column-major itself."""
+    return column_major(a.T) and not column_major(a)

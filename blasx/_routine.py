@@ -65,6 +65,8 @@ class Typed:
         """
         if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 2:
             x = self._cast(x, argument, 2)
+        if x.size > _lapack.LARGEST and x.__class__ is ndarray and max(x.shape) > _lapack.LARGEST:
+            self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} rows and columns")
         if shape is not None:
             self.shaped(x, argument, shape)
         if overwrite:
@@ -181,7 +183,7 @@ class Typed:
     def distinct(self, out, argument, **others):
         """Refuse an output that shares memory with an operand that is only read."""
         for name, x in others.items():
-            if x is not None and _overlap(out, x):
+            if x is not None and share(out, x):
                 self.illegal(argument, f"memory shared with {name}", "an array of its own")
 
     def on_cpu(self, *operands):
@@ -269,23 +271,6 @@ def typed(implementation, letters, names=None):
         f.typecode, f.dtype = me.type.dtype.char, me.dtype
         functions.append(f)
     return functions
-
-
-def _overlap(a, b):
-    """True if two arrays have an element in common: by their addresses, on either device."""
-    if not (a.size and b.size):
-        return False
-    if a.__class__ is not ndarray:
-        a, b = np.asarray(_Addresses(a)), np.asarray(_Addresses(b))
-    return np.may_share_memory(a, b) and np.shares_memory(a, b)
-
-
-class _Addresses:
-    """Where a CuPy array lies, as a NumPy array that must not be read."""
-
-    def __init__(self, x):
-        self.__array_interface__ = {"data": (x.data.ptr, True), "shape": x.shape, "version": 3,
-                                    "strides": x.strides, "typestr": x.dtype.str}
 
 
 def public(module):

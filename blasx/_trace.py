@@ -79,6 +79,7 @@ def recorded(name, call):
         return call()
     finally:
         record.ms = (perf_counter() - start) * 1e3
+        record.variant = record.variant or ("scipy" if record.device == "cpu" else "")
         _running.call = outer
         for t in list(_open):
             t.calls.append(record)
