@@ -188,17 +188,20 @@ def blas_on_device(name, *arguments):
         mode(handle, 0)
 
 
+_CELL = {"s": ffi.typeof("float *"), "d": ffi.typeof("double *"),
+         "c": ffi.typeof("float[2]"), "z": ffi.typeof("double[2]")}
+
+
 def scalar(me, x):
     """A host scalar of the routine's type, as cuBLAS takes alpha and beta."""
     if me.is_complex:
-        x = complex(x)
-        return ffi.new("double[2]" if me.letter == "z" else "float[2]", (x.real, x.imag))
-    return ffi.new("double *" if me.letter == "d" else "float *", x)
+        return ffi.new(_CELL[me.letter], (x.real, x.imag))
+    return ffi.new(_CELL[me.letter], x)
 
 
 def real_scalar(me, x):
     """A host scalar of the real type beneath the routine's (herk's alpha)."""
-    return ffi.new("double *" if me.letter in "dz" else "float *", x)
+    return ffi.new(_CELL["d" if me.letter in "dz" else "s"], x)
 
 
 # -- cuSOLVER
@@ -274,13 +277,37 @@ def output(a, overwrite):
     return a.copy(order="F")
 
 
+def by_rows(a):
+    """True if `a` is the transpose of a column-major matrix, and not column-major itself."""
+    return not column_major(a) and column_major(a.T)
+
+
 def accumulator(me, c, shape, beta, overwrite):
-    """The column-major C of C := ... + beta C; new, and not filled, where there is no C to read."""
-    if c is None or (beta == 0 and not overwrite):
-        if c is None and beta != 0:
-            return cupy.zeros(shape, me.dtype, order="F")
+    """The C of C := ... + beta C. Where it may be overwritten and lies by columns or by rows it
+    is `c` itself; otherwise it is column-major, and not filled where there is no C to read."""
+    if c is None:
+        new = cupy.zeros if beta else cupy.empty
+        return new(shape, me.dtype, order="F")
+    if overwrite and (column_major(c) or column_major(c.T)):
+        return c
+    if beta == 0 and not overwrite:
         return cupy.empty(shape, me.dtype, order="F")
     return output(c, overwrite)
+
+
+def triangle_of(me, c, n, overwrite):
+    """`accumulator` of a routine that writes one triangle: the other is kept, or zero."""
+    if c is None:
+        return cupy.zeros((n, n), me.dtype, order="F")
+    return accumulator(me, c, c.shape, 1, overwrite)
+
+
+def scale(c, beta):
+    """c := beta c, element by element: what is left of a product whose alpha or k is zero."""
+    if beta == 0:
+        c.fill(0)
+    elif beta != 1:
+        c *= beta
 
 
 def operand(a, trans):
@@ -294,6 +321,15 @@ def operand(a, trans):
         return a.data.ptr, ld(a.T), 1 - trans, a
     a = by_columns(a)
     return a.data.ptr, ld(a), trans, a
+
+
+def half(a, lower, trans=0):
+    """(address, leading dimension, fill mode, operation) of op(a), `a` a triangular or symmetric
+    matrix of which one triangle is stored: transposing swaps the triangles. Returns the array to
+    keep, too."""
+    trans = 1 if trans == 2 and a.dtype.kind != "c" else trans
+    p, lda, op, a = operand(a, trans)
+    return p, lda, fill(lower if op == trans else not lower), op, a
 
 
 def through_cpu(function, arguments, keywords):
