@@ -12,6 +12,7 @@ from . import blas, lapack
 from ._config import show_config
 from ._routine import TransferWarning
 from ._trace import trace
+from .batched import *
 from .blas import *
 from .lapack import *
 

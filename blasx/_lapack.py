@@ -50,6 +50,19 @@ def function(name):
     return ffi.cast(signature, _api.PyCapsule_GetPointer(capsule, label))
 
 
+@cache
+def address(name):
+    """Where `function(name)` is, as a number."""
+    return int(ffi.cast("uintptr_t", function(name)))
+
+
+@cache
+def by_address(name):
+    """`function(name)` taking addresses as Python integers."""
+    parameters = ", ".join(["uintptr_t"] * len(ffi.typeof(function(name)).args))
+    return ffi.cast(f"void(*)({parameters})", address(name))
+
+
 def call(name, *arguments):
     """Call `name` with Python values for Fortran's pointers and return INFO.
 

@@ -90,6 +90,16 @@ class Typed:
             self.writeable(x, argument)
         return x
 
+    def stack(self, x, argument, ndim, overwrite=0):
+        """`x` as a stack of matrices (`ndim` 3) or vectors (2) of this type."""
+        if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != ndim:
+            x = self._number_array(x, argument)
+            if x.ndim != ndim:
+                self.illegal(argument, x.shape, f"of {ndim} dimensions, the first the batch")
+        if overwrite:
+            self.writeable(x, argument)
+        return x
+
     def columns(self, b, argument, rows, overwrite=0):
         """`b` as right-hand sides, (rows,) or (rows, nrhs), and whether it is one vector."""
         if b.__class__ is list or b.__class__ is tuple:
@@ -195,31 +205,33 @@ class Typed:
         return cpu
 
     def _cast(self, x, argument, ndim):
-        y = self._sequence(x, argument) if x.__class__ in PLAIN else x
-        if not hasattr(y, "dtype") or y.dtype.kind not in "biufc":
-            self.mistyped(argument, repr(x) if y.ndim == 0 else f"dtype {y.dtype}",
-                          "an array of numbers")
-        if y.dtype.kind == "c" and not self.is_complex:
-            self.mistyped(argument, f"dtype {y.dtype}", f"real: it is cast to {self.dtype}")
+        y = self._number_array(x, argument)
         if y.ndim > ndim:
             keep = [s for s in y.shape if s != 1]
             if len(keep) > ndim or ndim != 1:
                 self.illegal(argument, y.shape, f"of {ndim} dimension{'s' * (ndim > 1)}")
             y = y.reshape(-1)
-        if y.ndim < ndim:
-            y = y.reshape(y.shape + (1,) * (ndim - y.ndim))
+        return y.reshape(y.shape + (1,) * (ndim - y.ndim)) if y.ndim < ndim else y
+
+    def _number_array(self, x, argument):
+        """`x` as an array of this type, whatever numbers it holds; complex ones are not real."""
+        y = x
+        if x.__class__ in PLAIN:
+            try:
+                y = np.asarray(x)
+            except ValueError:
+                self.mistyped(argument, "a ragged sequence", "an array of numbers")
+        if not hasattr(y, "dtype") or y.dtype.kind not in "biufc":
+            got = f"dtype {y.dtype}" if getattr(y, "ndim", 0) else repr(x)
+            self.mistyped(argument, got, "an array of numbers")
+        if y.dtype.kind == "c" and not self.is_complex:
+            self.mistyped(argument, f"dtype {y.dtype}", f"real: it is cast to {self.dtype}")
         if y.dtype != self.dtype:
             y = y.astype(self.dtype)
             _trace.note(copied=y.nbytes)
         elif y.__class__ is ndarray and y.dtype is not self.dtype:
             y = y.view(self.dtype)
         return y
-
-    def _sequence(self, x, argument):
-        try:
-            return np.asarray(x)
-        except ValueError:
-            self.mistyped(argument, "a ragged sequence", "an array of numbers")
 
     # -- the CPU's LAPACK
 

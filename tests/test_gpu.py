@@ -1,0 +1,222 @@
+"""What only a GPU can show: streams, threads, graphs, asynchrony, sizes past 32 bits (-m gpu)."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import blasx
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def cp():
+    return pytest.importorskip("cupy")
+
+
+def spd(cp, batch, n, dtype="d"):
+    x = cp.random.standard_normal((batch, n, n)).astype(dtype)
+    return x @ x.transpose(0, 2, 1) + n * cp.eye(n, dtype=dtype)
+
+
+def seconds_of_spinning(cp, seconds):
+    """Occupy the current stream for about `seconds`; whatever synchronises has to wait as long."""
+    spin = cp.RawKernel(r"""extern "C" __global__ void spin(long long ns) {
+        long long now, start;
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+        do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - start < ns);
+    }""", "spin")
+    spin((1,), (1,), (int(seconds * 1e9),))
+
+
+ASYNCHRONOUS = {
+    "dgemm": lambda a, b: (1.0, a, b),
+    "dtrsm": lambda a, b: (1.0, a, b),
+    "ddot": lambda a, b: (a[0], b[0]),
+    "dnrm2": lambda a, b: (a[0],),
+    "idamax": lambda a, b: (a[0],),
+    "dgetrf": lambda a, b: (a,),
+    "dpotrf": lambda a, b: (a,),
+    "dgesv": lambda a, b: (a, b),
+    "dgeqrf": lambda a, b: (a,),
+    "dlange": lambda a, b: ("F", a),
+    "dgetrf_batched": lambda a, b: (a[None, :32, :32],),
+    "dgesv_batched": lambda a, b: (a[None, :32, :32], b[None, :32, :32]),
+    "dposv_batched": lambda a, b: (a[None, :32, :32], b[None, :32, :32]),
+}
+
+
+@pytest.mark.parametrize("name", ASYNCHRONOUS)
+def test_no_hidden_synchronisation(cp, name):
+    """A call returns while the stream before it is still busy."""
+    a = spd(cp, 1, 64)[0]
+    b = cp.random.standard_normal((64, 64))
+    call = getattr(blasx, name)
+    args = ASYNCHRONOUS[name](a, b)
+    call(*args)
+    cp.cuda.Device().synchronize()
+    seconds_of_spinning(cp, 0.3)
+    start = time.perf_counter()
+    call(*args)
+    elapsed = time.perf_counter() - start
+    cp.cuda.Device().synchronize()
+    assert elapsed < 0.2
+
+
+def test_runs_in_the_current_stream(cp):
+    """Work queued in another stream is not waited for, and ours is ordered after our own."""
+    stream = cp.cuda.Stream(non_blocking=True)
+    a = spd(cp, 100, 16)
+    cp.cuda.Device().synchronize()
+    with stream:
+        seconds_of_spinning(cp, 0.2)
+        c, info = blasx.dpotrf_batched(a)
+    other = blasx.dpotrf_batched(a)
+    cp.cuda.Stream.null.synchronize()
+    assert not stream.done
+    stream.synchronize()
+    assert (c == other[0]).all() and not info.any()
+
+
+def test_eight_threads_on_eight_streams(cp):
+    a = cp.random.standard_normal((64, 64))
+    stack = spd(cp, 50, 24)
+    want = blasx.dgemm(1.0, a, a), blasx.dgetrf(a), blasx.dgetrf_batched(stack)
+    cp.cuda.Device().synchronize()
+    wrong = []
+
+    def work():
+        try:
+            with cp.cuda.Stream(non_blocking=True) as stream:
+                for i in range(1000):
+                    got = blasx.dgemm(1.0, a, a), blasx.dgetrf(a), blasx.dgetrf_batched(stack)
+                    if i % 100 == 0:
+                        stream.synchronize()
+                        good = (abs(got[0] - want[0]).max() < 1e-12
+                                and (got[1][1] == want[1][1]).all()
+                                and (got[2][0] == want[2][0]).all())
+                        if not good:
+                            wrong.append(i)
+                stream.synchronize()
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["dgemm", "dgetrf_batched", "dpotrf_batched", "dgesv_batched"])
+def test_graph_capture(cp, name):
+    """With overwrite_* a call can be captured and replayed on new data."""
+    n = 32
+    fresh = spd(cp, 8, n)
+    a, b, c = fresh.copy(), cp.ones((8, n, 2)), cp.zeros((n, n), order="F")
+    first = cp.asfortranarray(fresh[0])
+    calls = {
+        "dgemm": lambda: blasx.dgemm(1.0, first, first, 0.0, c, overwrite_c=1),
+        "dgetrf_batched": lambda: blasx.dgetrf_batched(a, overwrite_a=1),
+        "dpotrf_batched": lambda: blasx.dpotrf_batched(a, overwrite_a=1),
+        "dgesv_batched": lambda: blasx.dgesv_batched(a, b, overwrite_a=1, overwrite_b=1),
+    }
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        calls[name]()
+        a[...], b[...] = fresh, 1
+        stream.synchronize()
+        stream.begin_capture()
+        kept = calls[name]()
+        graph = stream.end_capture()
+        c[...] = 0
+        graph.launch(stream)
+        stream.synchronize()
+    del kept
+    if name == "dgemm":
+        assert abs(c - first @ first).max() < 1e-10
+    elif name == "dgesv_batched":
+        assert abs(fresh @ b - 1).max() < 1e-10
+    else:
+        assert (a == getattr(blasx, name)(fresh)[0]).all()
+
+
+@pytest.mark.parametrize("batch", [0, 1, 65535, 65536, 200000])
+def test_any_batch_count(cp, batch):
+    a = spd(cp, batch, 4)
+    b = cp.ones((batch, 4))
+    for f in (blasx.dgesv_batched, blasx.dposv_batched):
+        x, info = f(a, b)[-2:]
+        assert x.shape == b.shape and info.shape == (batch,) and not info.any()
+        if batch:
+            assert abs(cp.einsum("bij,bj->bi", a, x) - 1).max() < 1e-10
+
+
+def test_more_than_two_to_the_31_elements(cp):
+    """Offsets are 64-bit: the last member of a batch past 2^31 elements is the right one."""
+    n, batch = 32, 2**21 + 3
+    a = cp.empty((batch, n, n), "f4")
+    a[...] = cp.eye(n, dtype="f4")
+    a[-1] = spd(cp, 1, n, "f4")[0]
+    last = a[-1:].copy()
+    c, info = blasx.spotrf_batched(a, lower=1, overwrite_a=1)
+    assert (c[-1] == blasx.spotrf_batched(last, lower=1)[0][0]).all() and not info.any()
+    assert (c[2**21] == cp.eye(n)).all()
+
+
+def test_a_long_vector(cp):
+    n = 2**31 + 5
+    x = cp.ones(n, "f4")
+    x[-1] = 3
+    assert int(blasx.isamax(x)) == n - 1
+    y = blasx.sscal(2.0, x)
+    assert float(y[-1]) == 6
+
+
+def test_fork_is_refused_with_a_clear_message(cp):
+    code = """if True:
+        import os, sys, cupy, blasx
+        a = cupy.eye(4)[None]
+        blasx.dgetrf_batched(a); blasx.dgetrf(a[0])
+        pid = os.fork()
+        if pid == 0:
+            ok = 0
+            for f in (lambda: blasx.dgetrf_batched(a), lambda: blasx.dgemm(1., a[0], a[0])):
+                try: f()
+                except RuntimeError as e: ok += 'fork' in str(e)
+            os._exit(0 if ok == 2 else 1)
+        sys.exit(os.waitpid(pid, 0)[1] >> 8)
+    """
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_transfer_warning(cp):
+    a = cp.random.standard_normal((6, 4))
+    with pytest.warns(blasx.TransferWarning, match="dgeqp3"), blasx.trace() as t:
+        qr, jpvt, *_ = blasx.dgeqp3(a)
+    assert isinstance(qr, cp.ndarray) and isinstance(jpvt, cp.ndarray)
+    assert t.calls[0].transfers >= 2 * a.nbytes and t.calls[0].syncs
+
+
+def test_torch_tensors_in_and_out(cp):
+    torch = pytest.importorskip("torch")
+    a = torch.eye(8, device="cuda", dtype=torch.float64) * 2
+    lu, piv, info = blasx.dgetrf(a)
+    assert isinstance(lu, torch.Tensor) and lu.is_cuda and int(info) == 0
+    stack = torch.eye(8, device="cuda", dtype=torch.float32).repeat(5, 1, 1)
+    c, info = blasx.potrf_batched(stack, overwrite_a=1)
+    assert c.data_ptr() == stack.data_ptr() and c.dtype is torch.float32
+    host = torch.eye(3, dtype=torch.float64)
+    assert isinstance(blasx.dgetrf(host)[0], torch.Tensor)
+
+
+def test_mixed_devices_are_refused(cp):
+    with pytest.raises(TypeError, match="dgemm.*NumPy and CuPy"):
+        blasx.dgemm(1.0, np.eye(2), cp.eye(2))
