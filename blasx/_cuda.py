@@ -235,20 +235,21 @@ def solver32(me, name, parameters, arguments, workspace_arguments=None):
     return info
 
 
-def solver64(name, parameters, arguments, workspace_arguments=None):
+def solver64(name, parameters, arguments, workspace_arguments=None, with_params=True):
     """A routine of the 64-bit interface (Xgetrf ...), with its workspaces on device and host.
 
-    As `solver32`; the arguments begin after the `params` object. The host workspace is kept
-    until the stream has passed the call.
+    As `solver32`; the arguments begin after the `params` object, which a few routines lack. The
+    host workspace is kept until the stream has passed the call.
     """
     sizes = ffi.new("size_t[2]")
     spelled, queried = workspace_arguments or (parameters, arguments)
-    shared = params()
-    solver(f"{name}_bufferSize", "h" + spelled + "hh", shared, *queried, sizes, sizes + 1)
+    shared = (params(),) if with_params else ()
+    h = "h" * len(shared)
+    solver(f"{name}_bufferSize", h + spelled + "hh", *shared, *queried, sizes, sizes + 1)
     work = cupy.empty(max(sizes[0], 1), np.uint8)
     host = ffi.new("char[]", max(sizes[1], 1))
     info = cupy.empty((), np.int32)
-    solver(name, "h" + parameters + "pzhzp", shared, *arguments,
+    solver(name, h + parameters + "pzhzp", *shared, *arguments,
            work.data.ptr, sizes[0], host, sizes[1], info.data.ptr)
     return info
 
@@ -280,6 +281,22 @@ def output(a, overwrite):
 def by_rows(a):
     """True if `a` is the transpose of a column-major matrix, and not column-major itself."""
     return not column_major(a) and column_major(a.T)
+
+
+def guarded(x, info, step):
+    """Let `step` overwrite a copy of `x`, and have x take it over where `info` turns out 0: what
+    LAPACK decides by returning early, decided on the device."""
+    y = x.copy(order="F")
+    step(y)
+    cupy.copyto(x, y, where=info == 0)
+
+
+def first_zero(d):
+    """The place, from 1, of the first zero of a vector, or 0; on the device."""
+    n = d.size
+    if not n:
+        return cupy.zeros((), np.int32)
+    return (cupy.where(d == 0, cupy.arange(1, n + 1), n + 1).min() % (n + 1)).astype(np.int32)
 
 
 def accumulator(me, c, shape, beta, overwrite):

@@ -97,14 +97,14 @@ def column_major(a):
     """True if the columns of `a` are contiguous and apart: a matrix as LAPACK sees it."""
     m, n = a.shape
     rs, cs = a.strides
-    return (m <= 1 or rs == a.itemsize) and (
+    return not a.size or (m <= 1 or rs == a.itemsize) and (
         n <= 1 or (cs >= max(m, 1) * a.itemsize and cs % a.itemsize == 0))
 
 
 def ld(a):
     """The leading dimension of a column-major matrix."""
     m, n = a.shape
-    return a.strides[1] // a.itemsize if n > 1 else max(m, 1)
+    return a.strides[1] // a.itemsize if m and n > 1 else max(m, 1)
 
 
 def by_columns(a):

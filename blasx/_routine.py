@@ -117,7 +117,7 @@ class Typed:
             self.illegal(argument, x.shape, "a vector" if size is None else f"of shape ({size},)")
         if below is not None and x.__class__ is ndarray and x.size:
             if x.min() < 0 or x.max() >= below:
-                self.illegal(argument, x[(x < 0) | (x >= below)][0],
+                self.illegal(argument, int(x[(x < 0) | (x >= below)][0]),
                              f"row numbers from 0 to {below - 1}")
         return x if x.dtype == np.int32 else x.astype(np.int32)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._lapack import ld
+from ._lapack import by_columns, ld, output
 from ._routine import public, typed
 
 
@@ -30,18 +30,21 @@ def getrf(me, a, overwrite_a=0):
     CPU: LAPACK. GPU: cuSOLVER Xgetrf in the current stream, no synchronisation.
     m n^2 - n^3/3 multiplications and additions. LAPACK Users' Guide, xGETRF.
     """
+    one = getattr(a, "ndim", 2) == 1
     a = me.matrix(a, "a", overwrite=overwrite_a)
     if me.on_cpu(a):
-        if me.strided(a, overwrite_a):
-            piv = np.empty(min(a.shape), np.intc)
-            info = me.fortran("getrf", *a.shape, a, ld(a), piv)
+        if me.strided(a, overwrite_a) or not a.size:
+            lu = output(a, overwrite_a)
+            piv = np.empty(min(lu.shape), np.intc)
+            info = me.fortran("getrf", *lu.shape, lu, ld(lu), piv)
             piv -= 1
-            return a, piv, info
-        return me.scipy(a, overwrite_a)
-    from . import _cuda as gpu
-    lu = gpu.output(a, overwrite_a)
-    piv, info = _getrf_gpu(me, lu)
-    return lu, piv, info
+        else:
+            lu, piv, info = me.scipy(a, overwrite_a)
+    else:
+        from . import _cuda as gpu
+        lu = gpu.output(a, overwrite_a)
+        piv, info = _getrf_gpu(me, lu)
+    return (lu.reshape(-1) if one else lu), piv, info
 
 
 def _getrf_gpu(me, lu):
@@ -86,36 +89,240 @@ def getrs(me, lu, piv, b, trans=0, overwrite_b=0):
     n = lu.shape[0]
     piv = me.integers(piv, "piv", n, below=n)
     b, one = me.columns(b, "b", n, overwrite_b)
-    me.choice(trans, "trans", (0, 1, 2))
+    trans = me.choice(trans, "trans", (0, 1, 2))
+    if overwrite_b:
+        me.distinct(b, "b", lu=lu, piv=piv)
     if me.on_cpu(lu, piv, b):
-        if me.strided(b, overwrite_b):
-            from ._lapack import by_columns
-            f = by_columns(lu)
-            me.fortran("getrs", "NTC"[trans], n, b.shape[1], f, ld(f),
-                       (piv + 1).astype(np.intc), b, ld(b))
-            return b, 0
-        x, info = me.scipy(lu, piv, b, trans, overwrite_b)
-        return (x.reshape(n) if one else x), info
-    from . import _cuda as gpu
-    x = gpu.output(b, overwrite_b)
-    info = _getrs_gpu(me, gpu.by_columns(lu), piv.astype(np.int64) + 1, x, trans)
+        if me.strided(b, overwrite_b) or not b.size:
+            f, x = by_columns(lu), output(b, overwrite_b)
+            info = me.fortran("getrs", "NTC"[trans], n, x.shape[1], f, ld(f),
+                              (piv + 1).astype(np.intc), x, ld(x))
+        else:
+            x, info = me.scipy(lu, piv, b, trans, overwrite_b)
+    else:
+        from . import _cuda as gpu
+        x = gpu.output(b, overwrite_b)
+        info = _getrs_gpu(me, gpu.by_columns(lu), piv, x, trans)
     return (x.reshape(n) if one else x), info
 
 
-def _getrs_gpu(me, lu, piv, x, trans):
-    """Solve in place of column-major `x`, with 1-based int64 pivots."""
+def _getrs_gpu(me, lu, piv, x, trans=0):
+    """Solve in place of column-major `x`; info."""
     import cupy
 
     from . import _cuda as gpu
     info = cupy.zeros((), np.int32)
     if x.size:
-        t = me.type.cuda
+        piv = piv.astype(np.int64) + 1
+        trans, t = trans if me.is_complex else min(trans, 1), me.type.cuda
         gpu.solver("Xgetrs", "hinnipnpipnp", gpu.params(), trans, *x.shape, t, lu.data.ptr,
                    gpu.ld(lu), piv.data.ptr, t, x.data.ptr, gpu.ld(x), info.data.ptr)
     return info
 
 
+def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
+    """Solve A X = B by LU with partial pivoting.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        Overwritten by its factors if `overwrite_a`.
+    b : (n,) or (n, nrhs) array
+        Overwritten by X if `overwrite_b`.
+
+    Returns
+    -------
+    lu, piv
+        As of getrf.
+    x : array of the shape of b
+        B itself where info > 0.
+    info : int (GPU: 0-d array)
+        k > 0: U[k-1, k-1] is exactly zero, and nothing was solved.
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER Xgetrf and Xgetrs in the current stream, no synchronisation.
+    2/3 n^3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xGESV.
+    """
+    a = me.square(a, "a", overwrite_a)
+    n = a.shape[0]
+    b, one = me.columns(b, "b", n, overwrite_b)
+    if overwrite_a:
+        me.distinct(a, "a", b=b)
+    if overwrite_b:
+        me.distinct(b, "b", a=a)
+    if me.on_cpu(a, b):
+        if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
+            lu, x = output(a, overwrite_a), output(b, overwrite_b)
+            piv = np.empty(n, np.intc)
+            info = me.fortran("gesv", n, x.shape[1], lu, ld(lu), piv, x, ld(x))
+            piv -= 1
+        else:
+            lu, piv, x, info = me.scipy(a, b, overwrite_a, overwrite_b)
+    else:
+        from . import _cuda as gpu
+        lu, x = gpu.output(a, overwrite_a), gpu.output(b, overwrite_b)
+        piv, info = _getrf_gpu(me, lu)
+        gpu.guarded(x, info, lambda y: _getrs_gpu(me, lu, piv, y))
+    return lu, piv, (x.reshape(n) if one else x), info
+
+
+def getri(me, lu, piv, lwork=None, overwrite_lu=0):
+    """The inverse of a matrix from its factors by getrf.
+
+    Parameters
+    ----------
+    lu : (n, n) array
+        Overwritten by the inverse if `overwrite_lu`.
+    piv : (n,) integer array
+        As getrf left them.
+    lwork : int, optional
+        LAPACK's workspace, at least n; 3 n if not given. The GPU takes what it needs.
+
+    Returns
+    -------
+    inv_a : (n, n) array
+        `lu` itself where info > 0.
+    info : int (GPU: 0-d array)
+        k > 0: U[k-1, k-1] is exactly zero, and there is no inverse.
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: A X = I by cuSOLVER Xgetrs, which takes another n^2 of memory, in the current
+    stream, no synchronisation.
+    4/3 n^3 operations (GPU: 2 n^3). LAPACK Users' Guide, xGETRI.
+    """
+    lu = me.square(lu, "lu", overwrite_lu)
+    n = lu.shape[0]
+    piv = me.integers(piv, "piv", n, below=n)
+    lwork = max(3 * n, 1) if lwork is None else me.integer(lwork, "lwork", n)
+    if overwrite_lu:
+        me.distinct(lu, "lu", piv=piv)
+    if me.on_cpu(lu, piv):
+        if n and not me.strided(lu, overwrite_lu):
+            return me.scipy(lu, piv, lwork, overwrite_lu)
+        inverse, work = output(lu, overwrite_lu), np.empty(max(lwork, 1), me.dtype)
+        return inverse, me.fortran("getri", n, inverse, ld(inverse), (piv + 1).astype(np.intc),
+                                   work, work.size)
+    import cupy
+
+    from . import _cuda as gpu
+    inverse = gpu.output(lu, overwrite_lu)
+    info = gpu.first_zero(inverse.diagonal())
+    identity = cupy.asfortranarray(cupy.eye(n, dtype=me.dtype))
+    _getrs_gpu(me, inverse, piv, identity)
+    cupy.copyto(inverse, identity, where=info == 0)
+    return inverse, info
+
+
+def getri_lwork(me, n):
+    """The workspace that getri works best with, for a matrix of order `n`.
+
+    Returns
+    -------
+    work : float or complex
+    info : int
+    """
+    n = me.integer(n, "n", 0)
+    return me.scipy(n) if n else (me.dtype.type(1).item(), 0)
+
+
+def gecon(me, a, anorm, norm="1"):
+    """Estimate the reciprocal condition 1 / (|A| |A^-1|) from the factors of getrf.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        The factors `lu`.
+    anorm : number
+        |A|, in the norm asked for (`lange`).
+    norm : {'1', 'O', 'I'}
+        The 1-norm ('1', 'O') or the infinity norm.
+
+    Returns
+    -------
+    rcond : float (GPU: 0-d array)
+    info : int (GPU: 0-d array)
+        -5: `anorm` is nan; 1: rcond came out nan or infinite.
+
+    Notes
+    -----
+    Runs on the CPU; of CuPy arrays `a` is copied there (TransferWarning) and synchronised.
+    A few solves, 2 n^2 operations each. Higham, ACM TOMS 14 (1988) 381.
+    """
+    a = me.square(a, "a")
+    anorm, norm = me.real_number(anorm, "anorm"), me.flag(norm, "norm", "1OI")
+    if anorm < 0:
+        me.illegal("anorm", anorm, "a norm: not negative")
+    if not me.on_cpu(a):
+        return me.through_cpu(a, anorm, norm)
+    return me.scipy(a, anorm, norm) if a.size else (1.0, 0)
+
+
+def laswp(me, a, piv, k1=0, k2=None, off=0, inc=1, overwrite_a=0):
+    """Interchange the rows of a matrix as pivots say.
+
+    Parameters
+    ----------
+    a : (m, n) array
+        Overwritten if `overwrite_a`.
+    piv : integer array
+        Row i is interchanged with row piv[off + k1 + (i - k1) |inc|], counted from 0, for
+        i = k1 ... k2, in this order if inc > 0 and backwards if inc < 0.
+    k1, k2, off, inc : int
+        All pivots in their order by default.
+
+    Returns
+    -------
+    a : (m, n) array
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER laswp in the current stream, no synchronisation.
+    """
+    one = getattr(a, "ndim", 2) == 1
+    a = me.matrix(a, "a", overwrite=overwrite_a)
+    m, n = a.shape
+    piv = me.integers(piv, "piv", below=m)
+    size = piv.shape[0]
+    if size > m:
+        me.illegal("piv", piv.shape, f"of at most {m} elements, the rows of a")
+    inc, off = me.integer(inc, "inc"), me.integer(off, "off", 0, max(size - 1, 0))
+    if not inc:
+        me.illegal("inc", inc, "other than zero")
+    k1 = me.integer(k1, "k1", 0, max(size - 1, 0))
+    k2 = me.integer(size - 1 if k2 is None else k2, "k2", min(k1, size - 1), m - 1)
+    if k2 >= k1 and off + k1 + (k2 - k1) * abs(inc) >= size:
+        me.illegal("k2", k2, f"such that piv, of {size} elements, has a pivot for each row")
+    if overwrite_a:
+        me.distinct(a, "a", piv=piv)
+    # The pivots in use, from their place k1 on and one after the other: all that cuSOLVER takes.
+    used = piv[off + k1:][:max(k2 - k1, -1) * abs(inc) + 1:abs(inc)]
+    inc = 1 if inc > 0 else -1
+    if me.on_cpu(a, piv):
+        piv = np.concatenate((np.zeros(k1, np.intc), used))
+        if not me.strided(a, overwrite_a) and a.size and used.size:
+            return me.scipy(a, piv, k1, k2, 0, inc, overwrite_a)
+        a = output(a, overwrite_a)
+        me.fortran("laswp", n, a, ld(a), k1 + 1, k2 + 1, (piv + 1).astype(np.intc), inc)
+    else:
+        import cupy
+
+        from . import _cuda as gpu
+        a = gpu.output(a, overwrite_a)
+        if a.size and used.size:
+            piv = cupy.concatenate((cupy.zeros(k1, np.int32), used)) + np.int32(1)
+            gpu.solver(me.L + "laswp", "ipiiipi", n, a.data.ptr, gpu.ld(a), k1 + 1, k2 + 1,
+                       piv.data.ptr, inc)
+    return a.reshape(-1) if one else a
+
+
 getrf, sgetrf, dgetrf, cgetrf, zgetrf = typed(getrf, "sdcz")
 getrs, sgetrs, dgetrs, cgetrs, zgetrs = typed(getrs, "sdcz")
+gesv, sgesv, dgesv, cgesv, zgesv = typed(gesv, "sdcz")
+getri, sgetri, dgetri, cgetri, zgetri = typed(getri, "sdcz")
+getri_lwork, sgetri_lwork, dgetri_lwork, cgetri_lwork, zgetri_lwork = typed(getri_lwork, "sdcz")
+gecon, sgecon, dgecon, cgecon, zgecon = typed(gecon, "sdcz")
+laswp, slaswp, dlaswp, claswp, zlaswp = typed(laswp, "sdcz")
 
 __all__ = public(globals())
