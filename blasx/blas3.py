@@ -1,13 +1,20 @@
 """BLAS level 3: matrix-matrix products and triangular solves.
 
-CPU: the BLAS that SciPy carries. GPU: cuBLAS in the current stream, without a synchronisation;
-operands that lie by rows are passed transposed, not copied.
+CPU: the BLAS that SciPy carries. GPU: cuBLAS in the current stream, without a synchronisation.
+There, what lies by rows is the transpose of what lies by columns: operands are passed transposed,
+and where the result is overwritten by rows, the transposed equation is computed. Only where that
+would need a conjugate without a transpose (trans = 2, Hermitian matrices) an operand is copied.
+
+Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subprograms, 1990.
 """
 
 import numpy as np
 
-from ._lapack import by_columns, ld
+from ._lapack import by_columns, column_major, ld
 from ._routine import public, typed
+
+FLAG = (0, 1)
+TRANS = (0, 1, 2)
 
 
 def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0):
@@ -26,41 +33,61 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
 
     Returns
     -------
-    c : (m, n) array, column-major
+    c : (m, n) array, column-major unless a GPU array was overwritten by rows
 
     Notes
     -----
-    2 m n k operations. Dongarra et al., A Set of Level 3 BLAS, 1990.
+    2 m n k operations. CPU: SciPy's wrapper; GPU: cuBLAS gemm, no synchronisation.
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
-    me.choice(trans_a, "trans_a", (0, 1, 2))
-    me.choice(trans_b, "trans_b", (0, 1, 2))
+    trans_a = me.choice(trans_a, "trans_a", TRANS)
+    trans_b = me.choice(trans_b, "trans_b", TRANS)
     m, k = a.shape[::-1] if trans_a else a.shape
     kb, n = b.shape[::-1] if trans_b else b.shape
     if kb != k:
         me.illegal("b", b.shape, f"a matrix with {k} rows in op(b), as op(a) has columns")
+    one = False
     if c is not None:
-        c = me.matrix(c, "c", (m, n), overwrite_c)
-        if overwrite_c:
-            me.distinct(c, "c", a=a, b=b)
+        c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
     if me.on_cpu(a, b, c):
-        if c is not None and me.strided(c, overwrite_c):
+        if not (m and n and k):  # SciPy's wrapper refuses empty operands
+            c = scaled(me, beta, c, (m, n), overwrite_c)
+        elif c is not None and me.strided(c, overwrite_c):
             a, b = by_columns(a), by_columns(b)
             me.fortran("gemm", "NTC"[trans_a], "NTC"[trans_b], m, n, k, me.scalar(alpha),
                        a, ld(a), b, ld(b), me.scalar(beta), c, ld(c))
-            return c
-        if not (m and n and k):  # SciPy's wrapper refuses empty operands
-            return scaled(me, beta, c, (m, n), overwrite_c)
-        return me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
+        else:
+            c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
+    else:
+        from . import _cuda as gpu
+        c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
+        if k == 0 or alpha == 0:
+            gpu.scale(c, beta)
+        elif m and n:
+            _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b)
+    return c.reshape(-1) if one else c
+
+
+def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b):
     from . import _cuda as gpu
-    c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
-    if m and n:
-        pa, lda, ta, a = gpu.operand(a, trans_a)
-        pb, ldb, tb, b = gpu.operand(b, trans_b)
-        gpu.blas(me.L + "gemm", ta, tb, m, n, k, gpu.scalar(me, alpha), pa, lda, pb, ldb,
-                 gpu.scalar(me, beta), c.data.ptr, gpu.ld(c))
-    return c
+    if not column_major(c):  # C^T = op(B)^T op(A)^T, and op(X)^T is op of the view X.T
+        return _gemm_gpu(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a)
+    k = a.shape[0] if trans_a else a.shape[1]
+    pa, lda, ta, a = gpu.operand(a, trans_a)
+    pb, ldb, tb, b = gpu.operand(b, trans_b)
+    gpu.blas(me.L + "gemm", ta, tb, *c.shape, k, gpu.scalar(me, alpha), pa, lda, pb, ldb,
+             gpu.scalar(me, beta), c.data.ptr, ld(c))
+
+
+def _result(me, c, argument, shape, overwrite, **operands):
+    """C checked: a matrix of `shape`, apart from the operands if overwritten; True if the caller
+    gave it as a vector, and is to be answered with one."""
+    c, one = me.columns(c, argument, shape[0], overwrite)
+    me.shaped(c, argument, shape)
+    if overwrite:
+        me.distinct(c, argument, **operands)
+    return c, one
 
 
 def scaled(me, beta, c, shape, overwrite_c):
@@ -74,6 +101,310 @@ def scaled(me, beta, c, shape, overwrite_c):
     return out
 
 
+# -- products with a symmetric or Hermitian matrix
+
+
+def symm(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
+    """C := alpha A B + beta C or alpha B A + beta C, A symmetric.
+
+    Parameters
+    ----------
+    alpha, beta : numbers
+        alpha = 0 leaves A and B unread, beta = 0 leaves C unread, whatever they hold.
+    a : (m, m) array; (n, n) if `side`
+        Symmetric; only the triangle that `lower` names is read.
+    b : (m, n) array
+    c : (m, n) array, optional
+        Overwritten if `overwrite_c`: in place where column-major, views included.
+    side : {0, 1}
+        A to the left, to the right of B.
+
+    Returns
+    -------
+    c : (m, n) array, column-major unless a GPU array was overwritten by rows
+
+    Notes
+    -----
+    2 m^2 n operations (2 m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS symm, no
+    synchronisation.
+    """
+    return _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c)
+
+
+def hemm(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
+    """C := alpha A B + beta C or alpha B A + beta C, A Hermitian.
+
+    As `symm`; the imaginary parts of A's diagonal are taken as zero. On the GPU an A by rows is
+    copied: as columns it would be conj(A).
+    """
+    return _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c)
+
+
+def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
+    a, b = me.square(a, "a"), me.matrix(b, "b")
+    alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
+    side, lower = me.choice(side, "side", FLAG), me.choice(lower, "lower", FLAG)
+    m, n = b.shape
+    if a.shape[0] != b.shape[side]:
+        me.illegal("a", a.shape, f"of shape ({b.shape[side]}, {b.shape[side]}), to multiply b")
+    one = False
+    if c is not None:
+        c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
+    if me.on_cpu(a, b, c):
+        if not (m and n):
+            c = scaled(me, beta, c, (m, n), overwrite_c)
+        elif c is not None and me.strided(c, overwrite_c):
+            a, b = by_columns(a), by_columns(b)
+            me.fortran(me.name[1:], "LR"[side], "UL"[lower], m, n, me.scalar(alpha), a, ld(a),
+                       b, ld(b), me.scalar(beta), c, ld(c))
+        else:
+            c = me.scipy(alpha, a, b, beta, c, side, lower, overwrite_c)
+    else:
+        from . import _cuda as gpu
+        c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
+        if alpha == 0:
+            gpu.scale(c, beta)
+        elif m and n:
+            _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower)
+    return c.reshape(-1) if one else c
+
+
+def _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower):
+    from . import _cuda as gpu
+    if not column_major(c):  # C^T = B^T A^T, and A^T is the view A.T with the other triangle
+        return _symmetric_product_gpu(me, alpha, a.T, b.T, beta, c.T, 1 - side, 1 - lower)
+    a, b = by_columns(a) if me.name[1:] == "hemm" else a, by_columns(b)
+    pa, lda, uplo, _, a = gpu.half(a, lower)
+    gpu.blas(me.L + me.name[1:], side, uplo, *c.shape, gpu.scalar(me, alpha), pa, lda,
+             b.data.ptr, ld(b), gpu.scalar(me, beta), c.data.ptr, ld(c))
+
+
+# -- rank-k and rank-2k updates of a symmetric or Hermitian matrix
+
+
+def syrk(me, alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    """C := alpha A A^T + beta C, or alpha A^T A + beta C if `trans`; one triangle of C.
+
+    Parameters
+    ----------
+    alpha, beta : numbers
+        alpha = 0 leaves A unread, beta = 0 leaves the triangle of C unread, whatever they hold.
+    a : (n, k) array; (k, n) if `trans`
+    c : (n, n) array, optional
+        Overwritten if `overwrite_c`: in place where column-major, views included.
+    trans : {0, 1}; real types take 2 for 1
+    lower : {0, 1}
+        The triangle of C that is read and written; the other stays as it was, zero without `c`.
+
+    Returns
+    -------
+    c : (n, n) array, column-major unless a GPU array was overwritten by rows
+
+    Notes
+    -----
+    n (n + 1) k operations. CPU: SciPy's wrapper; GPU: cuBLAS syrk, no synchronisation.
+    """
+    alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
+    return _rank_k(me, alpha, (a,), beta, c, trans, lower, overwrite_c)
+
+
+def herk(me, alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    """C := alpha A A^H + beta C, or alpha A^H A + beta C if `trans` = 2; one triangle of C.
+
+    As `syrk`, with alpha and beta real and `trans` 0 or 2. On the GPU an A by rows is copied
+    unless C lies by rows too.
+    """
+    alpha, beta = me.real_number(alpha, "alpha"), me.real_number(beta, "beta")
+    return _rank_k(me, alpha, (a,), beta, c, trans, lower, overwrite_c)
+
+
+def syr2k(me, alpha, a, b, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    """C := alpha (A B^T + B A^T) + beta C, or alpha (A^T B + B^T A) + beta C if `trans`; one
+    triangle of C.
+
+    As `syrk`, with B of the shape of A; 2 n (n + 1) k operations.
+    """
+    alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
+    return _rank_k(me, alpha, (a, b), beta, c, trans, lower, overwrite_c)
+
+
+def her2k(me, alpha, a, b, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
+    """C := alpha A B^H + conj(alpha) B A^H + beta C, or alpha A^H B + conj(alpha) B^H A + beta C
+    if `trans` = 2; one triangle of C.
+
+    As `syr2k`, with beta real and `trans` 0 or 2. On the GPU operands by rows are copied unless
+    C lies by rows too.
+    """
+    alpha, beta = me.number(alpha, "alpha"), me.real_number(beta, "beta")
+    return _rank_k(me, alpha, (a, b), beta, c, trans, lower, overwrite_c)
+
+
+def _rank_k(me, alpha, terms, beta, c, trans, lower, overwrite_c):
+    """The four updates; `terms` is (A,) or (A, B)."""
+    hermitian = me.name[1:3] == "he"
+    terms = [me.matrix(x, name) for x, name in zip(terms, "ab")]
+    trans = me.choice(trans, "trans", TRANS if not me.is_complex else (0, 2) if hermitian else FLAG)
+    lower = me.choice(lower, "lower", FLAG)
+    a, b = terms[0], terms[-1]
+    if b.shape != a.shape:
+        me.illegal("b", b.shape, f"of the shape of a, {a.shape}")
+    n, k = a.shape[::-1] if trans else a.shape
+    one = False
+    if c is not None:
+        c, one = _result(me, c, "c", (n, n), overwrite_c, a=a, b=b)
+    if me.on_cpu(*terms, c):
+        if n and k and (c is None or not me.strided(c, overwrite_c)):
+            c = me.scipy(alpha, *terms, beta, c, trans, lower, overwrite_c)
+        else:
+            c = _rank_k_cpu(me, alpha, terms, beta, c, n, k, trans, lower, overwrite_c)
+    else:
+        from . import _cuda as gpu
+        c = gpu.triangle_of(me, c, n, overwrite_c)
+        if k == 0 or alpha == 0:  # one term of zeros: leaves the scaling of the triangle
+            terms, trans, alpha = [gpu.cupy.zeros((n, 1), me.dtype)] * len(terms), 0, 0
+        if n and (alpha or beta != 1):
+            _rank_k_gpu(me, alpha, terms, beta, c, trans, lower)
+    return c.reshape(-1) if one else c
+
+
+def _rank_k_cpu(me, alpha, terms, beta, c, n, k, trans, lower, overwrite_c):
+    """In place of a column-major view, and what SciPy's wrapper refuses: no terms."""
+    if c is None:
+        c = np.zeros((n, n), me.dtype, order="F")
+    elif not (overwrite_c and column_major(c)):
+        c = c.copy(order="F")
+    real = me.name[1:3] == "he"
+    alpha = me.real_scalar(alpha) if real and len(terms) == 1 else me.scalar(alpha)
+    beta = me.real_scalar(beta) if real else me.scalar(beta)
+    terms = [by_columns(x) for x in terms]
+    at = [y for x in terms for y in (x, ld(x))]
+    me.fortran(me.name[1:], "UL"[lower], "NTC"[trans], n, k, alpha, *at, beta, c, ld(c))
+    return c
+
+
+def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
+    from . import _cuda as gpu
+    hermitian = me.name[1:3] == "he"
+    if not column_major(c):  # C^T is C, of the other triangle; it is conj(C) if Hermitian
+        if hermitian:
+            terms, trans = [x.T for x in reversed(terms)], 2 - trans
+        return _rank_k_gpu(me, alpha, terms, beta, c.T, trans, 1 - lower)
+    n, k = terms[0].shape[::-1] if trans else terms[0].shape
+    if hermitian or not all(gpu.by_rows(x) for x in terms):
+        terms = [by_columns(x) for x in terms]
+    at = [gpu.operand(x, trans) for x in terms]
+    op = at[0][2]
+    new_alpha = gpu.real_scalar if hermitian and len(terms) == 1 else gpu.scalar
+    new_beta = gpu.real_scalar if hermitian else gpu.scalar
+    addresses = [y for p, lda, _, _ in at for y in (p, lda)]
+    gpu.blas(me.L + me.name[1:], gpu.fill(lower), op, n, k, new_alpha(me, alpha), *addresses,
+             new_beta(me, beta), c.data.ptr, ld(c))
+
+
+# -- triangular matrices
+
+
+def trmm(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
+    """B := alpha op(A) B or alpha B op(A), A triangular.
+
+    Parameters
+    ----------
+    alpha : number
+        alpha = 0 leaves A and B unread, whatever they hold.
+    a : (m, m) array; (n, n) if `side`
+        Only the triangle that `lower` names is read, without its diagonal if `diag`. A larger A
+        stands for its leading block.
+    b : (m, n) array
+        Overwritten if `overwrite_b`: in place where column-major, views included.
+    side : {0, 1}
+        op(A) to the left, to the right of B.
+    trans_a : {0, 1, 2}
+        op(A) = A, A^T, A^H.
+    diag : {0, 1}
+        1: the diagonal of A is taken as ones.
+
+    Returns
+    -------
+    b : (m, n) array, column-major unless a GPU array was overwritten by rows
+
+    Notes
+    -----
+    m^2 n operations (m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS trmm, no
+    synchronisation.
+    """
+    a = me.matrix(a, "a")
+    b, one = me.columns(b, "b", None, overwrite_b)
+    side = me.choice(side, "side", FLAG)
+    k = b.shape[side]
+    if a.shape[0] < a.shape[1] or a.shape[1] < k:
+        me.illegal("a", a.shape, f"of shape ({k}, {k}), to multiply b")
+    return _triangular(me, alpha, a[:k, :k], b, one, side, lower, trans_a, diag, overwrite_b)
+
+
+def trsm(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
+    """Solve op(A) X = alpha B or X op(A) = alpha B, A triangular.
+
+    As `trmm`, with A exactly (m, m), or (n, n) if `side`. B is overwritten by X if `overwrite_b`.
+    A zero on the diagonal of A gives inf or nan: nothing is tested.
+    """
+    a = me.square(a, "a")
+    b, one = me.columns(b, "b", None, overwrite_b)
+    side = me.choice(side, "side", FLAG)
+    k = b.shape[side]
+    if a.shape[0] != k:
+        me.illegal("a", a.shape, f"of shape ({k}, {k}), as b has {'columns' if side else 'rows'}")
+    return _triangular(me, alpha, a, b, one, side, lower, trans_a, diag, overwrite_b)
+
+
+def _triangular(me, alpha, a, b, one, side, lower, trans, diag, overwrite_b):
+    alpha = me.number(alpha, "alpha")
+    lower, diag = me.choice(lower, "lower", FLAG), me.choice(diag, "diag", FLAG)
+    trans = me.choice(trans, "trans_a", TRANS)
+    if overwrite_b:
+        me.distinct(b, "b", a=a)
+    if me.on_cpu(a, b):
+        if b.size and me.strided(b, overwrite_b):
+            a = by_columns(a)
+            me.fortran(me.name[1:], "LR"[side], "UL"[lower], "NTC"[trans], "NU"[diag], *b.shape,
+                       me.scalar(alpha), a, ld(a), b, ld(b))
+        elif b.size:
+            b = me.scipy(alpha, a, b, side, lower, trans, diag, overwrite_b)
+        elif not overwrite_b:
+            b = b.copy(order="F")
+    else:
+        b = _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b)
+    return b.reshape(-1) if one else b
+
+
+def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
+    from . import _cuda as gpu
+    product = me.name[1:] == "trmm"
+    if product and not overwrite_b and column_major(b):  # cuBLAS's trmm is out of place
+        x = gpu.cupy.empty(b.shape, me.dtype, order="F")
+    else:
+        x = b = gpu.accumulator(me, b, b.shape, 1, overwrite_b)
+    if alpha == 0:
+        x.fill(0)
+    elif x.size:
+        of = (a, b, x, side, lower)
+        if not column_major(x):  # X^T = B^T op(A)^T, and op(A)^T is op of the view A.T
+            of = (a.T, b.T, x.T, 1 - side, 1 - lower)
+        a, b, xc, side, lower = of
+        pa, lda, uplo, op, a = gpu.half(a, lower, trans)
+        to = (b.data.ptr, ld(b), xc.data.ptr, ld(xc)) if product else (xc.data.ptr, ld(xc))
+        gpu.blas(me.L + me.name[1:], side, uplo, op, diag, *xc.shape, gpu.scalar(me, alpha),
+                 pa, lda, *to)
+    return x
+
+
 gemm, sgemm, dgemm, cgemm, zgemm = typed(gemm, "sdcz")
+symm, ssymm, dsymm, csymm, zsymm = typed(symm, "sdcz")
+hemm, chemm, zhemm = typed(hemm, "cz")
+syrk, ssyrk, dsyrk, csyrk, zsyrk = typed(syrk, "sdcz")
+herk, cherk, zherk = typed(herk, "cz")
+syr2k, ssyr2k, dsyr2k, csyr2k, zsyr2k = typed(syr2k, "sdcz")
+her2k, cher2k, zher2k = typed(her2k, "cz")
+trmm, strmm, dtrmm, ctrmm, ztrmm = typed(trmm, "sdcz")
+trsm, strsm, dtrsm, ctrsm, ztrsm = typed(trsm, "sdcz")
 
 __all__ = public(globals())
