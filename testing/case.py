@@ -16,7 +16,7 @@ REALS = {"s": np.float32, "d": np.float64, "c": np.float32, "z": np.float64}
 DEFAULT_FLAGS = {  # the first is what a tester takes without an option
     "uplo": "LU", "trans": "NTC", "transA": "NTC", "transB": "NTC", "side": "LR", "diag": "NU",
     "jobz": "NV", "jobvl": "NV", "jobvr": "NV", "jobu": "NSA", "itype": (1, 2, 3), "norm": "M1IF",
-    "range": "AIV", "inc": (1, 2, -1)}
+    "range": "AIV", "inc": ((1, 1), (2, -1), (-1, 3))}
 
 
 class Problem:
@@ -36,6 +36,7 @@ class Problem:
         self.eps = errors.EPS[letter]
         self.kind = matrices.parse(options.matrix or default_matrix)
         self.scale = matrices.scale(self.kind, self.dtype)
+        self.exponent = int(np.log2(self.scale))
         self.sigma = None
         self.args, self.kwargs = (), {}
 
@@ -147,11 +148,14 @@ class Problem:
         x = 0.5 + self.rng.random() / 2
         return x if real or not self.is_complex else complex(x * np.exp(6j * self.rng.random()))
 
-    def vector(self, n, inc=1, column=None):
-        """n elements `inc` apart: the buffer that BLAS gets. `column`: these values."""
-        x = self.random(1 + (n - 1) * abs(inc) if n else 0)
-        if column is not None:
-            elements(x, n, inc)[...] = column
+    def vector(self, n, inc=1, scale=1.0):
+        """The buffer of a BLAS vector: n random elements, `inc` apart."""
+        return self.random(1 + (n - 1) * abs(inc) if n else 0, scale=scale)
+
+    def matrix_vector(self, n, inc=1):
+        """A BLAS vector of the kind that --matrix asks for."""
+        x = self.vector(n, inc)
+        elements(x, n, inc)[...] = self.matrix(n, 1)[:, 0]
         return x
 
     def stack(self, draw):

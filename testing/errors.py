@@ -106,6 +106,13 @@ def permuted(A, piv):
     return A
 
 
+def gaps(result, before, n, inc):
+    """What lies between the elements of a BLAS vector stays."""
+    between = np.ones(len(before), bool)
+    between[: 1 + (n - 1) * abs(inc) if n else 0 : abs(inc)] = False
+    return len(result) == len(before) and bool(np.array_equal(result[between], before[between]))
+
+
 def lu(A, factor, piv):
     """|P A - L U|_F / (N |A|_F)."""
     m, n = A.shape[-2:]
@@ -152,7 +159,7 @@ def cholesky_info(A, factor, uplo, info, eps):
         if not 0 <= k <= len(a):
             return np.nan, False
         done = k - 1 if k else len(a)
-        worst = max(worst, cholesky(a[:done, :done], f[:done, :done], uplo), key=_nan_last)
+        worst = max(worst, cholesky(a[:done, :done], f[:done, :done], uplo), key=nan_last)
         if k:
             leading, _ = unit(a[:k, :k])
             smallest = np.linalg.eigvalsh(leading)[0]
@@ -160,7 +167,7 @@ def cholesky_info(A, factor, uplo, info, eps):
     return worst, bool(right)
 
 
-def _nan_last(x):
+def nan_last(x):
     return np.inf if np.isnan(x) else x
 
 
@@ -185,7 +192,8 @@ def orthogonal(Q):
 
 def qr(A, Q, R, permutation=None):
     """|R - Q^H A|_1 / (N |A|_1), with the columns of A permuted."""
-    (A, e), Q, R = unit(A), wide(Q), shift(wide(R), -unit(A)[1])
+    A, e = unit(A)
+    Q, R = wide(Q), shift(wide(R), -e)
     A = A if permutation is None else A[:, permutation]
     return ratio(norm1(R - H(Q) @ A), norm1(A)) / max(A.shape[1], 1)
 
@@ -199,9 +207,9 @@ def eig(A, w, Z, B=None):
 
 def eigenvalues(w, reference):
     """max |w - wref| / (N max |wref|)."""
-    (r, e), w = unit(reference), shift(wide(w), -unit(reference)[1])
-    return ratio(np.max(abs(w - r), initial=0.0),
-                 max(np.max(abs(r), initial=0.0), 0.0)) / max(len(r), 1)
+    r, e = unit(reference)
+    distance = np.max(abs(shift(wide(w), -e) - r), initial=0.0)
+    return ratio(distance, np.max(abs(r), initial=0.0)) / max(len(r), 1)
 
 
 def svd(A, u, s, vh):

@@ -29,3 +29,18 @@ def solved(p, x, info=0, A=None):
     good = np.asarray(info) == 0
     return {SOLVED: errors.solve(A[good], x[good], p.b[good]),
             "unsolved": bool(np.array_equal(x[~good], p.b[~good]))}
+
+
+def estimated(p, rcond, norm, singular):
+    """An estimate of the condition is never above the true one, and seldom 10 times below."""
+    if singular or not len(p.A):
+        return {"rcond": float(rcond) == (0.0 if len(p.A) else 1.0)}
+    size = errors.norm1 if norm == "1" else errors.norm_inf
+    A = errors.unit(p.A)[0]
+    try:
+        true = 1 / float(size(A) * size(np.linalg.inv(A)))
+    except np.linalg.LinAlgError:
+        true = 0.0
+    rounding = 4 * p.n * p.eps  # below it, the inverse in hand says nothing more
+    return {"rcond": bool((1 - 30 * p.n * p.eps) * true - rounding <= rcond
+                          <= 10 * true + rounding)}

@@ -112,9 +112,9 @@ def with_spectrum(kind, m, n, is_complex, rng, sigma, condD):
         return (u * sigma) @ haar(rng, n, k, is_complex).conj().T
     if m != n:
         raise ValueError(f"matrix {kind.type}: {m} x {n} is not square")
-    if kind.type == "geev":  # Schur form; the eigenvalues are sigma with random signs
-        return u @ (np.diag(sigma) + np.triu(random(rng, (n, n), is_complex, "rands"), 1) / max(n, 1)
-                    ) @ u.conj().T
+    if kind.type == "geev":  # Schur form; the eigenvalues are sigma
+        above = np.triu(random(rng, (n, n), is_complex, "rands"), 1) / max(n, 1)
+        return u @ (np.diag(sigma) + above) @ u.conj().T
     if kind.type == "geevx":  # eigenvectors of condition condD
         d = spectrum("geo", n, condD, rng)
         x = (u * d) @ (v := haar(rng, n, n, is_complex)).conj().T

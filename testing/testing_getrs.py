@@ -1,0 +1,22 @@
+"""Solve op(A) X = B with the factors of getrf."""
+
+import scipy.linalg.lapack
+
+from . import flops
+from .case import Case
+from .errors import op
+from .lu_checks import solved
+
+
+def make(p):
+    p.A, p.b = p.matrix(p.n, p.n), p.rhs(p.n, p.nrhs)
+    p.lu, p.piv, p.singular = getattr(scipy.linalg.lapack, p.letter + "getrf")(p.A)
+    p.call(p.lu, p.piv, p.b, trans="NTC".index(p.trans))
+
+
+def check(p, x, info):
+    return {"info": info == 0} if p.singular else solved(p, x, info, op(p.A, p.trans))
+
+
+CASE = Case("getrs", "lu", "x info", make, check, lambda p: flops.getrs(p.n, p.nrhs),
+            flags="trans", columns="N NRHS", always=True)

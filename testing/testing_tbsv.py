@@ -1,0 +1,16 @@
+"""Solve op(A) x = b, A a triangular band."""
+
+from . import flops
+from .case import Case
+from .level2 import check_solved, triangular
+from .storage import triangle_band, within
+
+
+def make(p):
+    T = within(p.triangular(p.n), p.kl, p.kl)
+    triangular(p, T, triangle_band(p.hidden(T), p.kl, p.uplo), p.kl, solve=True)
+
+
+CASE = Case("tbsv", "blas", "x", make, check_solved, lambda p: flops.gbmv(p.n, p.n, p.kl, 0),
+            flags={"uplo": None, "trans": None, "diag": None, "inc": ((1, 1), (-2, -2))},
+            columns="N KL", matrix="rand_dominant", limit=30, always=True, unit="ms")
