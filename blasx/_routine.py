@@ -43,6 +43,7 @@ class Typed:
         t = TYPES[letter]
         self.name, self.letter, self.type = name, letter, t
         self.L = letter.upper()  # as cuBLAS spells it
+        self.cublas = name.capitalize()
         self.dtype, self.real, self.is_complex = t.dtype, t.real, t.is_complex
         self.scipy = getattr(scipy_lapack, name, None) or getattr(scipy_blas, name, None)
 
@@ -127,6 +128,10 @@ class Typed:
             return x
         if isinstance(x, (str, bytes)) or x is None:
             self.mistyped(argument, repr(x), "a number")
+        if x.__class__ in NATIVE and x.__class__ is not ndarray:
+            self.mistyped(argument, "an array on the GPU", "a number on the host")
+        if x.__class__ in (list, tuple) and len(x) == 1:
+            x = x[0]
         if getattr(x, "ndim", 0) and x.__class__ in PLAIN:
             x = x.ravel()[0] if x.size == 1 else self.illegal(argument, x.shape, "one number")
         try:
@@ -147,7 +152,8 @@ class Typed:
                     self.mistyped(argument, repr(x), "an integer")
                 x = int(x)
         if (low is not None and x < low) or (high is not None and x > high):
-            wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+            wanted = (f"at least {low}" if high is None else f"at most {high}" if low is None
+                      else f"from {low} to {high}")
             self.illegal(argument, x, wanted)
         return x
 

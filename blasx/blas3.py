@@ -76,7 +76,7 @@ def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b):
     k = a.shape[0] if trans_a else a.shape[1]
     pa, lda, ta, a = gpu.operand(a, trans_a)
     pb, ldb, tb, b = gpu.operand(b, trans_b)
-    gpu.blas(me.L + "gemm", ta, tb, *c.shape, k, gpu.scalar(me, alpha), pa, lda, pb, ldb,
+    gpu.blas(me.cublas, ta, tb, *c.shape, k, gpu.scalar(me, alpha), pa, lda, pb, ldb,
              gpu.scalar(me, beta), c.data.ptr, ld(c))
 
 
@@ -175,7 +175,7 @@ def _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower):
         return _symmetric_product_gpu(me, alpha, a.T, b.T, beta, c.T, 1 - side, 1 - lower)
     a, b = by_columns(a) if me.name[1:] == "hemm" else a, by_columns(b)
     pa, lda, uplo, _, a = gpu.half(a, lower)
-    gpu.blas(me.L + me.name[1:], side, uplo, *c.shape, gpu.scalar(me, alpha), pa, lda,
+    gpu.blas(me.cublas, side, uplo, *c.shape, gpu.scalar(me, alpha), pa, lda,
              b.data.ptr, ld(b), gpu.scalar(me, beta), c.data.ptr, ld(c))
 
 
@@ -297,7 +297,7 @@ def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
     new_alpha = gpu.real_scalar if hermitian and len(terms) == 1 else gpu.scalar
     new_beta = gpu.real_scalar if hermitian else gpu.scalar
     addresses = [y for p, lda, _, _ in at for y in (p, lda)]
-    gpu.blas(me.L + me.name[1:], gpu.fill(lower), op, n, k, new_alpha(me, alpha), *addresses,
+    gpu.blas(me.cublas, gpu.fill(lower), op, n, k, new_alpha(me, alpha), *addresses,
              new_beta(me, beta), c.data.ptr, ld(c))
 
 
@@ -392,7 +392,7 @@ def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         a, b, xc, side, lower = of
         pa, lda, uplo, op, a = gpu.half(a, lower, trans)
         to = (b.data.ptr, ld(b), xc.data.ptr, ld(xc)) if product else (xc.data.ptr, ld(xc))
-        gpu.blas(me.L + me.name[1:], side, uplo, op, diag, *xc.shape, gpu.scalar(me, alpha),
+        gpu.blas(me.cublas, side, uplo, op, diag, *xc.shape, gpu.scalar(me, alpha),
                  pa, lda, *to)
     return x
 
