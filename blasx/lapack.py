@@ -2,7 +2,9 @@
 
 from scipy.linalg import lapack as _scipy
 
+from .cholesky import *  # noqa: F403
 from .lu import *  # noqa: F403
+from .norms import *  # noqa: F403
 
 
 def __getattr__(name):

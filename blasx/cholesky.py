@@ -1,0 +1,255 @@
+"""Cholesky, A = U^H U or L L^H, and what is built on it: solve, inverse, condition.
+
+One triangle of a Hermitian matrix is read, and the other left alone. A matrix that lies by rows
+is the transpose of one that lies by columns, and its factor the transpose of that one's: it is
+factored in place with the triangles' names swapped.
+"""
+
+import numpy as np
+
+from ._lapack import by_columns, by_rows, ld, output
+from ._routine import cupy, public, typed
+from .norms import part
+
+
+def potrf(me, a, lower=0, clean=1, overwrite_a=0):
+    """Cholesky factorization of a Hermitian positive definite matrix.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        Its upper triangle, or its lower one if `lower`. Overwritten by the factor if
+        `overwrite_a`: in place where `a` lies by columns or by rows, views included.
+    lower : {0, 1}
+        A = U^H U, or A = L L^H.
+    clean : {0, 1}
+        1: the other triangle of `c` is zero; 0: it is that of `a`.
+
+    Returns
+    -------
+    c : (n, n) array
+    info : int (GPU: 0-d array)
+        k > 0: the leading minor of order k is not positive definite, and the factorization
+        stopped there.
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER Xpotrf in the current stream, no synchronisation.
+    n^3 / 3 operations. LAPACK Users' Guide, xPOTRF.
+    """
+    a = me.square(a, "a", overwrite_a)
+    lower, clean = me.choice(lower, "lower", (0, 1)), me.choice(clean, "clean", (0, 1))
+    turned = overwrite_a and by_rows(a)
+    if turned:
+        a, lower = a.T, 1 - lower
+    if me.on_cpu(a):
+        if a.size and not me.strided(a, overwrite_a):
+            c, info = me.scipy(a, lower, clean, overwrite_a)
+            return (c.T if turned else c), info
+        c = output(a, overwrite_a)
+        info = me.fortran("potrf", "UL"[lower], c.shape[0], c, ld(c))
+        xp = np
+    else:
+        from . import _cuda as gpu
+        c = gpu.output(a, overwrite_a)
+        info = _potrf_gpu(me, c, lower)
+        xp = cupy()
+    if clean:
+        xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
+    return (c.T if turned else c), info
+
+
+def _potrf_gpu(me, c, lower):
+    """Factor a column-major CuPy array in place; info."""
+    from . import _cuda as gpu
+    if not c.size:
+        return cupy().zeros((), np.int32)
+    t = me.type.cuda
+    return gpu.solver64("Xpotrf", "inipni",
+                        (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))
+
+
+def potrs(me, c, b, lower=0, overwrite_b=0):
+    """Solve A X = B with the factor of potrf.
+
+    Parameters
+    ----------
+    c : (n, n) array
+        U, or L if `lower`; the other triangle is not read.
+    b : (n,) or (n, nrhs) array
+        Overwritten by X if `overwrite_b`.
+    lower : {0, 1}
+
+    Returns
+    -------
+    x : array of the shape of b
+    info : int (GPU: 0-d array), 0
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER Xpotrs in the current stream, no synchronisation.
+    2 n^2 nrhs operations. A real `c` may lie by rows at no cost; a complex one is copied.
+    """
+    c = me.square(c, "c")
+    n = c.shape[0]
+    b, one = me.columns(b, "b", n, overwrite_b)
+    lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_b:
+        me.distinct(b, "b", c=c)
+    if not me.is_complex and by_rows(c):  # A = L L^T = (L^T)^T L^T: the other factor
+        c, lower = c.T, 1 - lower
+    if me.on_cpu(c, b):
+        if me.strided(b, overwrite_b) or not b.size:
+            c, x = by_columns(c), output(b, overwrite_b)
+            info = me.fortran("potrs", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
+        else:
+            x, info = me.scipy(c, b, lower, overwrite_b)
+    else:
+        from . import _cuda as gpu
+        x = gpu.output(b, overwrite_b)
+        info = _potrs_gpu(me, gpu.by_columns(c), x, lower)
+    return (x.reshape(n) if one else x), info
+
+
+def _potrs_gpu(me, c, x, lower):
+    """Solve in place of column-major `x`; info."""
+    from . import _cuda as gpu
+    info = cupy().zeros((), np.int32)
+    if x.size:
+        t = me.type.cuda
+        gpu.solver("Xpotrs", "hinnipnipnp", gpu.params(), gpu.fill(lower), *x.shape, t,
+                   c.data.ptr, gpu.ld(c), t, x.data.ptr, gpu.ld(x), info.data.ptr)
+    return info
+
+
+def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
+    """Solve A X = B by Cholesky, A Hermitian positive definite.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        One triangle, as of potrf. Overwritten by its factor if `overwrite_a`.
+    b : (n,) or (n, nrhs) array
+        Overwritten by X if `overwrite_b`.
+    lower : {0, 1}
+
+    Returns
+    -------
+    c : (n, n) array
+        The factor; the other triangle is that of `a`.
+    x : array of the shape of b
+        B itself where info > 0.
+    info : int (GPU: 0-d array)
+        k > 0: the leading minor of order k is not positive definite, and nothing was solved.
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER Xpotrf and Xpotrs in the current stream, no synchronisation.
+    n^3 / 3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xPOSV.
+    """
+    a = me.square(a, "a", overwrite_a)
+    n = a.shape[0]
+    b, one = me.columns(b, "b", n, overwrite_b)
+    lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_a:
+        me.distinct(a, "a", b=b)
+    if overwrite_b:
+        me.distinct(b, "b", a=a)
+    turned = overwrite_a and not me.is_complex and by_rows(a)
+    if turned:
+        a, lower = a.T, 1 - lower
+    if me.on_cpu(a, b):
+        if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
+            c, x = output(a, overwrite_a), output(b, overwrite_b)
+            info = me.fortran("posv", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
+        else:
+            c, x, info = me.scipy(a, b, lower, overwrite_a, overwrite_b)
+    else:
+        from . import _cuda as gpu
+        c, x = gpu.output(a, overwrite_a), gpu.output(b, overwrite_b)
+        info = _potrf_gpu(me, c, lower)
+        gpu.guarded(x, info, lambda y: _potrs_gpu(me, c, y, lower))
+    return (c.T if turned else c), (x.reshape(n) if one else x), info
+
+
+def potri(me, c, lower=0, overwrite_c=0):
+    """The inverse of a Hermitian positive definite matrix from its factor by potrf.
+
+    Parameters
+    ----------
+    c : (n, n) array
+        U, or L if `lower`. Overwritten by the inverse if `overwrite_c`.
+    lower : {0, 1}
+
+    Returns
+    -------
+    inv_a : (n, n) array
+        One triangle of the inverse; the other is that of `c`. `c` itself where info > 0.
+    info : int (GPU: 0-d array)
+        k > 0: the factor's diagonal is zero at k, and there is no inverse.
+
+    Notes
+    -----
+    CPU: LAPACK. GPU: cuSOLVER potri, which takes another n^2 of memory, in the current stream, no
+    synchronisation.
+    2/3 n^3 operations. LAPACK Users' Guide, xPOTRI.
+    """
+    c = me.square(c, "c", overwrite_c)
+    lower = me.choice(lower, "lower", (0, 1))
+    turned = overwrite_c and by_rows(c)
+    if turned:
+        c, lower = c.T, 1 - lower
+    n = c.shape[0]
+    if me.on_cpu(c):
+        if c.size and not me.strided(c, overwrite_c):
+            inverse, info = me.scipy(c, lower, overwrite_c)
+        else:
+            inverse = output(c, overwrite_c)
+            info = me.fortran("potri", "UL"[lower], n, inverse, ld(inverse))
+    else:
+        from . import _cuda as gpu
+        inverse = gpu.output(c, overwrite_c)
+        info = gpu.first_zero(inverse.diagonal())
+        if n:
+            gpu.guarded(inverse, info, lambda x: gpu.solver32(
+                me, "potri", "iipi", (gpu.fill(lower), n, x.data.ptr, gpu.ld(x))))
+    return (inverse.T if turned else inverse), info
+
+
+def pocon(me, a, anorm, uplo="U"):
+    """Estimate the reciprocal condition 1 / (|A| |A^-1|), in the 1-norm, from the factor of potrf.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        The factor `c`.
+    anorm : number
+        The 1-norm of A.
+    uplo : {'U', 'L'}
+
+    Returns
+    -------
+    rcond : float (GPU: 0-d array)
+    info : int (GPU: 0-d array), 0
+
+    Notes
+    -----
+    Runs on the CPU; of CuPy arrays `a` is copied there (TransferWarning) and synchronised.
+    A few solves, 2 n^2 operations each. Higham, ACM TOMS 14 (1988) 381.
+    """
+    a = me.square(a, "a")
+    anorm, uplo = me.real_number(anorm, "anorm"), me.flag(uplo, "uplo", "UL")
+    if anorm < 0:
+        me.illegal("anorm", anorm, "a norm: not negative")
+    if not me.on_cpu(a):
+        return me.through_cpu(a, anorm, uplo)
+    return me.scipy(a, anorm, uplo) if a.size else (1.0, 0)
+
+
+potrf, spotrf, dpotrf, cpotrf, zpotrf = typed(potrf, "sdcz")
+potrs, spotrs, dpotrs, cpotrs, zpotrs = typed(potrs, "sdcz")
+posv, sposv, dposv, cposv, zposv = typed(posv, "sdcz")
+potri, spotri, dpotri, cpotri, zpotri = typed(potri, "sdcz")
+pocon, spocon, dpocon, cpocon, zpocon = typed(pocon, "sdcz")
+
+__all__ = public(globals())
