@@ -8,7 +8,7 @@ the GPU in the current stream; anything that speaks DLPack is taken without a co
 `blasx.linalg` has NumPy's names, for stacks; `trace()` records what ran where.
 """
 
-from . import blas, lapack
+from . import blas, lapack, linalg
 from ._config import show_config
 from ._routine import TransferWarning
 from ._trace import trace

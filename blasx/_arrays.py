@@ -107,7 +107,9 @@ def _in_kind(like, result):
     if isinstance(result, tuple):
         return type(result)(_in_kind(like, r) for r in result) if type(result) is tuple \
             else type(result)(*(_in_kind(like, r) for r in result))
-    if not hasattr(result, "__dlpack__") or isinstance(result, np.generic):
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+    if not hasattr(result, "__dlpack__"):
         return result
     root = type(like).__module__.partition(".")[0]
     module = sys.modules["jax"].numpy if root in ("jax", "jaxlib") else sys.modules[root]

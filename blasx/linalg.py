@@ -86,8 +86,7 @@ class _Caller:
     def columns(self, b, n):
         """`b` with its right-hand sides as columns of n rows, and whether it is one vector."""
         if b.ndim == 0 or b.shape[-2 if b.ndim > 1 else 0] != n:
-            raise ValueError(f"{self.name}: b must be of shape ({n},) or (..., {n}, nrhs), "
-                             f"got {b.shape}")
+            self.refuse("b", b.shape, f"of shape ({n},) or (..., {n}, nrhs)")
         return (b[:, None], True) if b.ndim == 1 else (b, False)
 
     def succeed(self, what, info, stack=()):
@@ -739,8 +738,8 @@ def lstsq(me, a, b, rcond=None):
     a : (..., m, n) array
     b : (m,) or (..., m, nrhs) array
     rcond : float, optional
-        Singular values up to this times the largest count as 0; max(m, n) eps if None, eps if
-        negative.
+        Singular values up to this times the largest count as 0; max(m, n) eps if None, eps / 2
+        if negative.
 
     Returns
     -------
@@ -766,7 +765,7 @@ def lstsq(me, a, b, rcond=None):
     me.matrices(a)
     b, one = me.columns(b, a.shape[-2])
     eps = float(np.finfo(t.dtype).eps)
-    rcond = eps * max(a.shape[-2:]) if rcond is None else eps if rcond < 0 else float(rcond)
+    rcond = eps * max(a.shape[-2:]) if rcond is None else eps / 2 if rcond < 0 else float(rcond)
     whole = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     work = _lstsq_stack if whole else _lstsq_one
     x, residuals, rank, s = work(me, t, a, b, rcond, *[whole] * bool(whole))
