@@ -208,6 +208,10 @@ class Case:
     def outputs(self):
         return self.returns.split()
 
+    def named(self, outputs):
+        """{name: output}, counted from the last: geev returns w or wr, wi before the same rest."""
+        return dict(zip(reversed(self.outputs), reversed(outputs)))
+
     def variants(self):
         """All combinations of its flags, the default one first."""
         flags = self.flags
@@ -249,7 +253,7 @@ class Case:
     def errors(self, p, outputs):
         """{what: error or verdict} of the outputs: those of `check`, and what holds of all."""
         found = dict(self.check(p, *outputs))
-        named = dict(zip(self.outputs, outputs))
+        named = self.named(outputs)
         if "info" in named:
             found.setdefault("info", bool(np.all(np.asarray(named["info"]) == 0)))
         if "iter" in named and not p.options.allow_fallback:

@@ -198,6 +198,12 @@ def qr(A, Q, R, permutation=None):
     return ratio(norm1(R - H(Q) @ A), norm1(A)) / max(A.shape[1], 1)
 
 
+def product(A, *factors):
+    """|A - Q R|_1 / (N |A|_1), the first factor being of norm 1."""
+    (A, e), (Q, R) = unit(A), map(wide, factors)
+    return ratio(norm1(A - Q @ shift(R, -e)), norm1(A)) / max(*A.shape, 1)
+
+
 def eig(A, w, Z, B=None):
     """|A Z - B Z W|_1 / (N |A|_1 |Z|_1)."""
     (A, e), (Z, _) = unit(A), unit(Z)

@@ -97,11 +97,14 @@ def measure(case, p, options):
     return outputs, median(times or [first]), first, variant, same
 
 
-def run_one(case, letter, sizes, flags, options, rng):
-    """One line: make the problem, call, time and check it. Returns the row as a dict."""
+def run_one(case, letter, sizes, flags, options, rng, fault=None):
+    """One line: make the problem, call, time and check it. Returns the row as a dict.
+
+    fault(case, p, outputs) may spoil the outputs before they are judged."""
     p = case.problem(letter, sizes, flags, rng, options)
     before = [x.copy() if isinstance(x, np.ndarray) else x for x in (*p.args, *p.kwargs.values())]
     outputs, seconds, first, variant, same = measure(case, p, options)
+    outputs = fault(case, p, outputs) if fault else outputs
     row = {"routine": case.typed[letter], "m": p.m, "n": p.n, "k": p.k, "nrhs": p.nrhs,
            "batch": p.batch, "kl": p.kl, "ku": p.ku, "flags": flags,
            "matrix": options.matrix or case.matrix, "device": options.device, "variant": variant,
@@ -118,10 +121,9 @@ def run_one(case, letter, sizes, flags, options, rng):
         row["errors_over_eps"] = {k: v and v / p.eps for k, v in row["errors"].items()}
         row["failed"] = case.failures(p, found)
         row["status"] = "failed" if row["failed"] else "ok"
-        if "info" in case.outputs:
-            row["info"] = int(np.max(outputs[case.outputs.index("info")], initial=0))
-        if "iter" in case.outputs:
-            row["iter"] = int(outputs[case.outputs.index("iter")])
+        named = case.named(outputs)
+        row |= {what: int(np.max(named[what], initial=0)) if what == "info" else int(named[what])
+                for what in ("info", "iter") if what in named}
     if options.lapack and case.has_reference(letter):
         row["lapack_seconds"] = timed(lambda: case.reference(p), "cpu")[0]
     return row
