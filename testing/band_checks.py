@@ -21,10 +21,9 @@ def factored(p, lu, piv, info):
     (A, e), U, lu = errors.unit(p.A), np.zeros((n, n), wide(lu).dtype), wide(lu)
     for d in range(min(kl + ku, n - 1) + 1 if n else 0):
         U += np.diag(errors.shift(lu[kl + ku - d, d:], -e), d)
-    zero = np.flatnonzero(lu[kl + ku] == 0)
     for j in reversed(range(n)):
         below = min(kl, n - 1 - j)
         U[j + 1: j + 1 + below] += np.outer(lu[kl + ku + 1: kl + ku + 1 + below, j], U[j])
         U[[j, piv[j]]] = U[[piv[j], j]]
     return {"|A-PLU|/(N*|A|)": errors.ratio(errors.fro(A - U), errors.fro(A)) / max(n, 1),
-            "pivots": True, "info": int(info) == (zero[0] + 1 if len(zero) else 0)}
+            "pivots": True, "info": int(info) == errors.first_zero(lu[kl + ku])}

@@ -252,7 +252,8 @@ class Case:
 
     def errors(self, p, outputs):
         """{what: error or verdict} of the outputs: those of `check`, and what holds of all."""
-        found = dict(self.check(p, *outputs))
+        found = {what: bool(value) if isinstance(value, np.bool_) else value
+                 for what, value in self.check(p, *outputs).items()}
         named = self.named(outputs)
         if "info" in named:
             found.setdefault("info", bool(np.all(np.asarray(named["info"]) == 0)))

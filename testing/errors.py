@@ -6,6 +6,7 @@ result is the worst of the stack, and a NaN anywhere is the result.
 """
 
 import numpy as np
+import scipy.linalg
 
 EPS = {"s": 2.0**-24, "d": 2.0**-53, "c": 2.0**-24, "z": 2.0**-53}  # LAPACK's lamch("E")
 
@@ -142,6 +143,28 @@ def multipliers(factor, eps):
     return bool(np.all(abs(L) <= limit * (1 + 8 * eps)))
 
 
+def first_zero(d):
+    """Where LAPACK's info points: at the first exact zero, counted from 1; 0 if there is none."""
+    zeros = np.flatnonzero(np.asarray(d) == 0)
+    return int(zeros[0]) + 1 if len(zeros) else 0
+
+
+def unpivoted(A):
+    """L and U of A without pivoting, by halves."""
+    n = len(A)
+    if n <= 1:
+        return A
+    h = n // 2
+    F = A.copy()
+    F[:h, :h] = unpivoted(A[:h, :h])
+    F[:h, h:] = scipy.linalg.solve_triangular(F[:h, :h], A[:h, h:], lower=True,
+                                              unit_diagonal=True, check_finite=False)
+    F[h:, :h] = scipy.linalg.solve_triangular(F[:h, :h], A[h:, :h].T, trans="T",
+                                              check_finite=False).T
+    F[h:, h:] = unpivoted(A[h:, h:] - F[h:, :h] @ F[:h, h:])
+    return F
+
+
 def cholesky(A, factor, uplo):
     """|A - L L^H|_F / (N |A|_F), or with U^H U."""
     (A, e), f = unit(A), wide(factor)
@@ -151,14 +174,16 @@ def cholesky(A, factor, uplo):
 
 
 def cholesky_info(A, factor, uplo, info, eps):
-    """info = k > 0 must mean it: the first k-1 columns factor A, and the leading minor of order k
-    is not clearly positive definite. Returns the error of what was factored, and the verdict."""
+    """info = k > 0 must mean it: the first k-1 columns factor A, with a positive diagonal, and
+    the leading minor of order k is not clearly positive definite. Returns the error of what was
+    factored, and the verdict."""
     worst, right = 0.0, True
     for a, f, k in zip(A.reshape(-1, *A.shape[-2:]), factor.reshape(-1, *A.shape[-2:]),
                        np.ravel(info)):
         if not 0 <= k <= len(a):
             return np.nan, False
         done = k - 1 if k else len(a)
+        right = right and bool(np.all(f.diagonal()[:done].real > 0))
         worst = max(worst, cholesky(a[:done, :done], f[:done, :done], uplo), key=nan_last)
         if k:
             leading, _ = unit(a[:k, :k])

@@ -16,7 +16,7 @@ def make(p):
 
 
 def check(p, rcond, info):
-    return estimated(p, rcond, p.norm, bool(p.singular))
+    return estimated(p, rcond, CASE.reference(p)[0], p.norm, bool(p.singular))
 
 
 CASE = Case("gecon", "lu", "rcond info", make, check, flags={"norm": "1I"})

@@ -15,14 +15,14 @@ def make(p):
 def check(p, lqr, x, info):
     if info:
         return {"info": bool(lqr[info - 1, info - 1] == 0)}
-    m, n = p.A.shape if p.trans == "N" else p.A.shape[::-1]
     gram = errors.H(p.A) if p.m < p.n else p.A
     R = np.triu(lqr[:p.n]) if p.m >= p.n else errors.H(np.tril(lqr[:, :p.m]))
     (gram, e), R = errors.unit(gram), errors.wide(R)
     R = errors.shift(R, -e)
     factor = errors.ratio(errors.fro(errors.H(R) @ R - errors.H(gram) @ gram),
                           errors.fro(gram) ** 2) / max(p.m, p.n)
-    return judged(errors.op(p.A, p.trans), x[:n], p.b[:m]) | {"|R^H*R-A^H*A|": factor}
+    return judged(errors.op(p.A, p.trans), x, p.b) | {
+        "|R^H*R-A^H*A|": factor, "finite": bool(np.isfinite(lqr).all())}
 
 
 CASE = Case("gels", "qr", "lqr x info", make, check, lambda p: flops.gels(p.m, p.n, p.nrhs),

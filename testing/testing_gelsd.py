@@ -23,7 +23,7 @@ def check(p, x, s, rank, info):
     certain, possible = (np.count_nonzero(reference > least * f) for f in (1e2, 1e-2))
     found["rank"] = bool(certain <= rank <= possible)
     if rank == min(p.m, p.n):
-        found |= judged(p.A, x[:p.n], p.b[:p.m])
+        found |= judged(p.A, x, p.b)
     return found
 
 

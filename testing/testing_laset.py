@@ -18,4 +18,5 @@ def check(p, a):
 
 
 CASE = Case("laset", "aux", "a", make, check, columns="M N", flags={"uplo": "ALU"},
-            flops=lambda p: (p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms")
+            flops=lambda p: (p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms",
+            in_place=True)

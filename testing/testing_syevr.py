@@ -18,5 +18,7 @@ def check(p, w, z, m, support, info):
     return found | decomposed(p, p.A, w[:m], z[:, :m]) if p.jobz == "V" else found
 
 
+# MRRR computes each eigenvector by itself: orthogonal to a larger constant than QR or D&C.
 CASE = Case("syevr", "syev", "w z m isuppz info", make, check, flags="jobz uplo range",
+            limits={"|I-U^H U|": 100},
             names={"s": "ssyevr", "d": "dsyevr", "c": "cheevr", "z": "zheevr"})

@@ -1,7 +1,5 @@
 """The inverse of a triangular matrix."""
 
-import numpy as np
-
 from . import errors, flops
 from .case import Case
 from .storage import half
@@ -14,10 +12,10 @@ def make(p):
 
 
 def check(p, inverse, info):
-    zero = np.flatnonzero(p.A.diagonal() == 0)
-    found = {"info": int(info) == (zero[0] + 1 if len(zero) else 0),
+    zero = errors.first_zero(p.A.diagonal())
+    found = {"info": int(info) == zero,
              "triangle": errors.untouched(inverse, p.stored, p.uplo)}
-    if not len(zero):
+    if not zero:
         X = half(inverse, p.uplo).copy()
         if p.diag == "U":
             X[range(p.n), range(p.n)] = 1
