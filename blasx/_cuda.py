@@ -16,7 +16,7 @@ from cupy.cuda.stream import get_current_stream
 from cupy_backends.cuda.api import runtime
 
 from . import _trace
-from ._lapack import by_columns, column_major, ld  # noqa: F401 (the layout rules are shared)
+from ._lapack import by_columns, by_rows, column_major, ld  # noqa: F401 (the layout rules are shared)
 
 ffi = FFI()
 current_device = runtime.getDevice
@@ -276,11 +276,6 @@ def output(a, overwrite):
     if overwrite:
         _trace.note(copied=a.nbytes)
     return a.copy(order="F")
-
-
-def by_rows(a):
-    """True if `a` is the transpose of a column-major matrix, and not column-major itself."""
-    return not column_major(a) and column_major(a.T)
 
 
 def guarded(x, info, step):

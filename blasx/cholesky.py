@@ -9,6 +9,7 @@ import numpy as np
 
 from ._lapack import by_columns, by_rows, ld, output
 from ._routine import cupy, public, typed
+from .lu import given_norm
 from .norms import part
 
 
@@ -238,9 +239,7 @@ def pocon(me, a, anorm, uplo="U"):
     A few solves, 2 n^2 operations each. Higham, ACM TOMS 14 (1988) 381.
     """
     a = me.square(a, "a")
-    anorm, uplo = me.real_number(anorm, "anorm"), me.flag(uplo, "uplo", "UL")
-    if anorm < 0:
-        me.illegal("anorm", anorm, "a norm: not negative")
+    anorm, uplo = given_norm(me, anorm), me.flag(uplo, "uplo", "UL")
     if not me.on_cpu(a):
         return me.through_cpu(a, anorm, uplo)
     return me.scipy(a, anorm, uplo) if a.size else (1.0, 0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import _trace
 from ._lapack import by_columns, ld, output
 from ._routine import public, typed
 
@@ -251,12 +252,20 @@ def gecon(me, a, anorm, norm="1"):
     A few solves, 2 n^2 operations each. Higham, ACM TOMS 14 (1988) 381.
     """
     a = me.square(a, "a")
-    anorm, norm = me.real_number(anorm, "anorm"), me.flag(norm, "norm", "1OI")
-    if anorm < 0:
-        me.illegal("anorm", anorm, "a norm: not negative")
+    anorm, norm = given_norm(me, anorm), me.flag(norm, "norm", "1OI")
     if not me.on_cpu(a):
         return me.through_cpu(a, anorm, norm)
     return me.scipy(a, anorm, norm) if a.size else (1.0, 0)
+
+
+def given_norm(me, anorm):
+    """The norm of A, as gecon and pocon take it: on the host, where they estimate, also if the
+    GPU found it."""
+    if hasattr(anorm, "get"):
+        _trace.note(transferred=anorm.nbytes, synced=1)
+        anorm = anorm.item()
+    anorm = me.real_number(anorm, "anorm")
+    return anorm if not anorm < 0 else me.illegal("anorm", anorm, "a norm: not negative")
 
 
 def laswp(me, a, piv, k1=0, k2=None, off=0, inc=1, overwrite_a=0):
