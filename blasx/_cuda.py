@@ -344,9 +344,9 @@ def half(a, lower, trans=0):
     return p, lda, fill(lower if op == trans else not lower), op, a
 
 
-def through_cpu(function, arguments, keywords):
+def through_cpu(function, arguments, keywords, real):
     """`function` on host copies of the CuPy arrays among its arguments; array results return to
-    the device, integers and numbers (info, rank) as 0-d arrays."""
+    the device, integers (info, rank) and numbers (of the dtype `real`) as 0-d arrays."""
     def fetch(x):
         if not isinstance(x, cupy.ndarray):
             return x
@@ -356,10 +356,10 @@ def through_cpu(function, arguments, keywords):
     def send(x):
         if isinstance(x, tuple):
             return tuple(map(send, x))
-        x = np.asarray(x)
+        if isinstance(x, (int, float)):
+            x = np.asarray(x, np.int32 if isinstance(x, int) else real)
         _trace.note(transferred=x.nbytes)
-        return cupy.asarray(x, dtype=np.int32 if x.ndim == 0 and x.dtype.kind == "i" else None,
-                            order="A")
+        return cupy.asarray(x, order="A")
 
     _trace.note("cpu")
     result = function(*map(fetch, arguments), **{k: fetch(v) for k, v in keywords.items()})

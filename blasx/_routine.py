@@ -271,7 +271,7 @@ class Typed:
         from . import _cuda
         warnings.warn(f"{self.name} has no GPU implementation: its operands are copied to the "
                       "CPU, and its results back", TransferWarning, stacklevel=3)
-        return _cuda.through_cpu(partial(self.implementation, self), arguments, keywords)
+        return _cuda.through_cpu(partial(self.implementation, self), arguments, keywords, self.real)
 
 
 def typed(implementation, letters, names=None):
