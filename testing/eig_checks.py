@@ -9,14 +9,18 @@ from .errors import H, wide
 def selected(p, w):
     """Arguments that ask for a part of the spectrum w (ascending), and the part as a slice."""
     n = len(w)
-    low, high = n // 4, max(n // 2, n // 4 + 1) if n else 0
-    if p.range == "I" and n:
+    low, high = n // 4, max(n // 2, n // 4 + 1)
+    if p.range == "A" or not np.isfinite(w).all() or not n:
+        return {"range": "A"}, slice(0, n)
+    if p.range == "I":
         return {"range": "I", "il": low + 1, "iu": high}, slice(low, high)
-    if p.range == "V" and n:  # half way between neighbours, where no rounding decides
-        ends = np.concatenate([[w[0] - 1], w, [w[-1] + 1]])
-        vl, vu = ends[low:low + 2].mean(), ends[high:high + 2].mean()
-        return {"range": "V", "vl": float(vl), "vu": float(vu)}, slice(low, high)
-    return {"range": "A"}, slice(0, n)
+    pad = 0.1 * np.max(abs(w)) or 1.0  # limits half way in a gap, where no rounding decides
+    ends = np.concatenate([[w[0] - pad], w, [w[-1] + pad]])
+    gaps = np.flatnonzero(np.diff(ends) > 1e-3 * pad)
+    low = gaps[gaps <= low][-1]
+    high = gaps[gaps >= max(high, low + 1)][0]
+    vl, vu = (ends[i] / 2 + ends[i + 1] / 2 for i in (low, high))
+    return {"range": "V", "vl": float(vl), "vu": float(vu)}, slice(int(low), int(high))
 
 
 def spectrum(p, A, w, part=slice(None)):

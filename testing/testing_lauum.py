@@ -9,6 +9,7 @@ from .storage import half
 def make(p):
     p.A = p.triangular(p.n)
     p.A = p.A / p.real.type(p.scale)
+    p.A[range(p.n), range(p.n)] = p.A.diagonal().real  # as a Cholesky factor has it
     p.stored = p.hidden(p.A)
     p.call(p.stored, lower=p.lower)
 
