@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from . import _trace
+from . import _cuda, _trace
 from ._routine import NATIVE, PLAIN, Typed
 
 
@@ -27,26 +27,20 @@ def call(implementation, me, args, kw):
         me = me(args, kw)
     if _trace._open:
         result = _trace.recorded(me.name, lambda: _on_device(device, implementation, me, args, kw))
-    elif device is None or device == current_device():
+    elif device is None or device == _cuda.current_device():
         result = implementation(me, *args, **kw)
     else:
         result = _on_device(device, implementation, me, args, kw)
     return result if kind is None else _in_kind(kind, result)
 
 
-def current_device():
-    """The id of the current CUDA device (replaced by CUDA's own function once CuPy is here)."""
-    return None
-
-
 def _on_device(device, implementation, me, args, kw):
     if device is None:
         return implementation(me, *args, **kw)
     _trace.note(device=f"gpu:{device}")
-    if device == current_device():
+    if device == _cuda.current_device():
         return implementation(me, *args, **kw)
-    import cupy
-    with cupy.cuda.Device(device):
+    with _cuda.cupy.cuda.Device(device):
         return implementation(me, *args, **kw)
 
 
@@ -75,15 +69,13 @@ def _native(x, me):
         return x.item() if isinstance(x, np.generic) else x
     root = type(x).__module__.partition(".")[0]
     if root == "cupy":
-        _know_cupy()
-        return x.view(_cupy_ndarray()) if type(x) is not _cupy_ndarray() else x
+        ndarray = _know_cupy().ndarray
+        return x if type(x) is ndarray else x.view(ndarray)
     if hasattr(x, "__dlpack_device__"):
         x = x.detach() if root == "torch" else x
         if x.__dlpack_device__()[0] == 1:  # kDLCPU
             return np.from_dlpack(x)
-        import cupy
-        _know_cupy()
-        return cupy.from_dlpack(x)
+        return _know_cupy().from_dlpack(x)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return np.asarray(x)
     name = me.name if isinstance(me, Typed) else me.args[0]
@@ -91,15 +83,11 @@ def _native(x, me):
 
 
 def _know_cupy():
-    """CuPy's arrays are ours to work on from now on."""
-    global current_device
-    import cupy
-    NATIVE.add(cupy.ndarray)
-    current_device = cupy.cuda.runtime.getDevice
-
-
-def _cupy_ndarray():
-    return sys.modules["cupy"].ndarray
+    """CuPy, whose arrays are ours to work on from now on."""
+    if _cuda.cupy is None:
+        _cuda.start()
+        NATIVE.add(_cuda.cupy.ndarray)
+    return _cuda.cupy
 
 
 def _in_kind(like, result):

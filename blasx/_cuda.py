@@ -3,23 +3,31 @@
 CuPy's own bindings lack half of BLAS (trmm, symm, herk ...) and cost 22 us a call; these cost
 about one. CuPy has loaded the libraries; here they are only looked up. Arrays travel as
 addresses, sizes as 64-bit integers; everything runs in CuPy's current stream.
+
+Importing this module imports no CuPy: `start` does, when the first CuPy array arrives.
 """
 
 import os
 import re
 import threading
 
-import cupy
-import numpy as np
 from cffi import FFI
-from cupy.cuda.stream import get_current_stream
-from cupy_backends.cuda.api import runtime
+import numpy as np
 
 from . import _trace
 from ._lapack import by_columns, by_rows, column_major, ld  # noqa: F401 (the layout rules are shared)
 
 ffi = FFI()
-current_device = runtime.getDevice
+cupy = current_device = get_current_stream = None
+
+
+def start():
+    """Bind CuPy: there are arrays of it now."""
+    global cupy, current_device, get_current_stream
+    import cupy
+    current_device = cupy.cuda.runtime.getDevice
+    get_current_stream = cupy.cuda.get_current_stream
+
 
 # Parameters after the handle: i int or enum, n int64, p device address, h host pointer.
 CUBLAS = {

@@ -25,7 +25,7 @@ from ._types import BY_DTYPE, TYPES, letter_of
 
 ndarray = np.ndarray
 
-# What a routine takes as it stands; any other class is an array of another library (`_foreign`).
+# What a routine takes as it stands; any other class is an array of another library (`_arrays.call`).
 PLAIN = {ndarray, int, float, complex, bool, str, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
@@ -263,6 +263,21 @@ class Typed:
         """Call LAPACK's or BLAS's own `routine` of this type (`_lapack.call`)."""
         return _lapack.call(self.letter + routine, *arguments)
 
+    def workspace(self, lwork, least):
+        """`lwork`, the size of LAPACK's workspace: -1 asks for the best size, None takes it."""
+        if lwork is None or lwork == -1:
+            return lwork
+        return self.integer(lwork, "lwork", max(least, 1))
+
+    def worked(self, routine, lwork, *before, after=()):
+        """Call LAPACK's `routine` with a workspace of size `lwork` (see `workspace`) between its
+        arguments `before` and `after`. Returns the workspace, work[0] the best size, and info."""
+        if lwork is None:
+            known = [None if x.__class__ is ndarray else x for x in (*before, "work", *after)]
+            lwork = _lapack.best_lwork(self.letter + routine, self.dtype, tuple(known))
+        work = np.zeros(max(lwork, 1), self.dtype)
+        return work, self.fortran(routine, *before, work, lwork, *after)
+
     def through_cpu(self, *arguments, **keywords):
         """Run this routine on host copies of its GPU operands, and copy what it returns back:
         two transfers and a synchronisation, with a TransferWarning."""
@@ -274,10 +289,11 @@ class Typed:
         return _cuda.through_cpu(partial(self.implementation, self), arguments, keywords, self.real)
 
 
-def typed(implementation, letters, names=None):
+def typed(implementation, letters, names=None, only_complex=None):
     """[generic, *one function per letter] of a routine, under LAPACK's names.
 
     `names` lists the typed names where they are not letter + name (scnrm2, idamax, cdotu).
+    `only_complex` is an argument that the real names do not take (heevd's lrwork).
     """
     base = implementation.__name__
     names = names.split() if names else [letter + base for letter in letters]
@@ -286,7 +302,7 @@ def typed(implementation, letters, names=None):
     for me in bound.values():
         me.implementation = implementation
         f = _function(implementation, me, me.name)
-        f.typecode, f.dtype = me.type.dtype.char, me.dtype
+        f.typecode, f.dtype = me.letter, me.dtype
         functions.append(f)
     return functions
 
@@ -304,11 +320,11 @@ def _function(implementation, me, name):
     def function(*args, **kw):
         for x in args:
             if x.__class__ not in PLAIN:
-                return _foreign(implementation, me, args, kw)
+                return _arrays.call(implementation, me, args, kw)
         if kw:
             for x in kw.values():
                 if x.__class__ not in PLAIN:
-                    return _foreign(implementation, me, args, kw)
+                    return _arrays.call(implementation, me, args, kw)
         this = me(args, kw) if generic else me
         if _trace._open:
             return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
@@ -373,11 +389,6 @@ def cupy():
     return sys.modules["cupy"]
 
 
-def _foreign(implementation, me, args, kw):
-    """Run a call that has operands other than NumPy's: CuPy arrays on the device that holds
-    them, and what speaks DLPack without a copy, answered in the caller's kind of array."""
-    from . import _arrays
-    return _arrays.call(implementation, me, args, kw)
-
+from . import _arrays  # noqa: E402 (the two know each other)
 
 __all__ = ["BY_DTYPE", "TransferWarning", "Typed", "cupy", "ndarray", "public", "typed"]

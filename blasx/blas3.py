@@ -10,6 +10,7 @@ Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subpr
 
 import numpy as np
 
+from . import _cuda as gpu
 from ._lapack import by_columns, column_major, ld
 from ._routine import public, typed
 
@@ -60,7 +61,6 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
         else:
             c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
     else:
-        from . import _cuda as gpu
         c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
         if k == 0 or alpha == 0:
             gpu.scale(c, beta)
@@ -70,7 +70,6 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b):
-    from . import _cuda as gpu
     if not column_major(c):  # C^T = op(B)^T op(A)^T, and op(X)^T is op of the view X.T
         return _gemm_gpu(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a)
     k = a.shape[0] if trans_a else a.shape[1]
@@ -160,7 +159,6 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
         else:
             c = me.scipy(alpha, a, b, beta, c, side, lower, overwrite_c)
     else:
-        from . import _cuda as gpu
         c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
         if alpha == 0:
             gpu.scale(c, beta)
@@ -170,7 +168,6 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
 
 
 def _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower):
-    from . import _cuda as gpu
     if not column_major(c):  # C^T = B^T A^T, and A^T is the view A.T with the other triangle
         return _symmetric_product_gpu(me, alpha, a.T, b.T, beta, c.T, 1 - side, 1 - lower)
     a, b = by_columns(a) if me.name[1:] == "hemm" else a, by_columns(b)
@@ -258,7 +255,6 @@ def _rank_k(me, alpha, terms, beta, c, trans, lower, overwrite_c):
         else:
             c = _rank_k_cpu(me, alpha, terms, beta, c, n, k, trans, lower, overwrite_c)
     else:
-        from . import _cuda as gpu
         c = gpu.triangle_of(me, c, n, overwrite_c)
         if k == 0 or alpha == 0:  # one term of zeros: leaves the scaling of the triangle
             terms, trans, alpha = [gpu.cupy.zeros((n, 1), me.dtype)] * len(terms), 0, 0
@@ -283,7 +279,6 @@ def _rank_k_cpu(me, alpha, terms, beta, c, n, k, trans, lower, overwrite_c):
 
 
 def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
-    from . import _cuda as gpu
     hermitian = me.name[1:3] == "he"
     if not column_major(c):  # C^T is C, of the other triangle; it is conj(C) if Hermitian
         if hermitian:
@@ -377,7 +372,6 @@ def _triangular(me, alpha, a, b, one, side, lower, trans, diag, overwrite_b):
 
 
 def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
-    from . import _cuda as gpu
     product = me.name[1:] == "trmm"
     if product and not overwrite_b and column_major(b):  # cuBLAS's trmm is out of place
         x = gpu.cupy.empty(b.shape, me.dtype, order="F")
