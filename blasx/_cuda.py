@@ -11,8 +11,8 @@ import os
 import re
 import threading
 
-from cffi import FFI
 import numpy as np
+from cffi import FFI
 
 from . import _trace
 from ._lapack import by_columns, by_rows, column_major, ld  # noqa: F401 (the layout rules are shared)

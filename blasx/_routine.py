@@ -25,7 +25,7 @@ from ._types import BY_DTYPE, TYPES, letter_of
 
 ndarray = np.ndarray
 
-# What a routine takes as it stands; any other class is an array of another library (`_arrays.call`).
+# What a routine takes as it stands; any other class is another library's array (`_arrays.call`).
 PLAIN = {ndarray, int, float, complex, bool, str, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
