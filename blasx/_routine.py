@@ -298,13 +298,42 @@ def typed(implementation, letters, names=None, only_complex=None):
     base = implementation.__name__
     names = names.split() if names else [letter + base for letter in letters]
     bound = {x: Typed(name, x) for x, name in zip(letters, names, strict=True)}
-    functions = [_function(implementation, partial(_pick, base, bound), base)]
+    real = _without(implementation, only_complex) if only_complex else implementation
+    generic = _by_type(implementation, real) if only_complex else implementation
+    functions = [_function(generic, partial(_pick, base, bound), base)]
     for me in bound.values():
         me.implementation = implementation
-        f = _function(implementation, me, me.name)
+        f = _function(implementation if me.is_complex else real, me, me.name)
         f.typecode, f.dtype = me.letter, me.dtype
         functions.append(f)
     return functions
+
+
+def _without(implementation, argument):
+    """`implementation` for callers that do not know `argument`, which is None for them."""
+    signature = inspect.signature(implementation)
+    place = list(signature.parameters).index(argument)
+
+    @wraps(implementation)
+    def real(*args, **kw):
+        if argument in kw:
+            raise TypeError(f"{args[0].name}: unexpected argument {argument}, which only the "
+                            "complex types take")
+        if len(args) > place:
+            return implementation(*args[:place], None, *args[place:], **kw)
+        return implementation(*args, **{argument: None}, **kw)
+
+    real.__signature__ = signature.replace(
+        parameters=[x for x in signature.parameters.values() if x.name != argument])
+    return real
+
+
+def _by_type(implementation, real):
+    """The generic of two implementations: the type picks, and knows its own arguments."""
+    @wraps(implementation)
+    def generic(me, *args, **kw):
+        return (implementation if me.is_complex else real)(me, *args, **kw)
+    return generic
 
 
 def public(module):
