@@ -55,7 +55,7 @@ def norm_inf(x):
 
 def ratio(numerator, denominator):
     """The worst numerator / denominator; 0/0 is 0, and what cannot be judged is NaN."""
-    numerator, denominator = np.atleast_1d(numerator), np.atleast_1d(denominator)
+    numerator, denominator = np.broadcast_arrays(*map(np.atleast_1d, (numerator, denominator)))
     with np.errstate(all="ignore"):
         quotient = np.where(numerator == 0, 0.0, numerator / denominator)
     quotient[~np.isfinite(denominator)] = np.nan

@@ -11,8 +11,7 @@ from .testing_syrk import make as syrk
 
 def make(p, transpose=np.transpose):
     syrk(p, transpose)
-    p.alpha, p.B = p.number(), p.operand(*p.A.shape)
-    p.C, p.stored = p.C / p.real.type(p.scale), p.stored / p.real.type(p.scale)
+    p.alpha, p.B = p.number(), p.random(*p.A.shape, scale=p.scale**0.5)
     p.call(p.alpha, p.A, p.B, beta=p.beta, c=p.stored, trans="NTC".index(p.trans),
            lower=p.lower)
 
@@ -22,7 +21,7 @@ def check(p, C, transpose=np.transpose):
     if p.trans != "N":
         A, B = transpose(A), transpose(B)
     other = np.conj(p.alpha) if transpose is H else p.alpha
-    reference = (p.alpha * A @ transpose(B) + other * B @ transpose(A) + p.beta * wide(p.C))
+    reference = p.alpha * A @ transpose(B) + other * B @ transpose(A) + p.beta * wide(p.C)
     return {"error": errors.higham(half(C, p.uplo), half(reference, p.uplo), 2 * p.k,
                                    (p.alpha, A, B), (p.beta, p.C)),
             "triangle": errors.untouched(C, p.stored, p.uplo)}

@@ -11,11 +11,12 @@ from .storage import half
 def make(p, transpose=np.transpose):
     hermitian = transpose is H
     p.A = p.matrix(*((p.n, p.k) if p.trans == "N" else (p.k, p.n)))
+    p.A = p.A / p.real.type(p.scale**0.5)  # A A^T is then on the scale asked for
     p.C = p.random(p.n, p.n, scale=p.scale)
     p.C = half(p.C, "L") + transpose(np.tril(p.C, -1))
     if hermitian:
         p.C[range(p.n), range(p.n)] = p.C.diagonal().real
-    p.alpha, p.beta, p.stored = p.number(hermitian) / p.scale, p.number(hermitian), p.hidden(p.C)
+    p.alpha, p.beta, p.stored = p.number(hermitian), p.number(hermitian), p.hidden(p.C)
     p.call(p.alpha, p.A, beta=p.beta, c=p.stored, trans="NTC".index(p.trans), lower=p.lower)
 
 
