@@ -286,6 +286,12 @@ def output(a, overwrite):
     return a.copy(order="F")
 
 
+def adjoint(a):
+    """A^H, a new column-major matrix."""
+    out = cupy.empty(a.shape[::-1], a.dtype, order="F")
+    return cupy.conjugate(a.T, out=out)
+
+
 def guarded(x, info, step):
     """Let `step` overwrite a copy of `x`, and have x take it over where `info` turns out 0: what
     LAPACK decides by returning early, decided on the device."""

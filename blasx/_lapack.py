@@ -6,7 +6,7 @@ routines themselves, reached through the capsules that `scipy.linalg.cython_lapa
 """
 
 import ctypes
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from cffi import FFI
@@ -118,6 +118,26 @@ def by_columns(a):
 def output(a, overwrite):
     """The column-major matrix that a routine overwrites: `a` itself, or a copy of it."""
     return a if overwrite and column_major(a) else a.copy(order="F")
+
+
+def taken(a, overwrite):
+    """`output`, where SciPy's wrapper has no part: trace() counts the copy that a layout forces."""
+    if overwrite and not column_major(a):
+        _trace.note(copied=a.nbytes)
+    return output(a, overwrite)
+
+
+@lru_cache(4096)
+def best_lwork(name, dtype, arguments):
+    """The workspace that `name` works best with, as LAPACK answers to lwork = -1. None stands in
+    `arguments` for an array, "work" for the workspace and its size."""
+    unread, work = np.empty(1, dtype), np.empty(1, dtype)
+    given = []
+    for x in arguments:
+        given += [work, -1] if x == "work" else [unread if x is None else x]
+    keep = [_pointer(x) for x in given]
+    function(name)(*keep, ffi.new(_int_cell))
+    return max(int(work[0].real), 1)
 
 
 def by_rows(a):

@@ -7,6 +7,7 @@ from .cholesky import *  # noqa: F403
 from .lu import *  # noqa: F403
 from .mixed import *  # noqa: F403
 from .norms import *  # noqa: F403
+from .qr import *  # noqa: F403
 from .triangular import *  # noqa: F403
 
 
