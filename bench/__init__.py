@@ -1,0 +1,1 @@
+"""Measurements: blasx beside its peers (compare), host overhead, tables and plots, tuning."""

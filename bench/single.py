@@ -1,0 +1,206 @@
+"""One problem on the GPU: products (gemm), factorisations (lapack), vectors (blas12).
+
+Sides: blasx, with matrices by columns and overwriting them where the routine does; torch and CuPy
+through their own functions, out of place where those are (CuPy's lu_factor overwrites).
+"""
+
+from functools import partial
+
+from . import errors, timing
+from .timing import Row, Side
+
+GEMM = (1024, 4096, 8192)
+LAPACK = {"getrf": (1024, 4096, 8192), "gesv": (1024, 4096, 8192), "potrf": (1024, 4096, 8192),
+          "geqrf": (1024, 4096), "syevd": (1024, 2048), "gesdd": (1024,)}
+VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")
+LENGTH, ORDER = 2**27, 16384  # of a vector, of gemv's matrix
+
+
+def rows(letters, quick, family):
+    """The rows of a family; --quick takes the smallest size of each routine."""
+    timing.gpu()
+    if family == "gemm":
+        for letter in letters:
+            for n in GEMM[:1] if quick else GEMM:
+                yield gemm(letter, n)
+    elif family == "lapack":
+        for routine, sizes in LAPACK.items():
+            for letter in letters:
+                for n in sizes[:1] if quick else sizes:
+                    yield lapack(routine, letter, n)
+    else:
+        for routine in VECTORS:
+            for letter in letters:
+                if letter in "sd":
+                    yield vectors(routine, letter, 8 if quick else 1)
+
+
+def normal(letter, *shape):
+    """Normal random numbers, by columns."""
+    cupy = timing.gpu()
+    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
+    random = cupy.random.RandomState(shape[-1])
+
+    def real():
+        return random.standard_normal(shape[::-1]).T
+
+    x = real() + 1j * real() if letter in "cz" else real()
+    return x.astype(dtype, order="F")
+
+
+def blasx_function(letter, routine):
+    import blasx
+    complex_name = {"syevd": "heevd"}.get(routine, routine)
+    return getattr(blasx, letter + (complex_name if letter in "cz" else routine))
+
+
+def to_torch(*arrays):
+    import torch
+    return tuple(torch.from_dlpack(x) for x in arrays)
+
+
+def from_torch(*tensors):
+    import cupy
+    return tuple(cupy.from_dlpack(x) for x in tensors)
+
+
+def gemm(letter, n):
+    """C = A B."""
+    a, b = normal(letter, n, n), normal(letter, n, n) + 1
+
+    def ours():
+        return Side(lambda: (a.copy("F"), b.copy("F")),
+                    partial(blasx_function(letter, "gemm"), 1.0))
+
+    def torch():
+        import torch
+        return Side(lambda: to_torch(a.copy(), b.copy()), torch.mm, lambda c: from_torch(c)[0])
+
+    def cupy():
+        return Side(lambda: (a.copy(), b.copy()), timing.gpu().matmul)
+
+    return Row("gemm", letter, f"{n}x{n}x{n}", {"out of place": ours},
+               {"torch": torch, "CuPy": cupy}, lambda c: errors.product(a, b, c, a),
+               timing.gpu_clock(3 * a.nbytes))
+
+
+def lapack(routine, letter, n):
+    """A factorisation, a solve with one right-hand side, or a decomposition."""
+    cupy = timing.gpu()
+    a, b = normal(letter, n, n), normal(letter, n, 1)
+    if routine == "potrf":
+        a = (a @ a.conj().T / n + cupy.eye(n)).astype(a.dtype, order="F")
+    elif routine == "syevd":
+        a = (a + a.conj().T).astype(a.dtype, order="F")
+    check = {"getrf": lambda r: errors.lu(a, *r), "potrf": lambda r: errors.cholesky(a, r),
+             "gesv": lambda r: errors.solution(a, b, r),
+             "geqrf": lambda r: errors.triangular_of_qr(a, r),
+             "syevd": lambda r: errors.eigen(a, *r), "gesdd": lambda r: errors.singular(a, *r)}
+    sides = {"torch": partial(torch_side, routine, a, b),
+             "CuPy": partial(cupy_side, routine, a, b)}
+    return Row(routine, letter, f"{n}x{n}", {"in place": partial(our_side, routine, letter, a, b)},
+               sides, check[routine], timing.gpu_clock(a.nbytes))
+
+
+def our_side(routine, letter, a, b):
+    f = blasx_function(letter, routine)
+    run = {"potrf": lambda a: f(a, 1, overwrite_a=1),
+           "gesv": lambda a, b: f(a, b, 1, 1)}.get(routine, lambda a: f(a, overwrite_a=1))
+    answer = {"getrf": lambda r: r[:2], "gesv": lambda r: r[2], "syevd": lambda r: r[:2],
+              "gesdd": lambda r: r[:3]}.get(routine, lambda r: r[0])
+    if routine == "gesv":
+        return Side(lambda: (a.copy("F"), b.copy("F")), run, answer, (0, 1))
+    return Side(lambda: (a.copy("F"),), run, answer, (0,))
+
+
+def torch_side(routine, a, b):
+    import torch
+    la = torch.linalg
+    run = {"getrf": la.lu_factor_ex, "gesv": la.solve_ex, "potrf": la.cholesky_ex,
+           "geqrf": torch.geqrf, "syevd": la.eigh, "gesdd": la.svd}[routine]
+
+    def answer(r):
+        if routine == "getrf":
+            return from_torch(r[0])[0], from_torch(r[1])[0] - 1
+        return from_torch(*r) if routine in ("syevd", "gesdd") else from_torch(r[0])[0]
+
+    right = (b,) if routine == "gesv" else ()
+    return Side(lambda: to_torch(*(x.copy("F") for x in (a, *right))), run, answer)
+
+
+def cupy_side(routine, a, b):
+    import cupy
+    from cupyx.scipy.linalg import lu_factor
+    la = cupy.linalg
+    run = {"getrf": lambda a: lu_factor(a, overwrite_a=True, check_finite=False),
+           "gesv": la.solve, "potrf": la.cholesky, "geqrf": lambda a: la.qr(a, mode="r"),
+           "syevd": la.eigh, "gesdd": la.svd}[routine]
+    right = (b,) if routine == "gesv" else ()
+    return Side(lambda: tuple(x.copy("F") for x in (a, *right)), run,
+                overwrites=(0,) if routine == "getrf" else ())
+
+
+def vectors(routine, letter, part):
+    """A routine of BLAS 1, or gemv, on a `part`th of the full size."""
+    cupy = timing.gpu()
+    n = ORDER // part if routine == "gemv" else LENGTH // part
+    x, y = normal(letter, n), normal(letter, n) + 1
+    a = normal(letter, n, n) if routine == "gemv" else None
+    given = {"copy": (x, y), "scal": (x,), "axpy": (x, y), "dot": (x, y), "nrm2": (x,),
+             "gemv": (a, x)}[routine]
+    result = {"copy": lambda: x, "scal": lambda: 2 * x, "axpy": lambda: 2 * x + y,
+              "dot": lambda: errors.wide(x) @ errors.wide(y),
+              "nrm2": lambda: cupy.linalg.norm(errors.wide(x)),
+              "gemv": lambda: errors.wide(a) @ errors.wide(x)}[routine]()
+    terms = n if routine in ("dot", "nrm2", "gemv") else 1
+    traffic = {"copy": 2, "scal": 2, "axpy": 3, "dot": 2, "nrm2": 1}.get(routine, n) * x.nbytes
+    shape = f"{n}x{n}" if routine == "gemv" else f"{n}"
+    return Row(routine, letter, shape, {"in place": partial(our_vectors, routine, letter, given)},
+               {"CuPy": partial(cupy_vectors, routine, given),
+                "torch": partial(torch_vectors, routine, given)},
+               lambda r: errors.near(r, result, x.dtype, terms),
+               timing.gpu_clock(sum(v.nbytes for v in given)), traffic)
+
+
+WRITTEN = {"copy": (1,), "scal": (0,), "axpy": (1,)}  # the operands that a routine overwrites
+
+
+def our_vectors(routine, letter, given):
+    f = blasx_function(letter, routine)
+    run = {"scal": lambda x: f(2.0, x), "axpy": lambda x, y: f(x, y, a=2.0),
+           "gemv": lambda a, x: f(1.0, a, x)}.get(routine, f)
+    return Side(lambda: tuple(v.copy("F") for v in given), run, overwrites=WRITTEN.get(routine, ()))
+
+
+def cupy_vectors(routine, given):
+    """CuPy's cuBLAS functions, which write into their last operand."""
+    import cupy
+    from cupy import cublas
+    if routine == "gemv":
+        given = (*given, cupy.zeros_like(given[1]))
+    write = {"copy": lambda x, y: cupy.copyto(y, x), "scal": lambda x: cublas.scal(2.0, x),
+             "axpy": lambda x, y: cublas.axpy(2.0, x, y),
+             "gemv": lambda a, x, y: cublas.gemv("N", 1.0, a, x, 0.0, y)}.get(routine)
+
+    def run(*operands):
+        write(*operands)
+        return operands[-1]
+
+    return Side(lambda: tuple(v.copy("F") for v in given),
+                run if write else getattr(cublas, routine), overwrites=WRITTEN.get(routine, ()))
+
+
+def torch_vectors(routine, given):
+    """torch on views of CuPy arrays, so that what it overwrites can be restored."""
+    import torch
+    run = {"copy": lambda x, y: y.copy_(x), "scal": lambda x: x.mul_(2.0),
+           "axpy": lambda x, y: y.add_(x, alpha=2.0), "dot": torch.dot,
+           "nrm2": torch.linalg.vector_norm, "gemv": torch.mv}[routine]
+    count = len(given)
+
+    def operands():
+        mine = tuple(v.copy("F") for v in given)
+        return (*mine, *to_torch(*mine))
+
+    return Side(operands, lambda *both: run(*both[count:]), lambda r: from_torch(r)[0],
+                WRITTEN.get(routine, ()))

@@ -1,0 +1,74 @@
+"""The benchmarks run, on a machine without a GPU too, and write what they say they write."""
+
+import json
+
+import pytest
+
+from bench import __main__, compare, overhead, report, timing
+
+SCHEMA = {"commit", "date", "gpu", "driver", "versions", "rows"}
+ROW = {"family", "routine", "dtype", "shape", "variant", "ms", "error", "peers", "ratio"}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """What `compare cpu --quick --json` wrote."""
+    path = tmp_path_factory.mktemp("bench") / "cpu.json"
+    command = ["compare", "cpu", "--quick", "--samples", "1", "--json", str(path)]
+    assert __main__.main(command) == 0
+    return path
+
+
+def test_compare_writes_the_schema(quick):
+    found = json.loads(quick.read_text())
+    assert found.keys() == SCHEMA
+    assert len(found["rows"]) > 30
+    for row in found["rows"]:
+        assert row.keys() == ROW
+        assert row["ms"] > 0 and row["error"] < 30 and row["ratio"] > 0
+        assert all(peer.keys() == {"ms", "error"} for peer in row["peers"].values())
+
+
+def test_report_draws_and_prints(quick, tmp_path, capsys):
+    assert report.main([str(quick), "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "cpu_d.png").read_bytes()[:4] == b"\x89PNG"
+    printed = capsys.readouterr().out
+    assert "| dgetrf | 8x8 | one call |" in printed and "SciPy loop" in printed
+
+
+def test_a_side_that_fails_is_reported_in_its_row():
+    def missing():
+        raise ImportError("no such library")
+
+    good = timing.Side(lambda: (2.0,), lambda x: x + 1)
+    row = timing.Row("add", "d", "1", {"v": lambda: good}, {"gone": missing, "there": lambda: good},
+                     lambda x: abs(x - 3), timing.cpu_clock)
+    [(line, text)] = compare.measured(row, "cpu", 3)
+    assert line["peers"]["gone"] == {"ms": None, "error": "ImportError: no such library"}
+    assert line["ratio"] > 0 and "gone: ImportError: no such library" in text
+
+
+def test_a_wrong_answer_has_no_ratio():
+    good, bad = (timing.Side(lambda: (2.0,), run) for run in (lambda x: x + 1, lambda x: x + 99))
+    row = timing.Row("add", "d", "1", {"v": lambda: bad}, {"peer": lambda: good},
+                     lambda x: abs(x - 3), timing.cpu_clock)
+    [(line, text)] = compare.measured(row, "cpu", 3)
+    assert line["ratio"] is None and "WRONG" in text
+
+
+def test_gpu_families_say_that_they_want_a_gpu(capsys):
+    try:
+        timing.gpu()
+    except timing.NoGpu:
+        assert __main__.main(["compare", "batched", "--quick"]) == 2
+        assert "NVIDIA GPU" in capsys.readouterr().err
+
+
+def test_overhead(tmp_path):
+    path = tmp_path / "overhead.json"
+    assert overhead.main(["--calls", "20", "--json", str(path)]) == 0
+    assert all(row["us"] > 0 for row in json.loads(path.read_text())["rows"])
+
+
+def test_no_command_prints_the_usage(capsys):
+    assert __main__.main([]) == 2 and "compare" in capsys.readouterr().out
