@@ -63,68 +63,73 @@ def line(row, peers):
 
 def plots(report, stem):
     """One PNG for each type in the file; their paths."""
-    import matplotlib
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     made = []
     for letter in dict.fromkeys(row["dtype"] for row in report["rows"]):
-        rows = [row for row in report["rows"] if row["dtype"] == letter]
-        routines = [r for r in dict.fromkeys(row["routine"] for row in rows)
-                    if len({row["shape"] for row in rows if row["routine"] == r}) > 1]
-        if not routines:
-            continue
-        figure, axes = pyplot.subplots(2, len(routines), squeeze=False, layout="constrained",
-                                       figsize=(2 + 2.6 * len(routines), 6), sharex="col")
-        colours = {}
-        for routine, (time, speed) in zip(routines, axes.T, strict=True):
-            these = [row for row in rows if row["routine"] == routine]
-            for name, points in curves(these).items():
-                style = {"lw": 2.5, "zorder": 3} if name.startswith("blasx") else {"lw": 1.2}
-                colour = colours.setdefault(name, f"C{len(colours)}")
-                n, ms = zip(*sorted(points.items()), strict=True)
-                time.loglog(n, ms, "o-", color=colour, label=name, ms=4, **style)
-                rates = [gflops(routine, letter, shape_of(these, k), t)
-                         for k, t in zip(n, ms, strict=True)]
-                if None not in rates:
-                    speed.loglog(n, rates, "o-", color=colour, ms=4, **style)
-            time.set_title(letter + routine)
-            speed.set_xlabel("n")
-            speed.set_xticks(n, [str(k) for k in n])
-            speed.minorticks_off()
-        axes[0, 0].set_ylabel("ms")
-        axes[1, 0].set_ylabel("GFLOP/s")
-        names = {label: handle for ax in axes[0]
-                 for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-        figure.legend(names.values(), names, loc="outside lower center", ncols=5, frameon=False)
-        figure.suptitle(f"{rows[0]['family']}, {report['gpu'] or report['versions'].get('cpu')}")
-        made.append(Path(f"{stem}_{letter}.png"))
-        figure.savefig(made[-1], dpi=110)
-        pyplot.close(figure)
+        panels = {}
+        for row in report["rows"]:
+            if row["dtype"] == letter:
+                panels.setdefault(row["routine"], []).append(row)
+        panels = {r: rows for r, rows in panels.items() if len({x["shape"] for x in rows}) > 1}
+        if panels:
+            made.append(Path(f"{stem}_{letter}.png"))
+            where = report["gpu"] or report["versions"].get("cpu")
+            draw(panels, f"{report['rows'][0]['family']}, {where}").savefig(made[-1], dpi=110)
     return made
 
 
+def draw(panels, title):
+    """The figure of {routine: its rows}: time of one problem above, GFLOP/s below."""
+    from matplotlib.figure import Figure
+    figure = Figure(layout="constrained", figsize=(2 + 2.6 * len(panels), 6))
+    axes = figure.subplots(2, len(panels), squeeze=False, sharex="col")
+    sides = list(dict.fromkeys(name for rows in panels.values() for name in curves(rows)))
+    for (routine, rows), (time, speed) in zip(panels.items(), axes.T, strict=True):
+        for name, points in curves(rows).items():
+            style = {"color": f"C{sides.index(name)}", "marker": "o", "ms": 4,
+                     "lw": 2.5 if name.startswith("blasx") else 1.2}
+            n, us, rates = zip(*points, strict=True)
+            time.loglog(n, us, label=name, **style)
+            if None not in rates:
+                speed.loglog(n, rates, **style)
+        time.set_title(rows[0]["dtype"] + routine)
+        speed.set_xlabel("n")
+        orders = sorted({extents(row)[-1] for row in rows})
+        speed.set_xticks(orders, [str(n) for n in orders], minor=False)
+        speed.set_xticks([], minor=True)
+    axes[0, 0].set_ylabel("us a problem")
+    axes[1, 0].set_ylabel("GFLOP/s")
+    names = {label: line for ax in axes[0]
+             for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(names.values(), names, loc="outside lower center", ncols=5, frameon=False)
+    figure.suptitle(title)
+    return figure
+
+
 def curves(rows):
-    """{side: {n: ms}} of the rows of one routine."""
+    """{side: [(n, microseconds of one problem, GFLOP/s)]} of the rows of one routine, by n."""
     found = {}
     for row in rows:
-        n = int(row["shape"].split("x")[-1])
         sides = {f"blasx, {row['variant']}": row["ms"],
                  **{name: peer["ms"] for name, peer in row["peers"].items()}}
+        batch = extents(row)[0] if is_stack(row) else 1
         for name, ms in sides.items():
             if ms is not None:
-                found.setdefault(name, {})[n] = ms
-    return found
+                point = extents(row)[-1], 1e3 * ms / batch, gflops(row, ms, batch)
+                found.setdefault(name, set()).add(point)
+    return {name: sorted(points) for name, points in found.items()}
 
 
-def shape_of(rows, n):
-    return next(row["shape"] for row in rows if row["shape"].split("x")[-1] == str(n))
+def extents(row):
+    return [int(x) for x in row["shape"].split("x")]
 
 
-def gflops(routine, letter, shape, ms):
+def is_stack(row):
+    return len(extents(row)) == 3 and row["routine"] != "gemm"
+
+
+def gflops(row, ms, batch):
     """The speed of a row; None for a routine that does not count its operations."""
-    base, _, many = routine.partition("_")
-    extents = [int(x) for x in shape.split("x")]
-    if base not in OPERATIONS:
+    operations = OPERATIONS.get(row["routine"].partition("_")[0])
+    if operations is None:
         return None
-    batch = extents[0] if len(extents) == 3 and base != "gemm" else 1
-    return batch * flops.total(OPERATIONS[base](extents[-1]), letter in "cz") / ms / 1e6
+    return batch * flops.total(operations(extents(row)[-1]), row["dtype"] in "cz") / ms / 1e6
