@@ -9,6 +9,7 @@ from .lu import *  # noqa: F403
 from .mixed import *  # noqa: F403
 from .norms import *  # noqa: F403
 from .qr import *  # noqa: F403
+from .svd import *  # noqa: F403
 from .triangular import *  # noqa: F403
 
 
