@@ -31,19 +31,11 @@ def rows(letters, quick, family):
 
 
 def row(routine, letter, n, batch):
-    cupy = timing.gpu()
     a, b = problem(routine, letter, n, batch)
     nbytes = a.nbytes + b.nbytes * is_solve(routine)
     checks = {"getrf": lambda answer: errors.lu(a, *answer),
               "potrf": lambda answer: errors.cholesky(a, answer)}
     both_ways = 2 * a.nbytes if routine.endswith("trf") else None
-
-    def clean():
-        cupy.get_default_memory_pool().free_all_blocks()
-        if "torch" in sys.modules:
-            sys.modules["torch"].cuda.empty_cache()
-
-    clean()
     return Row(routine, letter, f"{batch}x{n}x{n}",
                {"in place": partial(blasx_side, routine, letter, a, b, 1),
                 "out of place": partial(blasx_side, routine, letter, a, b, 0)},

@@ -32,6 +32,7 @@ def main(arguments):
             for line, text in measured(row, options.family, options.samples):
                 report["rows"].append(line)
                 print(text, flush=True)
+            timing.release()
     except timing.NoGpu as missing:
         print(f"bench compare {options.family}: {missing}", file=sys.stderr)
         return 2

@@ -154,6 +154,8 @@ def _empty(a, function, **flags):
     if a.__class__ is ndarray:
         return result
     send = _xp(a).asarray
+    if type(result) is tuple:
+        return tuple(map(send, result))
     return type(result)(*map(send, result)) if isinstance(result, tuple) else send(result)
 
 
@@ -456,7 +458,7 @@ def _sign_and_log(t, a):
     size = abs(diagonal)
     swaps = (piv != xp.arange(a.shape[-1])).sum(-1)
     parity = (1 - 2 * (swaps % 2)).astype(t.real)
-    sign = (diagonal / xp.where(size == 0, 1, size)).prod(-1) * parity
+    sign = (diagonal / xp.where(size == 0, t.real.type(1), size)).prod(-1) * parity
     with np.errstate(divide="ignore"):
         log = xp.log(size).sum(-1)
     return sign.reshape(a.shape[:-2]), log.reshape(a.shape[:-2])
@@ -726,7 +728,7 @@ def pinv(me, a, rcond=None, hermitian=False, *, rtol=_UNSET):
     u, s, vh = svd.implementation(me, a, full_matrices=False, hermitian=hermitian)
     cutoff = xp.asarray(rcond, t.real)[..., None] * s.max(-1, keepdims=True)
     large = s > cutoff
-    inverse = xp.where(large, 1 / xp.where(large, s, 1), 0)
+    inverse = large / xp.where(large, s, t.real.type(1))
     return vh.conj().swapaxes(-1, -2) @ (inverse[..., None] * u.conj().swapaxes(-1, -2))
 
 
@@ -822,7 +824,7 @@ def _by_svd(t, a, b, rcond):
     u, s, vh, info = _gesdd(t, 1, 0, a)
     large = s > rcond * s[0]
     c = (u.conj().T @ b) * large[:, None]
-    x = vh.conj().T @ (c / _xp(a).where(large, s, 1)[:, None])
+    x = vh.conj().T @ (c / _xp(a).where(large, s, t.real.type(1))[:, None])
     return x, _squares(b - a @ x), large.sum().astype(np.int32), s, info
 
 
