@@ -46,10 +46,9 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
     if me.on_cpu(a):
         if a.size and not me.strided(a, overwrite_a):
             c, info = me.scipy(a, lower, clean, overwrite_a)
-            return (c.T if turned else c), info
+            return (c.T if turned else c), _failed_at(c, info)
         c = output(a, overwrite_a)
-        info = me.fortran("potrf", "UL"[lower], c.shape[0], c, ld(c))
-        xp = np
+        info, xp = _potrf_cpu(me, c, lower), np
     else:
         from . import _cuda as gpu
         c = gpu.output(a, overwrite_a)
@@ -58,6 +57,20 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
     if clean:
         xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
     return (c.T if turned else c), info
+
+
+def _potrf_cpu(me, c, lower):
+    """Factor a column-major array in place; info."""
+    return _failed_at(c, me.fortran("potrf", "UL"[lower], c.shape[0], c, ld(c)))
+
+
+def _failed_at(c, info):
+    """info of a factorization that may have gone past a pivot of nan, as OpenBLAS's does."""
+    if info == 0:
+        nan = np.isnan(c.diagonal())
+        if nan.any():
+            return int(nan.argmax()) + 1
+    return info
 
 
 def _potrf_gpu(me, c, lower):
@@ -160,11 +173,11 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     if turned:
         a, lower = a.T, 1 - lower
     if me.on_cpu(a, b):
-        if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
-            c, x = output(a, overwrite_a), output(b, overwrite_b)
-            info = me.fortran("posv", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
-        else:
-            c, x, info = me.scipy(a, b, lower, overwrite_a, overwrite_b)
+        me.strided(a, overwrite_a), me.strided(b, overwrite_b)  # trace() counts their copies
+        c, x = output(a, overwrite_a), output(b, overwrite_b)
+        info = _potrf_cpu(me, c, lower)
+        if not info:
+            me.fortran("potrs", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
     else:
         from . import _cuda as gpu
         c, x = gpu.output(a, overwrite_a), gpu.output(b, overwrite_b)

@@ -156,7 +156,10 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
         if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
             lu, x = output(a, overwrite_a), output(b, overwrite_b)
             piv = np.empty(n, np.intc)
-            info = me.fortran("gesv", n, x.shape[1], lu, ld(lu), piv, x, ld(x))
+            if b.size:
+                info = me.fortran("gesv", n, x.shape[1], lu, ld(lu), piv, x, ld(x))
+            else:  # gesv need not factor where there is nothing to solve, and OpenBLAS does not
+                info = me.fortran("getrf", n, n, lu, ld(lu), piv)
             piv -= 1
         else:
             lu, piv, x, info = me.scipy(a, b, overwrite_a, overwrite_b)

@@ -133,12 +133,12 @@ def _columns(me, a, overwrite_a):
 
 
 def _workspaces(me, b):
-    """X, and LAPACK's WORK, SWORK and (complex) RWORK."""
+    """X, and LAPACK's WORK, SWORK and (complex) RWORK. It finds |A| in the first column of WORK,
+    also where there is no right-hand side to have one."""
     n, nrhs = b.shape
-    work = [np.empty(max(n * nrhs, 1), me.dtype),
-            np.empty(max(n * (n + nrhs), 1), LOWER[me.letter].dtype)]
+    work = [np.empty(n * max(nrhs, 1), me.dtype), np.empty(n * (n + nrhs), LOWER[me.letter].dtype)]
     if me.is_complex:
-        work.append(np.empty(max(n, 1)))
+        work.append(np.empty(n))
     return np.empty((n, nrhs), me.dtype, order="F"), work
 
 

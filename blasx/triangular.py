@@ -140,7 +140,8 @@ def lauum(me, c, lower=0, overwrite_c=0):
     Parameters
     ----------
     c : (n, n) array
-        U, or L if `lower`. Overwritten by the product if `overwrite_c`.
+        U, or L if `lower`, of real diagonal as a Cholesky factor is. Overwritten by the product if
+        `overwrite_c`.
     lower : {0, 1}
 
     Returns
