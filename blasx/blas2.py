@@ -503,6 +503,8 @@ def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrit
     if overwrite_ap:
         me.distinct(ap, "ap", x=x, y=y)
     on_cpu = me.on_cpu(x, ap, y)
+    if me.is_complex and me.name[1:] == "spr" and incx < 0:  # OpenBLAS reads before such an x
+        x, offx, incx = part(x, n, offx, incx)[::-1].copy(), 0, 1
     operands = (x, ap) if y is None else (x, y, ap)
     if n and on_cpu:
         return me.scipy(n, alpha, *operands, incx, offx, *two, lower, overwrite_ap)
