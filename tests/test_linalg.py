@@ -400,3 +400,93 @@ TestEigh = numpys_class("TestEigh", "test_0_size")
 TestEigvalsh = numpys_class("TestEigvalsh", "test_0_size")
 TestCholesky = numpys_class("TestCholesky", "test_0_size")
 TestQR = numpys_class("TestQR")
+
+
+# -- on a GPU, against NumPy on the CPU
+
+
+@pytest.fixture
+def cupy():
+    """CuPy, where there is a GPU for it."""
+    cupy = pytest.importorskip("cupy")
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        pytest.skip("no GPU")
+    return cupy
+
+
+ON_ONE = {
+    "inv": [()], "det": [()], "slogdet": [()], "cholesky": [(), {"upper": True}], "eigvalsh": [()],
+    "pinv": [()], "svd": [{"compute_uv": False}],
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4"])
+@pytest.mark.parametrize("stack", [(), (3,), (2, 3), (0,)])
+@pytest.mark.parametrize("n", [0, 1, 5, 40])
+def test_gpu_agrees_with_the_cpu(cupy, dtype, stack, n):
+    rng = np.random.default_rng(n)
+    a = definite(rng, (*stack, n, n), dtype)
+    on_gpu = cupy.asarray(a)
+    for name, variants in ON_ONE.items():
+        for flags in variants:
+            ours = getattr(linalg, name)(on_gpu, **dict(flags))
+            theirs = getattr(np.linalg, name)(a, **dict(flags))
+            for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (ours, theirs)),
+                            strict=True):
+                assert type(x) is cupy.ndarray
+                same(x.get(), y)
+    q, r = linalg.qr(on_gpu)
+    same((q @ r).get(), a.astype(q.dtype))
+    w, v = linalg.eigh(on_gpu)
+    same(((v * w[..., None, :]) @ v.conj().swapaxes(-1, -2)).get(), a.astype(v.dtype))
+    u, s, vh = linalg.svd(on_gpu)
+    same(((u * s[..., None, :]) @ vh).get(), a.astype(u.dtype))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pair", [((), ()), ((3,), ()), ((), (3,)), ((3,), (3,)), ((2, 1), (3,))])
+@pytest.mark.parametrize("nrhs", [None, 0, 1, 3])
+def test_gpu_solves_and_synchronises_once(cupy, pair, nrhs):
+    rng = np.random.default_rng(7)
+    a = matrices(rng, (*pair[0], 6, 6))
+    b = rng.normal(size=6) if nrhs is None else rng.normal(size=(*pair[1], 6, nrhs))
+    on_gpu = cupy.asarray(a), cupy.asarray(b)
+    with blasx.trace() as t:
+        x = linalg.solve(*on_gpu)
+        y = linalg.lu_solve(linalg.lu_factor(on_gpu[0]), on_gpu[1])
+    same(x.get(), np.linalg.solve(a, b))
+    same(y.get(), np.linalg.solve(a, b))
+    syncs = {call.name: call.syncs for call in t.calls}
+    assert syncs["linalg.lu_factor"] == 0 and syncs["linalg.solve"] == (0 if nrhs == 0 else 1)
+    assert sum(syncs.values()) == (0 if nrhs == 0 else 2)
+
+
+@pytest.mark.gpu
+def test_gpu_names_the_failing_members(cupy):
+    a = cupy.asarray(np.broadcast_to(np.eye(4), (2, 3, 4, 4)))
+    a[0, 2, 1, 1] = a[1, 0, 3, 3] = 0
+    for call in (lambda: linalg.solve(a, cupy.ones(4)), lambda: linalg.inv(a),
+                 lambda: linalg.cholesky(a)):
+        with pytest.raises(LinAlgError) as caught:
+            call()
+        assert caught.value.indices == [(0, 2), (1, 0)] and caught.value.infos == [2, 4]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stack", [(), (2, 3)])
+def test_gpu_least_squares(cupy, stack):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(*stack, 7, 3)), rng.normal(size=(*stack, 7, 2))
+    for ours, theirs in zip(linalg.lstsq(cupy.asarray(a), cupy.asarray(b)), linalg.lstsq(a, b),
+                            strict=True):
+        ours = ours.get() if isinstance(ours, cupy.ndarray) else np.asarray(ours)
+        np.testing.assert_allclose(ours, theirs, atol=1e-11)
+
+
+@pytest.mark.gpu
+def test_devices_do_not_mix(cupy):
+    with pytest.raises(TypeError, match="all on one device"):
+        linalg.solve(cupy.eye(2), np.ones(2))
