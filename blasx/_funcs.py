@@ -25,8 +25,8 @@ def best_type(arrays=(), dtype=None):
     """
     arrays = list(arrays)
     letter = letter_of([x.dtype for x in arrays] or [np.dtype(dtype)])
-    first = next((x for x in arrays if letter_of([x.dtype]) == letter), None)
-    return letter, TYPES[letter].dtype, first is not None and bool(first.flags.f_contiguous)
+    general = max(arrays, key=lambda x: "sdcz".index(letter_of([x.dtype])), default=None)
+    return letter, TYPES[letter].dtype, general is not None and bool(general.flags.f_contiguous)
 
 
 def get_funcs(library, find, alias, names, arrays, dtype, ilp64, has_ilp64):

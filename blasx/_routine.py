@@ -104,7 +104,7 @@ class Typed:
     def columns(self, b, argument, rows, overwrite=0):
         """`b` as right-hand sides, (rows,) or (rows, nrhs), and whether it is one vector."""
         if b.__class__ is list or b.__class__ is tuple:
-            b = self._sequence(b, argument)
+            b = self._number_array(b, argument)
         one = getattr(b, "ndim", 2) == 1
         return self.matrix(b, argument, (rows, None), overwrite), one
 
