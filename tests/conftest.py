@@ -1,0 +1,41 @@
+"""What all tests share: one BLAS thread, reproducible Hypothesis, and where tests run.
+
+`pytest` runs everything that this machine can; `pytest -m gpu` what needs a GPU, the tests by
+property on CuPy arrays included.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+settings.register_profile(
+    "blasx", derandomize=True, deadline=None, max_examples=25, database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.load_profile("blasx")
+
+
+def gpu_seen():
+    """True if CuPy is there and finds a device."""
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # whatever a CUDA that is half installed raises: there is no GPU to test on
+        return False
+
+
+def pytest_collection_modifyitems(items):
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not gpu_seen():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="CuPy finds no GPU"))
+
+
+@pytest.fixture(scope="session", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def xp(request):
+    """NumPy, and CuPy on a machine that has a GPU."""
+    return np if request.param == "cpu" else pytest.importorskip("cupy")
