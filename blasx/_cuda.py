@@ -57,10 +57,10 @@ CUBLAS = {
     "trmm": "iiiinnhpnpnpn", "trsm": "iiiinnhpnpn",
     "geam": "iinnhpnhpnpn",
     # batched factorisations (32-bit sizes, arrays of pointers on the device)
-    "getrfBatched": "ipippi", "getrsBatched": "iiipippihi",
+    "getrfBatched": "ipippi", "getrsBatched": "iiipippihi", "trsmBatched": "iiiiiihpipii",
 }
 # Without _v2 in their name, and whether they have a 64-bit form.
-_PLAIN_NAMES = {"geam": "_64", "getrfBatched": "", "getrsBatched": ""}
+_PLAIN_NAMES = {"geam": "_64", "getrfBatched": "", "getrsBatched": "", "trsmBatched": ""}
 
 OP = (0, 1, 2)  # SciPy's trans 0 N, 1 T, 2 C are cuBLAS's operations
 LEFT, RIGHT = 0, 1
@@ -123,7 +123,8 @@ class Library:
         """The function `name`, whose parameters after the handle are spelled as in CUBLAS."""
         f = self._functions.get(name)
         if f is None:
-            kinds = {"i": "int", "n": "int64_t", "p": "uintptr_t", "h": "void *", "z": "size_t"}
+            kinds = {"i": "int", "n": "int64_t", "p": "uintptr_t", "h": "void *", "z": "size_t",
+                     "f": "float", "d": "double"}
             spelled = ", ".join(kinds[c] for c in parameters)
             library = self.dll()
             with self._lock:
@@ -226,6 +227,15 @@ def solver(name, parameters, *arguments):
         raise RuntimeError(f"cusolverDn{name} returned status {status}")
     if _trace._open and not name.endswith("bufferSize"):
         _trace.note("cusolver")
+
+
+def has_solver(name, parameters):
+    """True if this cuSOLVER has a routine of the 64-bit interface that older ones lack."""
+    try:
+        _cusolver.function("cusolverDn" + name, "ph" + parameters + "pzhzp")
+    except AttributeError:
+        return False
+    return True
 
 
 def solver32(me, name, parameters, arguments, workspace_arguments=None):

@@ -4,6 +4,7 @@ from scipy.linalg import lapack as _scipy
 
 from .band import *  # noqa: F403
 from .cholesky import *  # noqa: F403
+from .eig import *  # noqa: F403
 from .indefinite import *  # noqa: F403
 from .lu import *  # noqa: F403
 from .mixed import *  # noqa: F403
