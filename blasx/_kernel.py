@@ -1,0 +1,182 @@
+"""From a file in kernels/ to a launched kernel.
+
+A kernel is the `extern "C"` entry of kernels/<name>.cu. Its headers are spliced into the text, so
+that what is hashed is what is compiled; NVRTC compiles it with flags of ours (CuPy's own compiler
+appends -ftz=true, which flushes float32 subnormals) into a disk cache of ours.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import threading
+from functools import cache
+from pathlib import Path
+
+import cupy
+from cffi import FFI
+from cupy.cuda.function import Module
+from cupy.cuda.stream import get_current_stream
+from cupy_backends.cuda.libs import nvrtc
+
+from . import _trace
+from ._cuda import check_fork, current_device
+from ._sources import program
+from ._types import TYPES
+
+# No contraction: kernels/scalar.cuh writes every fused operation out, so that results are the
+# same to the bit whatever the variant.
+OPTIONS = ("-std=c++17", "-fmad=false")
+
+_ffi = FFI()
+_ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                 unsigned by, unsigned bz, unsigned shared, uintptr_t stream, void **parameters,
+                 void **extra);""")
+_MOST_PARAMETERS = 24
+_MOST_BLOCKS = 2**31 - 1
+_WORD = 2**64 - 1  # negative strides in two's complement
+_NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
+
+
+class _Local(threading.local):
+    """Each thread's cells for the parameters of a launch, and where they are."""
+
+    def __init__(self):
+        self.cells = _ffi.new("uint64_t[]", _MOST_PARAMETERS)
+        self.parameters = _ffi.new("void *[]", [self.cells + i for i in range(_MOST_PARAMETERS)])
+
+
+_local = _Local()
+
+
+@cache
+def _driver():
+    return _ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernel
+
+
+class Kernel:
+    """One kernel compiled for one type and one set of constants, on every device it is used on."""
+
+    def __init__(self, name, letter, **constants):
+        self.name, self.letter, self.constants = name, letter, constants
+        self._loaded = {}  # device -> (module, function)
+        self._lock = threading.Lock()
+
+    def __call__(self, blocks, threads, *numbers):
+        """Launch with parameters that are addresses and sizes, 64 bits each."""
+        if blocks > _MOST_BLOCKS:
+            raise ValueError(f"{self.name}: {blocks} blocks are more than one launch takes")
+        cells = _local.cells
+        cells[0:len(numbers)] = [x & _WORD for x in numbers]
+        self.launch((blocks, 1, 1), (threads, 1, 1), _local.parameters)
+
+    def launch(self, grid, block, parameters):
+        """Launch in the current stream; `parameters` is a void *[] with where each one is."""
+        check_fork()
+        device = current_device()
+        entry = self._loaded.get(device) or self._load(device)
+        where = entry[1], *grid, *block, 0, get_current_stream().ptr, parameters, _ffi.NULL
+        status = _driver()(*where)
+        if status == _NO_CONTEXT:
+            cupy.cuda.runtime.setDevice(device)
+            status = _driver()(*where)
+        if status:
+            raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
+        if _trace._open:
+            _trace.note(self.name)
+
+    def _load(self, device):
+        with self._lock:
+            if device not in self._loaded:
+                text = program(self.name, TYPES[self.letter].cpp, self.constants)
+                module = Module()
+                module.load(compiled(text, architecture(device)))
+                self._loaded[device] = module, module.get_function(self.name).ptr
+            return self._loaded[device]
+
+
+@cache
+def architecture(device):
+    """The target of a device: its own, with Hopper's instructions on Hopper; on a device that
+    this NVRTC does not know the nearest older one, as PTX."""
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    known = [int(re.search(r"\d+", str(a))[0]) for a in nvrtc.getSupportedArchs()]
+    if capability in known:
+        return f"sm_{capability}{'a' * (capability == 90)}"
+    return f"compute_{max(a for a in known if a < capability)}"
+
+
+def compiled(text, arch):
+    """The cubin (or PTX) of a program, from the disk cache or from NVRTC."""
+    key = "\0".join((text, arch, *OPTIONS, str(nvrtc.getVersion())))
+    name = hashlib.sha256(key.encode()).hexdigest()
+    folder = _cache_folder()
+    if folder is None:
+        return _compile(text, arch)
+    file = folder / name
+    code = _read(file)
+    if code is None:
+        code = _compile(text, arch)
+        _write(file, code)
+    return code
+
+
+def _compile(text, arch):
+    handle = nvrtc.createProgram(text, "kernel.cu", (), ())
+    try:
+        nvrtc.compileProgram(handle, (*OPTIONS, f"-arch={arch}"))
+        return nvrtc.getCUBIN(handle) if arch.startswith("sm_") else nvrtc.getPTX(handle)
+    except nvrtc.NVRTCError:
+        raise RuntimeError("NVRTC: " + nvrtc.getProgramLog(handle)) from None
+    finally:
+        nvrtc.destroyProgram(handle)
+
+
+# -- the disk cache: <sha256 of what was compiled> holds <sha256 of the code><the code>
+
+
+@cache
+def _cache_folder():
+    """A folder that is ours and that nobody else can write to, or None."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir()))
+        return _private(base / "blasx" / "kernels")
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return (_private(Path(caches) / "blasx")
+            or _private(Path(tempfile.gettempdir()) / f"blasx-{os.getuid()}"))
+
+
+def _private(folder):
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or not os.access(folder, os.W_OK):
+            return None
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+            return None
+        return folder
+    except OSError:
+        return None
+
+
+def _read(file):
+    """The code in a cache file; None if there is none or it is damaged."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:32], content[32:]
+    return code if code and hashlib.sha256(code).digest() == digest else None
+
+
+def _write(file, code):
+    """Several processes may write the same file: each its own, put in place at once."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=file.parent)
+        with os.fdopen(handle, "wb") as f:
+            f.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, file)
+    except OSError:  # a full disk must not stop a computation
+        pass

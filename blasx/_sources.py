@@ -1,0 +1,30 @@
+"""The text of a kernel: its file in kernels/, the headers in place, the constants in front."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+_HERE = Path(__file__).parent  # kernels/ is inside the package in a wheel, beside it in a checkout
+FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_dir())
+
+
+def program(name, scalar, constants):
+    """Kernel `name` for the C++ type `scalar` and a set of compile-time constants."""
+    prologue = ["#define BLASX", f"#define SCALAR {scalar}",
+                *(f"constexpr int {k} = {v};" for k, v in sorted(constants.items()))]
+    return "\n".join(prologue) + "\n" + source(name + ".cu")
+
+
+@cache
+def source(file):
+    """A file of kernels/ with the headers it includes in place, each once."""
+    seen = set()
+
+    def flat(name):
+        if name in seen:
+            return ""
+        seen.add(name)
+        text = (FOLDER / name).read_text().replace("#pragma once\n", "")
+        return re.sub(r'^#include "(.+?)".*\n', lambda m: flat(m[1]), text, flags=re.M)
+
+    return flat(file)

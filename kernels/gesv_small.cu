@@ -1,0 +1,51 @@
+// gesv_small.cu: solve A X = B for a batch of n x n matrices, n <= N, by LU with pivoting.
+//
+// A team of lanes holds a matrix from the first load to the last store (lanes.cuh) and solves with
+// the factors it has in registers: the floor is 2 n^2 + 2 n nrhs scalars over the memory's
+// bandwidth. Rows stay where they were loaded, those of B too; storing puts them in place.
+#include "solve.cuh"
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
+           scalar_t* LU, size lu_row, size lu_col, size lu_next, int* piv,
+           const scalar_t* B, size b_row, size b_col, size b_next,
+           scalar_t* X, size x_row, size x_col, size x_next,
+           int* info, size n, size nrhs, size batch)
+{
+    const size m = team_matrix();
+    const int order = m < batch ? n : 0;
+    const Strided<const scalar_t> in{A + m * a_next, a_row, a_col};
+    const Strided<scalar_t> out{LU + m * lu_next, lu_row, lu_col};
+    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
+    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+
+    Block a;
+    load(a, in, in.in_packs(n, a_next), [=](int i, int j) { return i < order && j < order; });
+    Tags tag;
+    Factors f;
+    lu(a, tag, f, n, n);
+
+    int to[RN];
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
+    store(a, out, out.in_packs(n, lu_next), to,
+          [=](int i, int j) { return i >= 0 && i < order && j < order; });
+    store_kept(f.piv, piv + m * n, order);
+
+    #pragma unroll 1
+    for (size first = 0; first < nrhs; first += LC) {
+        const size j = first + t();
+        Column given, y;
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            y[i] = given[i] = row(i) < order && j < nrhs ? b(row(i), j) : scalar_t{};
+        substitute<true, true>(a, tag, f, y, n, true);
+        substitute<false, true>(a, tag, f, y, n, false);
+        __syncwarp();
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            if (row(i) < order && j < nrhs)
+                x(f.info ? row(i) : to[i], j) = f.info ? given[i] : y[i];
+    }
+    if (member() == 0 && m < batch) info[m] = f.info;
+}

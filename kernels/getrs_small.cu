@@ -1,0 +1,71 @@
+// getrs_small.cu: solve with the LU factors of a batch of n x n matrices, n <= N.
+//
+// A team of lanes holds the factors in registers and takes the right-hand sides LC at a time: the
+// floor is n^2 + 2 n nrhs scalars over the memory's bandwidth. op(A) = A^T is solved with the
+// transposed factors: the launcher swaps the strides, U^T is solved first, and the rows are
+// interchanged at the end.
+#include "solve.cuh"
+
+// The row of b that the interchanges bring to row(i), found backwards from there
+__device__ inline int origin(int at, const int (&piv)[KEEP], int n)
+{
+    const int i = at;
+    #pragma unroll
+    for (int k = N - 1; k >= 0; --k)
+        if (k < n) {
+            const int p = kept(piv, k);
+            at = at == k ? p : at == p ? k : at;
+        }
+    return at >= 0 && at < n ? at : i;  // pivots that are none must not reach past b
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
+            const scalar_t* B, size b_row, size b_col, size b_next,
+            scalar_t* X, size x_row, size x_col, size x_next,
+            int* info, size trans, size n, size nrhs, size batch)
+{
+    const size m = team_matrix();
+    const int order = m < batch ? n : 0;
+    const Strided<const scalar_t> lu{LU + m * lu_next, lu_row, lu_col};
+    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
+    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+
+    Block a;
+    load(a, lu, lu.in_packs(n, lu_next), [=](int i, int j) { return i < order && j < order; });
+    if (trans == 2) {
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            #pragma unroll
+            for (int s = 0; s < CN; ++s) a[i][s] = conj(a[i][s]);
+    }
+    Tags tag;
+    Factors f;
+    in_order(tag);
+    invert_diagonal(a, f, n);
+
+    #pragma unroll
+    for (int q = 0; q < KEEP; ++q) {
+        const int k = member() + TEAM * q;
+        f.piv[q] = k < order ? piv[m * n + k] : k;
+    }
+    int at[RN];
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) at[i] = origin(row(i), f.piv, n);
+
+    #pragma unroll 1
+    for (size first = 0; first < nrhs; first += LC) {
+        const size j = first + t();
+        Column y;
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            y[i] = row(i) < order && j < nrhs ? b(trans ? row(i) : at[i], j) : scalar_t{};
+        substitute<true, false>(a, tag, f, y, n, !trans);
+        substitute<false, false>(a, tag, f, y, n, trans);
+        __syncwarp();
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            if (row(i) < order && j < nrhs) x(trans ? at[i] : row(i), j) = y[i];
+    }
+    if (member() == 0 && m < batch) info[m] = 0;
+}

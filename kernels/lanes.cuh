@@ -1,0 +1,181 @@
+// lanes.cuh: small matrices on the lanes of a warp.
+//
+// A team of LR x LC lanes holds one matrix of up to N x N in registers; a warp has 32 / (LR LC)
+// teams. Lane (g, t) of a team, t running first, holds RN rows and CN columns:
+//
+//     row(i) = g + LR i          i < RN = N / LR
+//     col(s) = CV (LC j + t) + e s = CV j + e < CN = N / LC
+//
+// so that CV neighbouring columns are one load where a matrix lies by rows, a team's loads fill
+// whole sectors, and a rank-one update needs RN + CN numbers from other lanes for RN CN products.
+// Every loop is unrolled: an array that is indexed by constants alone stays in registers.
+// No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
+// works on a matrix of zero rows and columns.
+#pragma once
+#include "scalar.cuh"
+
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int N = 32;       // the largest order
+constexpr int LR = 8;       // lanes down the rows
+constexpr int LC = 4;       // lanes across the columns
+constexpr int CV = 2;       // neighbouring columns in a lane
+constexpr int WARPS = 1;    // warps per block
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+#endif
+constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = N / LR, CN = N / LC;
+constexpr int KEEP = (N + TEAM - 1) / TEAM;
+static_assert(N % LR == 0 && N % (LC * CV) == 0 && 32 % TEAM == 0 && CV * sizeof(scalar_t) <= 16);
+
+using size = long long;
+using Block = scalar_t[RN][CN];   // a lane's part of a matrix
+using Column = scalar_t[RN];      // a lane's part of a column
+
+__device__ inline int lane() { return threadIdx.x % 32; }
+__device__ inline int member() { return threadIdx.x % TEAM; }  // the lane's number in its team
+__device__ inline int g() { return member() / LC; }
+__device__ inline int t() { return member() % LC; }
+__device__ inline int row(int i) { return g() + LR * i; }
+__device__ inline int col(int s) { return CV * (LC * (s / CV) + t()) + s % CV; }
+
+// The lanes and the slot of column k
+__host__ __device__ constexpr int slot_of(int k) { return k / (CV * LC) * CV + k % CV; }
+__host__ __device__ constexpr int t_of(int k) { return k / CV % LC; }
+// The least and the largest column in slot s, whatever the lane
+__host__ __device__ constexpr int first_col(int s) { return CV * LC * (s / CV) + s % CV; }
+__host__ __device__ constexpr int last_col(int s) { return first_col(s) + CV * (LC - 1); }
+
+// The number of the team's matrix in the batch
+__device__ inline size team_matrix()
+{
+    return (size(blockIdx.x) * WARPS + threadIdx.x / 32) * TEAMS + lane() / TEAM;
+}
+
+// -- what crosses between lanes
+
+constexpr unsigned ALL = 0xffffffffu;
+
+template <class T> __device__ T from(T x, int source)  // of a member of the team
+{
+    return TEAM == 1 ? x : __shfl_sync(ALL, x, source, TEAM);
+}
+template <class R> __device__ complex<R> from(complex<R> x, int source)
+{
+    return {from(x.re, source), from(x.im, source)};
+}
+
+// Column k, from the lanes that hold it to all lanes of their rows
+__device__ inline void column(const Block& a, int k, Column& c)
+{
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        c[i] = a[i][slot_of(k)];
+        if (LC > 1) c[i] = from(c[i], g() * LC + t_of(k));
+    }
+}
+
+// The largest or least over the rows of a team. All t hold the same.
+__device__ inline unsigned team_max(unsigned x)
+{
+    if (TEAM == 32) return __reduce_max_sync(ALL, x);
+    #pragma unroll
+    for (int d = LC; d < TEAM; d *= 2) {
+        const unsigned y = __shfl_xor_sync(ALL, x, d);
+        x = x < y ? y : x;
+    }
+    return x;
+}
+__device__ inline unsigned team_min(unsigned x) { return ~team_max(~x); }
+
+// x[i] for an i known only at run time
+template <class T> __device__ T pick(const T (&x)[RN], int i)
+{
+    T r = x[0];
+    #pragma unroll
+    for (int q = 1; q < RN; ++q) r = q == i ? x[q] : r;
+    return r;
+}
+
+// One number for each k of a sweep, spread over the members of the team
+template <class T> __device__ void keep(T (&x)[KEEP], int k, T value)
+{
+    if (member() == k % TEAM) x[k / TEAM] = value;
+}
+template <class T> __device__ T kept(const T (&x)[KEEP], int k)
+{
+    return from(x[k / TEAM], k % TEAM);
+}
+__device__ inline void store_kept(const int (&x)[KEEP], int* to, int count)
+{
+    #pragma unroll
+    for (int q = 0; q < KEEP; ++q)
+        if (member() + TEAM * q < count) to[member() + TEAM * q] = x[q];
+}
+
+// -- memory
+
+template <class T> struct Strided {  // matrices in memory, any strides, in elements
+    T* p;
+    size rs, cs;
+
+    __device__ T& operator()(int i, int j) const { return p[i * rs + j * cs]; }
+    // True if CV neighbouring columns of n can be moved at once
+    __device__ bool in_packs(int n, size bs) const
+    {
+        constexpr size width = CV * sizeof(scalar_t);
+        return cs == 1 && n % CV == 0 && (size(p) | size(rs * sizeof(scalar_t))
+                                          | size(bs * sizeof(scalar_t))) % width == 0;
+    }
+};
+
+struct alignas(CV * sizeof(scalar_t)) Pack { scalar_t x[CV]; };
+
+// a := A where wanted(row, col), else zero. A pack is loaded whole if its first column is wanted.
+template <class Wanted>
+__device__ void load(Block& a, const Strided<const scalar_t>& A, bool packs, Wanted wanted)
+{
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        #pragma unroll
+        for (int s = 0; s < CN; ++s) a[i][s] = scalar_t{};
+    if (packs) {
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            #pragma unroll
+            for (int s = 0; s < CN; s += CV)
+                if (wanted(row(i), col(s))) {
+                    const Pack pack = *reinterpret_cast<const Pack*>(&A(row(i), 0) + col(s));
+                    #pragma unroll
+                    for (int e = 0; e < CV; ++e) a[i][s + e] = pack.x[e];
+                }
+    } else {
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            #pragma unroll
+            for (int s = 0; s < CN; ++s)
+                if (wanted(row(i), col(s))) a[i][s] = A(row(i), col(s));
+    }
+}
+
+// A := a where wanted(place, col), row i of the lane to row place[i]. Of a pack whose last column
+// is wanted all are. A may be where the team loaded from: no lane stores before all have loaded.
+template <class Wanted>
+__device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
+                      const int (&place)[RN], Wanted wanted)
+{
+    __syncwarp();
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        #pragma unroll
+        for (int s = 0; s < CN; s += CV) {
+            if (packs && wanted(place[i], col(s + CV - 1))) {
+                Pack pack;
+                #pragma unroll
+                for (int e = 0; e < CV; ++e) pack.x[e] = a[i][s + e];
+                *reinterpret_cast<Pack*>(&A(place[i], 0) + col(s)) = pack;
+            } else {
+                #pragma unroll
+                for (int e = 0; e < CV; ++e)
+                    if (wanted(place[i], col(s + e))) A(place[i], col(s + e)) = a[i][s + e];
+            }
+        }
+}

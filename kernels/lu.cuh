@@ -1,0 +1,103 @@
+// lu.cuh: LU with partial pivoting of the matrix of a team.
+//
+// Rows never move. Each carries a tag, its place in the factor so far and its number in the lane's
+// matrix; interchanging two rows is exchanging their places, and storing to them applies P.
+// The pivot is LAPACK's: the largest |re| + |im|, of equals the one in the lowest place.
+#pragma once
+#include "lanes.cuh"
+
+constexpr int PLACE = 8;    // a tag is place << PLACE | row; -1 for a row that does not exist
+using Tags = int[RN];
+
+__device__ inline int place(int tag) { return tag >> PLACE; }
+
+// What of a number's size decides first, as an unsigned: one more than its high word, so that any
+// number is more than the 0 of a row that takes no part; and what decides between equals.
+__device__ inline unsigned high(float x) { return __float_as_uint(x) + 1; }
+__device__ inline unsigned high(double x) { return unsigned(__double2hiint(x)) + 1; }
+__device__ inline unsigned low(float) { return 0; }
+__device__ inline unsigned low(double x) { return unsigned(__double2loint(x)); }
+
+// The tag of the pivot among the rows at place k and after; `zero` tells whether it is zero.
+__device__ inline int choose(const Column& c, const Tags& tag, int k, bool& zero)
+{
+    unsigned hi[RN], most = 0, second = 0;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        hi[i] = tag[i] >= k << PLACE ? high(abs1(c[i])) : 0;
+        most = most < hi[i] ? hi[i] : most;
+    }
+    most = team_max(most);
+    if (sizeof(real_t) == 8) {
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            if (hi[i] == most && low(abs1(c[i])) > second) second = low(abs1(c[i]));
+        second = team_max(second);
+    }
+    zero = most == 1 && second == 0;
+    unsigned first = ALL;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        if (hi[i] == most && low(abs1(c[i])) == second && unsigned(tag[i]) < first) first = tag[i];
+    return int(team_min(first));
+}
+
+// a := L and U. Returns info; piv keeps the interchanges, order the rows in their order, inverse the
+// reciprocals of the pivots (those of bit k in `lifted` are of LIFT times the pivot).
+struct Factors {
+    int piv[KEEP], order[KEEP], info;
+    scalar_t inverse[KEEP];
+    unsigned lifted;
+};
+
+__device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
+{
+    f.info = 0, f.lifted = 0;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) tag[i] = row(i) < m ? row(i) << PLACE | row(i) : -1;
+    #pragma unroll
+    for (int k = 0; k < N; ++k) {
+        if (k >= m || k >= n) break;
+        Column c;
+        column(a, k, c);
+        bool zero;
+        const int chosen = choose(c, tag, k, zero), p = chosen & (1 << PLACE) - 1;
+        const int lane_row = p / LR, source = p % LR * LC;
+        keep(f.piv, k, place(chosen));
+        keep(f.order, k, p);
+        if (zero && !f.info) f.info = k + 1;
+
+        scalar_t pivot = from(pick(c, lane_row), source);
+        if (abs1(pivot) < TINY) {
+            pivot = mul(pivot, LIFT);
+            f.lifted |= 1u << k;
+            #pragma unroll
+            for (int i = 0; i < RN; ++i)
+                if (tag[i] >= k << PLACE) c[i] = mul(c[i], LIFT);
+        }
+        const scalar_t r = reciprocal(pivot);
+        keep(f.inverse, k, r);
+
+        bool below[RN];  // the rows that are still to be eliminated
+        #pragma unroll
+        for (int i = 0; i < RN; ++i) {
+            if (tag[i] == chosen) tag[i] = k << PLACE | p;
+            else if (place(tag[i]) == k) tag[i] += (place(chosen) - k) << PLACE;
+            below[i] = tag[i] >= k + 1 << PLACE && !zero;
+            c[i] = mul(c[i], r);
+            a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
+        }
+        #pragma unroll
+        for (int s = 0; s < CN; ++s) {
+            if (last_col(s) <= k) continue;
+            scalar_t u = a[0][s];
+            #pragma unroll
+            for (int q = 1; q < RN; ++q) u = q == lane_row ? a[q][s] : u;
+            u = from(u, source + t());
+            #pragma unroll
+            for (int i = 0; i < RN; ++i)
+                if (below[i] && (first_col(s) > k || col(s) > k))
+                    a[i][s] = minus_product(a[i][s], c[i], u);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// potrf_small.cu: Cholesky factorization of a batch of n x n matrices, n <= N.
+//
+// A team of lanes holds a matrix from the first load to the last store (lanes.cuh): the floor is
+// 2 n^2 scalars over the memory's bandwidth out of place, where the other triangle is carried
+// along, and about half of it in place, where that is neither loaded nor stored.
+#include "cholesky.cuh"
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
+            scalar_t* C, size c_row, size c_col, size c_next, int* info, size n, size batch)
+{
+    const size b = team_matrix();
+    const int order = b < batch ? n : 0;
+    const bool both = A != C;
+    const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
+    const Strided<scalar_t> out{C + b * c_next, c_row, c_col};
+    const auto wanted = [=](int i, int j) { return i < order && j < order && (both || j <= i); };
+
+    Block a;
+    load(a, in, in.in_packs(n, a_next), wanted);
+    Factors f;
+    cholesky(a, f, n);
+    if (b < batch) restore(a, in, f, n);
+
+    int to[RN];
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) to[i] = row(i);
+    store(a, out, out.in_packs(n, c_next), to, wanted);
+    if (member() == 0 && b < batch) info[b] = f.info;
+}

@@ -1,0 +1,112 @@
+// solve.cuh: triangular solves with the factors that a team holds.
+//
+// Right-hand sides come LC at a time: the lanes (., t) of a team solve for the t-th. A step takes
+// one number of the solution and one column of the factor to the lanes that need them.
+#pragma once
+#include "lu.cuh"
+
+// The tags of a matrix whose rows are where they belong
+__device__ inline void in_order(Tags& tag)
+{
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) tag[i] = row(i) << PLACE | row(i);
+}
+
+// The reciprocals of the diagonal of a, into f
+__device__ inline void invert_diagonal(const Block& a, Factors& f, int n)
+{
+    f.lifted = 0;
+    #pragma unroll
+    for (int q = 0; q < KEEP; ++q) f.inverse[q] = scalar_t{1};
+    #pragma unroll
+    for (int k = 0; k < N; ++k) {
+        if (k >= n) break;
+        keep(f.inverse, k, from(a[k / LR][slot_of(k)], k % LR * LC + t_of(k)));
+    }
+    #pragma unroll
+    for (int q = 0; q < KEEP; ++q) {
+        const bool tiny = abs1(f.inverse[q]) < TINY;
+        const unsigned bits = __ballot_sync(ALL, tiny) >> (lane() - member());
+        f.lifted |= (bits & ALL >> (32 - TEAM)) << TEAM * q;
+        f.inverse[q] = reciprocal(tiny ? mul(f.inverse[q], LIFT) : f.inverse[q]);
+    }
+}
+
+__device__ inline scalar_t over_diagonal(scalar_t y, const Factors& f, int k)
+{
+    return mul(f.lifted >> k & 1 ? mul(y, LIFT) : y, kept(f.inverse, k));
+}
+
+// b := inv(L) b (DOWN) or inv(U) b, the triangle of a with or without a diagonal of ones. Step k
+// uses row k, which is where f.order says if rows were MOVED.
+template <bool DOWN, bool MOVED>
+__device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Column& b, int n,
+                           bool unit)
+{
+    #pragma unroll
+    for (int step = 0; step < N; ++step) {
+        const int k = DOWN ? step : N - 1 - step;
+        if (k < n) {
+            const int p = MOVED ? kept(f.order, k) : k;
+            scalar_t y = from(pick(b, p / LR), p % LR * LC + t());
+            if (!unit) y = over_diagonal(y, f, k);
+            Column c;
+            column(a, k, c);
+            #pragma unroll
+            for (int i = 0; i < RN; ++i) {
+                const int at = place(tag[i]);
+                if (at == k) b[i] = y;
+                else if (DOWN ? at > k : at < k) b[i] = minus_product(b[i], c[i], y);
+            }
+        }
+    }
+}
+
+// b := inv(L^H) b, L the lower triangle of a: its columns are the rows of L^H, and a step is a
+// product of a column with the part of the solution that is known.
+__device__ inline void substitute_adjoint(const Block& a, const Factors& f, Column& b, int n)
+{
+    #pragma unroll
+    for (int k = N - 1; k >= 0; --k) {
+        if (k < n) {
+            Column c;
+            column(a, k, c);
+            scalar_t s{};
+            #pragma unroll
+            for (int i = 0; i < RN; ++i)
+                if (row(i) > k && row(i) < n) s = minus_product(s, conj(c[i]), b[i]);
+            #pragma unroll
+            for (int d = LC; d < TEAM; d *= 2) s = add(s, from(s, member() ^ d));
+            const scalar_t y = over_diagonal(add(from(b[k / LR], k % LR * LC + t()), s), f, k);
+            if (row(k / LR) == k) b[k / LR] = y;
+        }
+    }
+}
+
+// X := inv(L L^H) B, or B itself unless it is `positive`; conj(X) of conj(B) for an upper factor.
+// order: the rows there are, n: the rows that some team of the warp may have.
+__device__ inline void solve_positive(const Block& a, const Factors& f,
+                                      const Strided<const scalar_t>& B,
+                                      const Strided<scalar_t>& X, bool upper, int order, int n,
+                                      size nrhs, bool positive)
+{
+    Tags tag;
+    in_order(tag);
+    #pragma unroll 1
+    for (size first = 0; first < nrhs; first += LC) {
+        const size j = first + t();
+        Column given, y;
+        #pragma unroll
+        for (int i = 0; i < RN; ++i) {
+            given[i] = row(i) < order && j < nrhs ? B(row(i), j) : scalar_t{};
+            y[i] = upper ? conj(given[i]) : given[i];
+        }
+        substitute<true, false>(a, tag, f, y, n, false);
+        substitute_adjoint(a, f, y, n);
+        __syncwarp();
+        #pragma unroll
+        for (int i = 0; i < RN; ++i)
+            if (row(i) < order && j < nrhs)
+                X(row(i), j) = !positive ? given[i] : upper ? conj(y[i]) : y[i];
+    }
+}
