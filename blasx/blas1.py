@@ -113,6 +113,8 @@ def iamax(me, x, n=None, offx=0, incx=1):
     from . import _cuda as gpu
     k = gpu.cupy.zeros((), np.int64)
     if n > 0:
+        if x.strides[0] < 0:  # cuBLAS takes no increment below 1, and the first of equals counts
+            x, offx, incx = packed(part(x, n, offx, incx)), 0, 1
         px, sx, x = on_gpu(x, n, offx, incx)
         gpu.blas_on_device(me.cublas, n, px, sx, k.data.ptr)
     k -= 1  # cuBLAS counts from 1

@@ -193,8 +193,8 @@ def _packed(me, n, alpha, ap, x, incx, offx, beta, y, incy, offy, lower, overwri
     if p.trivial:
         return p.scaled()
     if me.is_complex and me.name[1:] == "spmv":
-        return me.through_cpu(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy, p.offy,
-                              lower)
+        y = me.through_cpu(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy, p.offy, lower)
+        return _stored(y, p.y, overwrite_y)
     from . import _cuda as gpu
     ap = contiguous(ap)
     return p.run_gpu((gpu.fill(lower), n), ap.data.ptr)
@@ -509,7 +509,7 @@ def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrit
     if n and on_cpu:
         return me.scipy(n, alpha, *operands, incx, offx, *two, lower, overwrite_ap)
     if n and me.is_complex and me.name[1:] == "spr":
-        return me.through_cpu(n, alpha, *operands, incx, offx, lower)
+        return _stored(me.through_cpu(n, alpha, *operands, incx, offx, lower), ap, overwrite_ap)
     ap = contiguous(ap) if overwrite_ap else ap.copy()
     if n and alpha != 0:
         from . import _cuda as gpu
@@ -677,6 +677,14 @@ def _triangle(me, ap, n, overwrite=0):
     if ap.shape[0] < n * (n + 1) // 2:
         me.illegal("ap", ap.shape, f"of at least {n * (n + 1) // 2} elements, n = {n}")
     return ap, n
+
+
+def _stored(result, out, overwrite):
+    """What came back from the CPU, in `out` if it is to be overwritten."""
+    if out is None or not overwrite:
+        return result
+    out[...] = result
+    return out
 
 
 def _matrix(a):
