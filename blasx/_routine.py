@@ -145,6 +145,10 @@ class Typed:
     def integer(self, x, argument, low=None, high=None):
         """`x` as an integer within low <= x <= high."""
         if x.__class__ is not int:
+            if isinstance(x, (tuple, list)) and x:  # what a *_lwork function returns, as SciPy
+                x = x[0]
+            if isinstance(x, (complex, np.complexfloating)) and not x.imag:
+                x = x.real
             try:
                 x = x.__index__()
             except (AttributeError, TypeError):

@@ -598,6 +598,8 @@ def test_workspace_queries_are_scipys():
     for letter in "sdcz":
         ours, theirs = (getattr(m, letter + "getri_lwork") for m in (blasx, scipy_lapack))
         assert ours(50) == theirs(50) and ours(0)[1] == 0
+        lu, getri = np.eye(3, dtype=DTYPE[letter]), getattr(blasx, letter + "getri")
+        assert getri(lu, [0, 1, 2], ours(3))[1] == getri(lu, [0, 1, 2], ours(3)[0])[1] == 0
 
 
 @pytest.mark.parametrize(("call", "copies"), [
