@@ -33,11 +33,11 @@ def main(arguments):
                 report["rows"].append(line)
                 print(text, flush=True)
             timing.release()
+            if options.json:  # after every row: a run that is cut short leaves what it has
+                Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
     except timing.NoGpu as missing:
         print(f"bench compare {options.family}: {missing}", file=sys.stderr)
         return 2
-    if options.json:
-        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
     wrong = sum(line["ratio"] is None and bool(line["peers"]) for line in report["rows"])
     print(f"{len(report['rows'])} rows in {timing.elapsed():.0f} s, {wrong} without a right answer")
     return int(wrong > 0)

@@ -68,23 +68,32 @@ def times(sides, check, clock, samples):
     """{name: (ms, spread, error)} of {name: function that makes a Side}; (None, None, message) for
     a side that fails. `spread` is (slowest - fastest) / median."""
     result, samplers, taken = {}, {}, {}
-    for name, make in sides.items():
+
+    def attempt(name, work):
         try:
-            side = make()
-            error = float(check(side.answer(side.run(*side.operands()))))
-            samplers[name] = clock(side)
-            samplers[name]()  # warms up
-            taken[name], result[name] = [], error
+            work(name)
         except Exception as failure:
             samplers.pop(name, None)
             text = str(failure).strip().partition("\n")[0]
             result[name] = None, None, f"{type(failure).__name__}: {text:.150}"
+
+    def prepare(name):
+        side = sides[name]()
+        result[name] = float(check(side.answer(side.run(*side.operands()))))
+        samplers[name], taken[name] = clock(side), []
+        samplers[name]()  # warms up
+
+    def sample(name):
+        taken[name].append(samplers[name]())
+
+    for name in sides:
+        attempt(name, prepare)
     for _ in range(samples):
-        for name, sample in samplers.items():
-            taken[name].append(sample())
-    for name, ms in taken.items():
-        middle = median(ms)
-        result[name] = middle, (max(ms) - min(ms)) / middle, result[name]
+        for name in list(samplers):
+            attempt(name, sample)
+    for name in samplers:
+        middle = median(taken[name])
+        result[name] = middle, (max(taken[name]) - min(taken[name])) / middle, result[name]
     return result
 
 

@@ -48,6 +48,22 @@ def test_a_side_that_fails_is_reported_in_its_row():
     assert line["ratio"] > 0 and "gone: ImportError: no such library" in text
 
 
+def test_a_side_that_fails_while_it_is_timed_stops_no_other():
+    calls = []
+
+    def fails_later(x):
+        calls.append(x)
+        if len(calls) > 3:
+            raise MemoryError("full")
+        return x + 1
+
+    good = timing.Side(lambda: (2.0,), lambda x: x + 1)
+    late = timing.Side(lambda: (2.0,), fails_later)
+    found = timing.times({"late": lambda: late, "good": lambda: good}, lambda x: abs(x - 3),
+                         timing.cpu_clock, 3)
+    assert found["late"] == (None, None, "MemoryError: full") and found["good"][0] > 0
+
+
 def test_a_wrong_answer_has_no_ratio():
     good, bad = (timing.Side(lambda: (2.0,), run) for run in (lambda x: x + 1, lambda x: x + 99))
     row = timing.Row("add", "d", "1", {"v": lambda: bad}, {"peer": lambda: good},
