@@ -14,7 +14,7 @@ or a cupy.ndarray (GPU) of its dtype and rank.
 import inspect
 import sys
 from functools import partial, wraps
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 from scipy.linalg import blas as scipy_blas
@@ -304,10 +304,11 @@ def typed(implementation, letters, names=None, only_complex=None):
     bound = {x: Typed(name, x) for x, name in zip(letters, names, strict=True)}
     real = _without(implementation, only_complex) if only_complex else implementation
     generic = _by_type(implementation, real) if only_complex else implementation
-    functions = [_function(generic, partial(_pick, base, bound), base)]
+    functions = [_function(generic, partial(_pick, base, bound), base, real)]
     for me in bound.values():
         me.implementation = implementation
-        f = _function(implementation if me.is_complex else real, me, me.name)
+        own = implementation if me.is_complex else real
+        f = _function(own, me, me.name, own)
         f.typecode, f.dtype = me.letter, me.dtype
         functions.append(f)
     return functions
@@ -345,8 +346,18 @@ def public(module):
     return [name for name, x in module.items() if getattr(x, "routine", None)]
 
 
-def _function(implementation, me, name):
-    """The public function `name`: `implementation` behind the door that knows foreign arrays."""
+def also(generic, name, like):
+    """A generic routine under its second name, with the signature of its typed name `like`:
+    heevd, ungqr."""
+    f = FunctionType(generic.__code__, generic.__globals__, name, None, generic.__closure__)
+    f.__dict__.update(generic.__dict__, __signature__=inspect.signature(like))
+    f.__doc__, f.__module__ = generic.__doc__, generic.__module__
+    return f
+
+
+def _function(implementation, me, name, like):
+    """The public function `name`, with the signature of `like` without `me`: `implementation`
+    behind the door that knows foreign arrays."""
     generic = not isinstance(me, Typed)
 
     @wraps(implementation)
@@ -363,7 +374,7 @@ def _function(implementation, me, name):
             return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
         return implementation(this, *args, **kw)
 
-    signature = inspect.signature(implementation)
+    signature = inspect.signature(like)
     function.__name__ = function.__qualname__ = name
     function.routine = implementation.__name__
     function.__signature__ = signature.replace(
@@ -424,4 +435,4 @@ def cupy():
 
 from . import _arrays  # noqa: E402 (the two know each other)
 
-__all__ = ["BY_DTYPE", "TransferWarning", "Typed", "cupy", "ndarray", "public", "typed"]
+__all__ = ["BY_DTYPE", "TransferWarning", "Typed", "also", "cupy", "ndarray", "public", "typed"]

@@ -12,7 +12,7 @@ from scipy.linalg import lapack as scipy_lapack
 
 from . import _trace
 from ._lapack import INT, ld, taken
-from ._routine import BY_DTYPE, cupy, public, typed
+from ._routine import BY_DTYPE, also, cupy, public, typed
 
 RANGES = {"A": 1001, "I": 1002, "V": 1003}  # cusolverEigRange_t
 
@@ -510,7 +510,9 @@ syevr, ssyevr, dsyevr, cheevr, zheevr = typed(syevr, "sdcz", _names("evr"), "lrw
 syevx, ssyevx, dsyevx, cheevx, zheevx = typed(syevx, "sdcz", _names("evx"))
 sygvd, ssygvd, dsygvd, chegvd, zhegvd = typed(sygvd, "sdcz", _names("gvd"), "lrwork")
 sygvx, ssygvx, dsygvx, chegvx, zhegvx = typed(sygvx, "sdcz", _names("gvx"))
-heevd, heevr, heevx, hegvd, hegvx = syevd, syevr, syevx, sygvd, sygvx
+heevd, heevr = also(syevd, "heevd", zheevd), also(syevr, "heevr", zheevr)
+heevx = also(syevx, "heevx", zheevx)
+hegvd, hegvx = also(sygvd, "hegvd", zhegvd), also(sygvx, "hegvx", zhegvx)
 geev, sgeev, dgeev, cgeev, zgeev = typed(geev, "sdcz")
 
 syevd_lwork, ssyevd_lwork, dsyevd_lwork, cheevd_lwork, zheevd_lwork = typed(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import lapack as scipy_lapack
 
 from ._lapack import INT, by_columns, ld, output, taken
-from ._routine import cupy, public, typed
+from ._routine import also, cupy, public, typed
 
 
 def geqrf(me, a, lwork=None, overwrite_a=0):
@@ -522,7 +522,8 @@ orgqr, sorgqr, dorgqr, cungqr, zungqr = typed(orgqr, "sdcz", UNITARY["gqr"])
 orglq, sorglq, dorglq, cunglq, zunglq = typed(orglq, "sdcz", UNITARY["glq"])
 ormqr, sormqr, dormqr, cunmqr, zunmqr = typed(ormqr, "sdcz", UNITARY["mqr"])
 ormlq, sormlq, dormlq, cunmlq, zunmlq = typed(ormlq, "sdcz", UNITARY["mlq"])
-ungqr, unglq, unmqr, unmlq = orgqr, orglq, ormqr, ormlq
+ungqr, unglq = also(orgqr, "ungqr", zungqr), also(orglq, "unglq", zunglq)
+unmqr, unmlq = also(ormqr, "unmqr", zunmqr), also(ormlq, "unmlq", zunmlq)
 geqp3, sgeqp3, dgeqp3, cgeqp3, zgeqp3 = typed(geqp3, "sdcz")
 gels, sgels, dgels, cgels, zgels = typed(gels, "sdcz")
 gelsd, sgelsd, dgelsd, cgelsd, zgelsd = typed(gelsd, "sdcz", only_complex="size_rwork")
