@@ -208,7 +208,8 @@ def _beside(stack, b):
     if not stack and b.ndim == 2:
         return b, _as_it_is
     whole = np.broadcast_shapes(stack, b.shape[:-2])
-    b = _xp(b).broadcast_to(b, whole + b.shape[-2:])
+    if whole != b.shape[:-2]:
+        b = _xp(b).broadcast_to(b, whole + b.shape[-2:])
     own = (1,) * (len(whole) - len(stack)) + stack
     shared = [i for i, size in enumerate(own) if size != whole[i]]
     kept = [i for i in range(len(whole)) if i not in shared]
