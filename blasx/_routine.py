@@ -308,7 +308,7 @@ def typed(implementation, letters, names=None, only_complex=None):
     for me in bound.values():
         me.implementation = implementation
         own = implementation if me.is_complex else real
-        f = _function(own, me, me.name, own)
+        f = _function(own, me, me.name)
         f.typecode, f.dtype = me.letter, me.dtype
         functions.append(f)
     return functions
@@ -355,9 +355,9 @@ def also(generic, name, like):
     return f
 
 
-def _function(implementation, me, name, like):
-    """The public function `name`, with the signature of `like` without `me`: `implementation`
-    behind the door that knows foreign arrays."""
+def _function(implementation, me, name, like=None):
+    """The public function `name`: `implementation` behind the door that knows foreign arrays, with
+    its signature, or that of `like`, without `me`."""
     generic = not isinstance(me, Typed)
 
     @wraps(implementation)
@@ -374,7 +374,7 @@ def _function(implementation, me, name, like):
             return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
         return implementation(this, *args, **kw)
 
-    signature = inspect.signature(like)
+    signature = inspect.signature(like or implementation)
     function.__name__ = function.__qualname__ = name
     function.routine = implementation.__name__
     function.__signature__ = signature.replace(
