@@ -32,7 +32,8 @@ def main(arguments):
             for line, text in measured(row, options.family, options.samples):
                 report["rows"].append(line)
                 print(text, flush=True)
-            timing.release()
+            if options.family != "cpu":
+                timing.release()
             if options.json:  # after every row: a run that is cut short leaves what it has
                 Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
     except timing.NoGpu as missing:

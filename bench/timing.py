@@ -143,8 +143,7 @@ def gpu():
 
 def release():
     """Give back what CuPy and torch keep of the memory of rows that are done."""
-    if "cupy" in sys.modules:
-        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+    gpu().get_default_memory_pool().free_all_blocks()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.empty_cache()
 
