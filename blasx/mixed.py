@@ -149,10 +149,10 @@ def _refined(me, a, b, row_sums, fits, info, solve, subtract_product):
     x = b.astype(LOWER[me.letter].dtype, order="F")
     if not x.size:
         return b.copy(order="F"), 0
-    failed = int(xp.where(fits & xp.isfinite(x).all(), xp.where(info == 0, 0, -3), -2))
+    fits, regular = xp.stack((fits & xp.isfinite(x).all(), info == 0)).tolist()
     _trace.note(synced=1)
-    if failed:
-        return None, failed
+    if not (fits and regular):
+        return None, -3 if fits else -2
     solve(x)
     x = x.astype(me.dtype)
     limit = row_sums.max() * (np.finfo(me.dtype).eps / 2 * n**0.5)
