@@ -281,3 +281,12 @@ def as_tuple(result):
     """Outputs as NumPy sees them; what is on the GPU is fetched."""
     result = result if isinstance(result, tuple) else (result,)
     return tuple(x.get() if hasattr(x, "get") else x for x in result)
+
+
+def on_device(x, device):
+    """Arguments for the device: arrays in the memory order they have here."""
+    if device != "gpu" or not isinstance(x, np.ndarray):
+        return x
+    import cupy
+
+    return cupy.array(x, order="K")

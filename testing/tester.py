@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from . import flops
-from .case import as_tuple
+from .case import as_tuple, on_device
 from .cases import CASES, find
 from .options import DEFAULT_SIZES, DEFAULT_SIZES_BATCHED, parse, parse_sizes
 
@@ -38,15 +38,6 @@ def gpu_is_there():
         return cupy.cuda.runtime.getDeviceCount() > 0
     except Exception:  # no CuPy, no driver, or one that does not answer: then there is no GPU
         return False
-
-
-def on_device(x, device):
-    """Arguments for the device: arrays in the memory order they have here."""
-    if device == "cpu" or not isinstance(x, np.ndarray):
-        return x
-    import cupy
-
-    return cupy.array(x, order="K")
 
 
 def synchronize(device):

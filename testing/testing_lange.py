@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import errors
-from .case import Case
+from .case import Case, on_device
 
 
 def make(p):
@@ -31,11 +31,11 @@ def propagated(p):
     """A NaN, or an Inf, anywhere is the norm."""
     found = {}
     for name, bad, seen in (("nan", np.nan, np.isnan), ("inf", np.inf, np.isinf)):
-        A = np.asfortranarray(p.A)
-        if A.size:
-            A = A.copy(order="F")
+        if p.A.size:
+            A = p.A.copy(order="F")
             A[p.m // 2, p.n // 3] = bad
-            found[name] = bool(seen(float(CASE.function(p.letter)(p.norm, A))))
+            value = CASE.function(p.letter)(p.norm, on_device(A, p.options.device))
+            found[name] = bool(seen(float(value)))
     return found
 
 
