@@ -21,6 +21,8 @@ INT = np.dtype(f"i{getattr(cython_lapack, '_blas_int_size', lambda: 4)()}")
 LARGEST = np.iinfo(np.intc).max  # SciPy's wrappers count in 32 bits whatever LAPACK is built with
 _INT_C = {4: "int32_t", 8: "int64_t"}[INT.itemsize]
 _int_cell = ffi.typeof(f"{_INT_C}[1]")
+_int_cells = ffi.typeof(f"{_INT_C}[]")
+_word = ffi.typeof("uintptr_t")
 
 _api = ctypes.pythonapi
 _api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -59,7 +61,7 @@ def address(name):
 @cache
 def by_address(name):
     """`function(name)` taking addresses as Python integers."""
-    parameters = ", ".join(["uintptr_t"] * len(ffi.typeof(function(name)).args))
+    parameters = ", ".join(["uintptr_t"] * argument_count(name))
     return ffi.cast(f"void(*)({parameters})", address(name))
 
 
@@ -70,27 +72,49 @@ def call(name, *arguments):
     INFO is the last argument of a LAPACK routine and is not given; a BLAS routine has none and
     returns None.
     """
-    f = function(name)
-    keep = [_pointer(x) for x in arguments]
-    takes = len(ffi.typeof(f).args)
-    if takes == len(keep):
-        f(*keep)
+    f = by_address(name)
+    cells = ffi.new(_int_cells, [x if x.__class__ is int else int(x) for x in arguments
+                                 if not isinstance(x, (np.ndarray, str))] + [0])
+    cell = int(ffi.cast(_word, cells))
+    at = []
+    for x in arguments:
+        if isinstance(x, np.ndarray):
+            at.append(x.ctypes.data)
+        elif isinstance(x, str):
+            at.append(_character(x)[0])
+        else:
+            at.append(cell)
+            cell += INT.itemsize
+    if argument_count(name) == len(at):
+        f(*at)
         if _trace._open:
             _trace.note("blas")
         return None
-    info = ffi.new(_int_cell)
-    f(*keep, info)
+    f(*at, cell)
     if _trace._open:
         _trace.note("lapack")
-    return info[0]
+    return cells[len(cells) - 1]
+
+
+@cache
+def argument_count(name):
+    """How many arguments `name` takes, INFO included."""
+    return len(ffi.typeof(function(name)).args)
+
+
+@cache
+def _character(x):
+    """(address of a CHARACTER, its memory)"""
+    memory = ffi.new("char[2]", x.encode())
+    return int(ffi.cast(_word, memory)), memory
 
 
 def _pointer(x):
     if isinstance(x, np.ndarray):
         return ffi.cast("void *", x.ctypes.data)
     if isinstance(x, str):
-        return ffi.new("char[2]", x.encode())
-    return ffi.new(_int_cell, [int(x)])
+        return _character(x)[1]
+    return ffi.new(_int_cell, (int(x),))
 
 
 def column_major(a):

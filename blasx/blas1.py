@@ -339,8 +339,7 @@ def rotmg(me, d1, d2, x1, y1):
 
 
 def _one(me, x, n, offx, incx, whole=True):
-    if incx.__class__ is not int or incx != 1 or offx.__class__ is not int or offx != 0:
-        offx, incx = begin(me, x, "x", offx, incx)
+    offx, incx = begin(me, x, "x", offx, incx)
     long = x.shape[0] - offx
     fit = (long - 1) // abs(incx) + 1
     if n is None:
@@ -350,8 +349,7 @@ def _one(me, x, n, offx, incx, whole=True):
 
 def _two(me, x, y, n, offx, incx, offy, incy, whole=True):
     n, offx, incx = _one(me, x, n, offx, incx, whole)
-    if incy.__class__ is not int or incy != 1 or offy.__class__ is not int or offy != 0:
-        offy, incy = begin(me, y, "y", offy, incy)
+    offy, incy = begin(me, y, "y", offy, incy)
     if n > (y.shape[0] - offy - 1) // abs(incy) + 1:
         me.illegal("y", y.shape, f"long enough for n = {n} elements")
     return n, offx, incx, offy, incy
@@ -359,6 +357,8 @@ def _two(me, x, y, n, offx, incx, offy, incy, whole=True):
 
 def begin(me, x, letter, off, inc):
     """The offset and the increment of a vector, checked."""
+    if off.__class__ is int and off == 0 and inc.__class__ is int and inc == 1:
+        return 0, 1
     off = me.integer(off, "off" + letter, 0, max(x.shape[0] - 1, 0))
     inc = me.integer(inc, "inc" + letter)
     if inc == 0:
@@ -403,7 +403,8 @@ def _apart(me, argument, out, out_at, name, x, x_at):
     if not out.flags.c_contiguous or out.__class__ is not x.__class__:
         return
     me.writeable(out, argument)
-    if out is x and out_at == x_at:
+    if out.__class__ is ndarray and not np.may_share_memory(out, x) \
+            or out is x and out_at == x_at:
         return
     u, v = part(out, *out_at), part(x, *x_at)
     if share(u, v):
