@@ -65,11 +65,10 @@ def _potrf_cpu(me, c, lower):
 
 
 def _failed_at(c, info):
-    """info of a factorization that may have gone past a pivot of nan, as OpenBLAS's does."""
-    if info == 0:
-        nan = np.isnan(c.diagonal())
-        if nan.any():
-            return int(nan.argmax()) + 1
+    """info of a factorization that may have gone past a pivot of nan, as OpenBLAS's does: all
+    later pivots are nan then, the last one too."""
+    if info == 0 and c.size and c[-1, -1] != c[-1, -1]:
+        return int(np.isnan(c.diagonal()).argmax()) + 1
     return info
 
 
@@ -173,11 +172,15 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     if turned:
         a, lower = a.T, 1 - lower
     if me.on_cpu(a, b):
-        me.strided(a, overwrite_a), me.strided(b, overwrite_b)  # trace() counts their copies
-        c, x = output(a, overwrite_a), output(b, overwrite_b)
-        info = _potrf_cpu(me, c, lower)
-        if not info:
-            me.fortran("potrs", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
+        if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or overwrite_b or not b.size:
+            c, x = output(a, overwrite_a), output(b, overwrite_b)
+            info = _potrf_cpu(me, c, lower)
+            if not info:
+                me.fortran("potrs", "UL"[lower], n, x.shape[1], c, ld(c), x, ld(x))
+        else:
+            c, x, info = me.scipy(a, b, lower, overwrite_a)
+            info = _failed_at(c, info)
+            x = b.copy(order="F") if info else x
     else:
         from . import _cuda as gpu
         c, x = gpu.output(a, overwrite_a), gpu.output(b, overwrite_b)
