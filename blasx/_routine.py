@@ -351,7 +351,7 @@ def also(generic, name, like):
     heevd, ungqr."""
     f = FunctionType(generic.__code__, generic.__globals__, name, None, generic.__closure__)
     f.__dict__.update(generic.__dict__, __signature__=inspect.signature(like))
-    f.__doc__, f.__module__ = generic.__doc__, generic.__module__
+    f.__doc__, f.__module__, f.__qualname__ = generic.__doc__, generic.__module__, name
     return f
 
 
@@ -415,6 +415,8 @@ def _overlap(x, y):
 
 def _span(x):
     low = high = x.data.ptr
+    if x.flags.c_contiguous or x.flags.f_contiguous:
+        return low, low + x.nbytes
     for n, stride in zip(x.shape, x.strides):
         low += min(0, (n - 1) * stride)
         high += max(0, (n - 1) * stride)
