@@ -195,7 +195,7 @@ class Case:
     rate: str = "Gflop/s"
     in_place: bool = False  # SciPy's name overwrites operands without being asked
     lapack: Callable | None = None  # lapack(p): the reference where SciPy has no such name
-    modes: tuple = ("vendor",)  # beside auto, on the GPU
+    modes: tuple = ("vendor",)  # beside auto, on the GPU; none where it runs on the CPU
 
     @property
     def typed(self):

@@ -178,7 +178,8 @@ def parser(prog, description=None):
     p.add_argument("--condD", type=checked(float, 1))
     p.add_argument("--seed", type=checked(int, 0))
     p.add_argument("--device", choices=("cpu", "gpu"), help="default: gpu if CuPy sees one")
-    p.add_argument("--mode", choices=("native", "hybrid", "vendor", "auto"))
+    p.add_argument("--mode", choices=("native", "hybrid", "vendor", "auto"),
+                   help="what must have done the work: a line that ran otherwise fails")
     p.add_argument("--allow-fallback", action="store_true",
                    help="mixed precision: iter < 0 is no failure")
     p.add_argument("-p", dest="precisions", type=letters, metavar="sdcz",

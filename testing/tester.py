@@ -84,7 +84,8 @@ def measure(case, p, options):
         np.array_equal(before, as_tuple(now)[0], equal_nan=before.dtype.kind in "fc")
         for before, now in zip((*p.args, *p.kwargs.values()), (*args, *kwargs.values()))
         if options.device == "gpu" and isinstance(before, np.ndarray))
-    variant = trace.calls[-1].variant if trace.calls else ""
+    ran = trace.calls[-1].variant.split("+") if trace.calls else []
+    variant = "+".join(dict.fromkeys(ran))
     return outputs, median(times or [first]), first, variant, same
 
 
@@ -111,6 +112,8 @@ def run_one(case, letter, sizes, flags, options, rng, fault=None):
         row["errors"] = {k: v for k, v in found.items() if not isinstance(v, bool)}
         row["errors_over_eps"] = {k: v and v / p.eps for k, v in row["errors"].items()}
         row["failed"] = case.failures(p, found)
+        if options.mode not in ("auto", mode_of(variant)):
+            row["failed"].append(f"mode: ran {mode_of(variant)}")
         row["status"] = "failed" if row["failed"] else "ok"
         named = case.named(outputs)
         row |= {what: int(np.max(named[what], initial=0)) if what == "info" else int(named[what])
@@ -118,6 +121,13 @@ def run_one(case, letter, sizes, flags, options, rng, fault=None):
     if options.lapack and case.has_reference(letter):
         row["lapack_seconds"] = timed(lambda: case.reference(p), "cpu")[0]
     return row
+
+
+def mode_of(variant):
+    """native, vendor, hybrid or cpu: what the parts of a trace's variant amount to on the GPU."""
+    parts = set(variant.split("+"))
+    vendor, cpu = parts & {"cublas", "cusolver"}, parts & {"cpu", "scipy", "lapack"}
+    return "hybrid" if vendor and cpu else "vendor" if vendor else "cpu" if cpu else "native"
 
 
 def refuse_mode(case, mode, device):
@@ -167,7 +177,7 @@ def performance(operations, seconds, case):
 def heading(case, letter, options):
     """The names of the columns."""
     unit = f"{case.rate} ({case.unit})" if case.flops else f"time ({case.unit})"
-    cells = [f"{word:>10}" if word == "BatchCount" else f"{word:>5}"
+    cells = [f"{word:>11}" if word == "BatchCount" else f"{word:>5}"
              for word in case.columns.split()]
     times = [f"{'CPU ' + unit:>17}", f"{'blasx ' + unit:>19}"]
     if case.group == "blas":
@@ -177,7 +187,7 @@ def heading(case, letter, options):
 
 
 def line(case, row, names, options):
-    cells = [f"{row[VALUES[word]]:{10 if word == 'BatchCount' else 5}d}"
+    cells = [f"{row[VALUES[word]]:{11 if word == 'BatchCount' else 5}d}"
              for word in case.columns.split()]
     times = [f"{performance(row['operations'], row['lapack_seconds'], case):>17}",
              f"{performance(row['operations'], row['seconds'], case):>19}"]

@@ -14,4 +14,5 @@ def check(p, lu, piv, x, info):
     return solved(p, x, info) | factored(p, lu, piv, info)
 
 
-CASE = Case("gbsv", "band", "lub piv x info", make, check, columns="N KL KU NRHS", always=True)
+CASE = Case("gbsv", "band", "lub piv x info", make, check, columns="N KL KU NRHS", always=True,
+            modes=())

@@ -12,4 +12,4 @@ def check(p, lu, piv, info):
     return factored(p, lu, piv, info)
 
 
-CASE = Case("gbtrf", "band", "lu piv info", make, check, columns="N KL KU")
+CASE = Case("gbtrf", "band", "lu piv info", make, check, columns="N KL KU", modes=())

@@ -19,4 +19,4 @@ def check(p, x, info):
 
 
 CASE = Case("gbtrs", "band", "x info", make, check, flags="trans", columns="N KL KU NRHS",
-            always=True)
+            always=True, modes=())

@@ -19,4 +19,4 @@ def check(p, rcond, info):
     return estimated(p, rcond, CASE.reference(p)[0], p.norm, bool(p.singular))
 
 
-CASE = Case("gecon", "lu", "rcond info", make, check, flags={"norm": "1I"})
+CASE = Case("gecon", "lu", "rcond info", make, check, flags={"norm": "1I"}, modes=())

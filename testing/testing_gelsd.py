@@ -27,4 +27,4 @@ def check(p, x, s, rank, info):
     return found
 
 
-CASE = Case("gelsd", "qr", "x s rank info", make, check, columns="M N NRHS", always=True)
+CASE = Case("gelsd", "qr", "x s rank info", make, check, columns="M N NRHS", always=True, modes=())

@@ -22,4 +22,4 @@ def check(p, qr, jpvt, tau, work, info):
 
 
 CASE = Case("geqp3", "qr", "qr jpvt tau work info", make, check,
-            lambda p: flops.geqrf(p.m, p.n), columns="M N")
+            lambda p: flops.geqrf(p.m, p.n), columns="M N", modes=())

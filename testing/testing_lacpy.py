@@ -21,4 +21,4 @@ def check(p, b):
 
 CASE = Case("lacpy", "aux", "b", make, check, columns="M N", flags={"uplo": "ALU"},
             flops=lambda p: (2 * p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms",
-            in_place=True)
+            in_place=True, modes=("native",))

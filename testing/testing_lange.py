@@ -40,4 +40,5 @@ def propagated(p):
 
 
 CASE = Case("lange", "aux", "value", make, check, columns="M N", flags="norm", limit=3,
-            flops=lambda p: (p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms")
+            flops=lambda p: (p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms",
+            modes=("native",))

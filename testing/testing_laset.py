@@ -19,4 +19,4 @@ def check(p, a):
 
 CASE = Case("laset", "aux", "a", make, check, columns="M N", flags={"uplo": "ALU"},
             flops=lambda p: (p.m * p.n * p.dtype.itemsize, 0), rate="GByte/s", unit="ms",
-            in_place=True)
+            in_place=True, modes=("native",))

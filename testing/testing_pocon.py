@@ -20,4 +20,5 @@ def check(p, rcond, info):
     return estimated(p, rcond, CASE.reference(p)[0], "1", False)
 
 
-CASE = Case("pocon", "chol", "rcond info", make, check, flags="uplo", matrix="rand_dominant")
+CASE = Case("pocon", "chol", "rcond info", make, check, flags="uplo", matrix="rand_dominant",
+            modes=())

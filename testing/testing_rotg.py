@@ -18,4 +18,5 @@ def check(p, c, s):
             "|c^2+|s|^2-1|": abs(abs(complex(c)) ** 2 + abs(complex(s)) ** 2 - 1)}
 
 
-CASE = Case("rotg", "blas", "c s", make, check, flags="", limit=10, always=True, unit="ms")
+CASE = Case("rotg", "blas", "c s", make, check, flags="", limit=10, always=True, unit="ms",
+            modes=())

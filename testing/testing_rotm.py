@@ -11,10 +11,9 @@ def make(p):
     h11, h21, h12, h22 = p.rng.uniform(-1, 1, 4)
     p.h = {-2: [[1, 0], [0, 1]], -1: [[h11, h12], [h21, h22]], 0: [[1, h12], [h21, 1]],
            1: [[h11, 1], [-1, h22]]}[p.flag]
-    p.param = np.array([p.flag, h11, h21, h12, h22], p.dtype)
     p.h = np.array(p.h).astype(p.dtype).astype(float)
     how = two_vectors(p, p.scale)
-    p.call(p.x, p.y, p.param, **how)
+    p.call(p.x, p.y, [float(p.flag), h11, h21, h12, h22], **how)
 
 
 def check(p, x, y):

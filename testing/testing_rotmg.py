@@ -27,4 +27,5 @@ def check(p, param):
             "|H-Href|/|Href|": errors.difference(param, reference), "flag": flag in (-1, 0, 1)}
 
 
-CASE = Case("rotmg", "blas", "param", make, check, names="sd", limit=10, always=True, unit="ms")
+CASE = Case("rotmg", "blas", "param", make, check, names="sd", limit=10, always=True, unit="ms",
+            modes=())
