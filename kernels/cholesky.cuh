@@ -7,7 +7,7 @@
 
 // The lower triangle of a := L, above it a is not touched. f.info is the first column whose pivot
 // is not positive; from there on the columns are not L's.
-__device__ inline void cholesky(Block& a, Factors& f, int n)
+__device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
 {
     f.info = 0, f.lifted = 0;
     #pragma unroll
@@ -46,6 +46,14 @@ __device__ inline void cholesky(Block& a, Factors& f, int n)
             }
         }
     }
+}
+
+#include "cholesky_tiles.cuh"
+
+__device__ inline void cholesky(Block& a, Factors& f, int n)
+{
+    if constexpr (TILES) cholesky_by_panels(a, f, n);
+    else cholesky_by_columns(a, f, n);
 }
 
 // Columns that a failed factorization has not reached get back what A holds, as LAPACK leaves it.

@@ -50,7 +50,7 @@ struct Factors {
     unsigned lifted;
 };
 
-__device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
+__device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int n)
 {
     f.info = 0, f.lifted = 0;
     #pragma unroll
@@ -100,4 +100,12 @@ __device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
                     a[i][s] = minus_product(a[i][s], c[i], u);
         }
     }
+}
+
+#include "lu_tiles.cuh"
+
+__device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
+{
+    if constexpr (TILES) lu_by_panels(a, tag, f, m, n);
+    else lu_by_columns(a, tag, f, m, n);
 }

@@ -1,0 +1,127 @@
+// tiles.cuh: a team of a whole warp that holds 8 x 8 tiles as the tensor cores do.
+//
+// With LR, LC, CV = 8, 4, 2 lane (g, t) holds row g and columns 2 t, 2 t + 1 of every tile, which
+// is the accumulator of mma.m8n8k4. A factorization then goes by panels of 8 columns: a panel
+// passes through shared memory to rows, one row to a lane, is factored there without a word from
+// other lanes but the pivot row, and the tiles right of it take one product of rank 8 each:
+// double on the tensor cores, the other types on the vector units.
+#pragma once
+#include "lanes.cuh"
+
+constexpr bool TILES = LR == 8 && LC == 4 && CV == 2;
+constexpr int NT = (N + 7) / 8;                     // tiles down and across
+constexpr int PAD = 16 / sizeof(scalar_t);          // rows of 16 bytes more: no bank twice
+using Row = scalar_t[8];                            // a lane's row of the panel
+
+// What a warp has in shared memory: the panel by rows, a pivot row on its way to all lanes, and
+// the rows of U right of a panel, which start 32 bytes (mod 128) apart.
+struct Scratch {
+    alignas(16) scalar_t panel[N][8 + PAD];
+    alignas(16) scalar_t head[2][8];
+    alignas(16) scalar_t u[8][N + 2 * PAD + 8];
+};
+
+struct alignas(16) Quad { scalar_t x[PAD]; };
+struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
+
+template <class T> __device__ void read_row(const T* from, Row& x)
+{
+    #pragma unroll
+    for (int j = 0; j < 8; j += PAD) {
+        const Quad quad = *reinterpret_cast<const Quad*>(from + j);
+        #pragma unroll
+        for (int e = 0; e < PAD; ++e) x[j + e] = quad.x[e];
+    }
+}
+
+__device__ inline void write_row(scalar_t* to, const Row& x)
+{
+    #pragma unroll
+    for (int j = 0; j < 8; j += PAD) {
+        Quad quad;
+        #pragma unroll
+        for (int e = 0; e < PAD; ++e) quad.x[e] = x[j + e];
+        *reinterpret_cast<Quad*>(to + j) = quad;
+    }
+}
+
+// Tile column k of a, from tile row `first` on, to the panel and back
+__device__ inline void to_panel(const Block& a, int k, int first, Scratch& s)
+{
+    #pragma unroll
+    for (int i = 0; i < NT; ++i)
+        if (i >= first)
+            *reinterpret_cast<Two*>(&s.panel[row(i)][2 * t()]) = {a[i][2 * k], a[i][2 * k + 1]};
+    __syncwarp();
+}
+
+__device__ inline void from_panel(Block& a, int k, int first, const Scratch& s)
+{
+    __syncwarp();
+    #pragma unroll
+    for (int i = 0; i < NT; ++i)
+        if (i >= first) {
+            const Two pair = *reinterpret_cast<const Two*>(&s.panel[row(i)][2 * t()]);
+            a[i][2 * k] = pair.x[0], a[i][2 * k + 1] = pair.x[1];
+        }
+}
+
+// The operands of C -= A B with A 8 x 8 in the panel and B 8 x 8: a lane's part of B is column
+// g of it on the tensor cores, columns 2 t and 2 t + 1 on the vector units.
+#ifndef BLASX_SIM
+constexpr bool TENSOR = sizeof(scalar_t) == 8 && sizeof(real_t) == 8;
+#else
+constexpr bool TENSOR = false;
+#endif
+struct Right { scalar_t x[TENSOR ? 2 : 16]; };
+
+// B(r, c) = at(r, c)
+template <class At> __device__ void right_operand(Right& b, At at)
+{
+    if constexpr (TENSOR) {
+        b.x[0] = at(t(), g()), b.x[1] = at(t() + 4, g());
+    } else {
+        #pragma unroll
+        for (int r = 0; r < 8; ++r) b.x[2 * r] = at(r, 2 * t()), b.x[2 * r + 1] = at(r, 2 * t() + 1);
+    }
+}
+
+struct Left { scalar_t x[TENSOR ? 2 : 8]; };
+
+// A lane's part of A, whose row in the panel is given; negated for the tensor cores, which add
+template <class T> __device__ void left_operand(Left& l, const T* panel_row)
+{
+    if constexpr (TENSOR && sizeof(T) == 8) {
+        l.x[0] = -panel_row[t()], l.x[1] = -panel_row[t() + 4];
+    } else {
+        Row x;
+        read_row(panel_row, x);
+        #pragma unroll
+        for (int r = 0; r < 8; ++r) l.x[r] = x[r];
+    }
+}
+
+// (c0, c1) += A B for 8 x 4 times 4 x 8 tiles, one number of each in a lane
+template <class T> __device__ void tensor_product(T&, T&, T, T);
+#ifndef BLASX_SIM
+template <> __device__ inline void tensor_product(double& c0, double& c1, double a, double b)
+{
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
+        : "+d"(c0), "+d"(c1) : "d"(a), "d"(b));
+}
+#endif
+
+// (c0, c1) -= row of A times columns of B
+template <class T> __device__ void rank_8(T& c0, T& c1, const Left& a, const Right& b)
+{
+    if constexpr (TENSOR && sizeof(T) == 8) {
+        #pragma unroll
+        for (int h = 0; h < 2; ++h) tensor_product(c0, c1, a.x[h], b.x[h]);
+    } else {
+        #pragma unroll
+        for (int r = 0; r < 8; ++r) {
+            c0 = minus_product(c0, a.x[r], b.x[2 * r]);
+            c1 = minus_product(c1, a.x[r], b.x[2 * r + 1]);
+        }
+    }
+}
