@@ -166,4 +166,4 @@ def best_lwork(name, dtype, arguments):
 
 def by_rows(a):
     """True if `a` is the transpose of a column-major matrix and not column-major itself."""
-    return column_major(a.T) and not column_major(a)
+    return not column_major(a) and column_major(a.T)
