@@ -26,7 +26,7 @@ from ._types import BY_DTYPE, TYPES, letter_of
 ndarray = np.ndarray
 
 # What a routine takes as it stands; any other class is another library's array (`_arrays.call`).
-PLAIN = {ndarray, int, float, complex, bool, str, list, tuple, type(None), np.bool_,
+PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
 NATIVE = {ndarray}  # the arrays that routines work on; cupy.ndarray joins when first seen

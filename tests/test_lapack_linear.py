@@ -509,6 +509,12 @@ def test_nan_neither_hangs_nor_hides(letter, layout):
         assert not np.isfinite(routine(a, b)[0]).any()
 
 
+def test_flags_are_words_or_bytes():
+    a = np.array([[3.0, 4]])
+    assert blasx.dlange(b"f", a) == blasx.dlange("Frobenius", a) == 5
+    assert blasx.dpocon(np.eye(2), 1, "lower") == blasx.dgecon(np.eye(2), 1, b"O") == (1, 0)
+
+
 @pytest.mark.parametrize("letter", "sdcz")
 def test_frobenius_does_not_overflow(letter):
     largest = np.finfo(DTYPE[letter]).max
