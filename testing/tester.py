@@ -60,33 +60,42 @@ def timed(call, device):
 
 
 def measure(case, p, options):
-    """(outputs, median seconds, first call's seconds, variant, inputs left alone)."""
+    """Call the routine as often as asked. Returns its outputs, a dict of what was measured (the
+    median's seconds, the first call's, what ran), and whether the inputs were left alone."""
     import blasx
 
     function = case.function(p.letter)
-    args = [on_device(x, options.device) for x in p.args]
-    kwargs = {k: on_device(x, options.device) for k, x in p.kwargs.items()}
+    args, kwargs = p.args, p.kwargs
+    if options.device == "gpu" or options.check or case.always:  # ours stay as they are
+        args = [copied(x, options.device) for x in args]
+        kwargs = {k: copied(x, options.device) for k, x in kwargs.items()}
 
-    def again():
+    def call():
         """A call on fresh operands where the name overwrites them unasked."""
-        if not case.in_place:
-            return lambda: function(*args, **kwargs)
-        fresh = [x.copy() if hasattr(x, "ndim") else x for x in args]
-        return lambda: function(*fresh, **kwargs)
+        fresh = [x.copy() if hasattr(x, "ndim") else x for x in args] if case.in_place else args
+        return timed(lambda: function(*fresh, **kwargs), options.device)
 
     with blasx.trace() as trace:
-        first, result = timed(again(), options.device)
-    outputs = as_tuple(result)
+        first, result = call()
     times = [] if options.warmup else [first]
     while len(times) < options.niter:
-        times.append(timed(again(), options.device)[0])
-    same = case.in_place or all(
-        np.array_equal(before, as_tuple(now)[0], equal_nan=before.dtype.kind in "fc")
-        for before, now in zip((*p.args, *p.kwargs.values()), (*args, *kwargs.values()))
-        if options.device == "gpu" and isinstance(before, np.ndarray))
+        times.append(call()[0])
     ran = trace.calls[-1].variant.split("+") if trace.calls else []
-    variant = "+".join(dict.fromkeys(ran))
-    return outputs, median(times or [first]), first, variant, same
+    same = case.in_place or all(map(unchanged, (*p.args, *p.kwargs.values()),
+                                    (*args, *kwargs.values())))
+    return as_tuple(result), {"seconds": median(times), "first_seconds": first,
+                              "variant": "+".join(dict.fromkeys(ran))}, same
+
+
+def copied(x, device):
+    return x.copy(order="K") if isinstance(x, np.ndarray) and device == "cpu" else on_device(
+        x, device)
+
+
+def unchanged(before, after):
+    if before is after or not isinstance(before, np.ndarray):
+        return True
+    return np.array_equal(before, as_tuple(after)[0], equal_nan=before.dtype.kind in "fc")
 
 
 def run_one(case, letter, sizes, flags, options, rng, fault=None):
@@ -94,33 +103,34 @@ def run_one(case, letter, sizes, flags, options, rng, fault=None):
 
     fault(case, p, outputs) may spoil the outputs before they are judged."""
     p = case.problem(letter, sizes, flags, rng, options)
-    before = [x.copy() if isinstance(x, np.ndarray) else x for x in (*p.args, *p.kwargs.values())]
-    outputs, seconds, first, variant, same = measure(case, p, options)
-    outputs = fault(case, p, outputs) if fault else outputs
+    outputs, measured, same = measure(case, p, options)
     row = {"routine": case.typed[letter], "m": p.m, "n": p.n, "k": p.k, "nrhs": p.nrhs,
            "batch": p.batch, "kl": p.kl, "ku": p.ku, "flags": flags,
-           "matrix": options.matrix or case.matrix, "device": options.device, "variant": variant,
-           "seconds": seconds, "first_seconds": first, "lapack_seconds": None,
-           "operations": None, "errors": {}, "errors_over_eps": {}, "failed": [], "status": ""}
+           "matrix": options.matrix or case.matrix, "device": options.device, **measured,
+           "lapack_seconds": None, "operations": None, "errors": {}, "errors_over_eps": {},
+           "failed": [], "status": ""}
     if case.flops:
         row["operations"] = flops.total(case.flops(p), p.is_complex and case.rate == "Gflop/s")
     if options.check or case.always:
-        found = case.errors(p, outputs)
-        found["inputs unchanged"] = same and (case.in_place or all(
-            np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
-            for x, y in zip(before, (*p.args, *p.kwargs.values())) if isinstance(x, np.ndarray)))
-        row["errors"] = {k: v for k, v in found.items() if not isinstance(v, bool)}
-        row["errors_over_eps"] = {k: v and v / p.eps for k, v in row["errors"].items()}
-        row["failed"] = case.failures(p, found)
-        if options.mode not in ("auto", mode_of(variant)):
-            row["failed"].append(f"mode: ran {mode_of(variant)}")
-        row["status"] = "failed" if row["failed"] else "ok"
-        named = case.named(outputs)
-        row |= {what: int(np.max(named[what], initial=0)) if what == "info" else int(named[what])
-                for what in ("info", "iter") if what in named}
+        row |= judged(case, p, fault(case, p, outputs) if fault else outputs, same)
+    if options.mode not in ("auto", mode_of(row["variant"])):
+        row["failed"].append(f"mode: {mode_of(row['variant'])} ran")
+        row["status"] = "failed"
     if options.lapack and case.has_reference(letter):
         row["lapack_seconds"] = timed(lambda: case.reference(p), "cpu")[0]
     return row
+
+
+def judged(case, p, outputs, same):
+    """The part of a row that says how right the outputs are."""
+    found = case.errors(p, outputs) | {"inputs unchanged": same}
+    values = {k: v for k, v in found.items() if not isinstance(v, bool)}
+    failed = case.failures(p, found)
+    named = case.named(outputs)
+    return {"errors": values, "errors_over_eps": {k: v and v / p.eps for k, v in values.items()},
+            "failed": failed, "status": "failed" if failed else "ok",
+            **{what: int(np.max(named[what]))
+               for what in ("info", "iter") if what in named and np.size(named[what])}}
 
 
 def mode_of(variant):
