@@ -9,8 +9,10 @@ import inspect
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 
+import cublas_on_cpu
 import numpy as np
 import pytest
 import scipy.linalg
@@ -504,95 +506,104 @@ ROUTINES = [pytest.param(case, name, letter, id=name)
 # -- the properties
 
 
-def laid(x, layout):
-    """`x` in column order, row order, or as a view with gaps; and the memory it is a view of.
+@contextmanager
+def arrays_of(place):
+    """The module that makes the arrays: NumPy, CuPy, or a CuPy whose cuBLAS the CPU answers."""
+    if place == "cpu":
+        yield np
+    elif place == "gpu":
+        yield pytest.importorskip("cupy")
+    else:
+        with cublas_on_cpu.device():
+            yield cublas_on_cpu.cupy
 
-    A vector lies together (F), or as every second element of another, forwards or backwards.
+
+def laid(xp, x, layout):
+    """`x` in column order (F), row order (C) or as a view with gaps (f c x); the array that it is
+    a view of, and the index of the view.
+
+    A vector lies together (F C c), or as every second element of another, forwards or backwards.
     """
     if x.ndim == 1:
-        base = np.full(2 * x.size + 1, 7, x.dtype) if layout in "fx" else x.copy()
-        view = {"f": base[:2 * x.size:2], "x": base[2 * x.size - 1::-2]}.get(layout, base)
-        view = view[:x.size]
+        n = x.size
+        shape, order = 2 * n + 1 if layout in "fx" else n, "C"
+        index = {"f": np.s_[:2 * n:2], "x": np.s_[2 * n - 1::-2] if n else np.s_[:0]}.get(
+            layout, np.s_[:])
     else:
         m, n = x.shape
         order = "F" if layout in "Ff" else "C"
-        if layout in "FC":
-            base = np.full((m, n), 7, x.dtype, order)
-            view = base
-        else:
-            base = np.full((2 * m + 1, 2 * n + 2), 7, x.dtype, order)
-            view = base[:2 * m:2, :2 * n:2] if layout == "x" else base[1:m + 1, 2:n + 2]
-    view[...] = x
-    return view, base
+        shape = x.shape if layout in "FC" else (2 * m + 1, 2 * n + 2)
+        index = {"F": np.s_[:, :], "C": np.s_[:, :], "x": np.s_[:2 * m:2, :2 * n:2]}.get(
+            layout, np.s_[1:m + 1, 2:n + 2])
+    base = xp.full(shape, 7, dtype=x.dtype, order=order)
+    base[index] = xp.asarray(x)
+    return base[index], base, index
+
+
+def host(x):
+    return x.get() if hasattr(x, "get") else np.asarray(x)
 
 
 def check(p, d, got, name):
+    got = tuple(host(x) for x in got) if isinstance(got, tuple) else (host(got),)
     if getattr(p, "residual", None):
-        return p.residual(got)
+        return p.residual(*got)
     values, bounds = (p.value, p.bound) if isinstance(p.value, tuple) else ((p.value,), (p.bound,))
-    for have, value, bound in zip(got if isinstance(got, tuple) else (got,), values, bounds,
-                                  strict=True):
-        assert np.shape(have) == np.shape(value)
+    for have, value, bound in zip(got, values, bounds, strict=True):
+        assert have.shape == np.shape(value)
         error, allowed = abs(wide(have) - value), SLACK * EPS(d) * np.asarray(bound)
         untouched = np.isnan(wide(value)) & np.isnan(wide(have))
         assert (untouched | (error <= allowed)).all(), (name, p.arguments, have, value)
 
 
-def drawn(case, name, letter, values):
-    d = Draw(letter, values | {"name": name})
-    p = case(d)
-    layouts = iter(d.layouts)
-    bases = {}
-    for key, x in p.arguments.items():
-        if isinstance(x, np.ndarray) and key != "param":
-            p.arguments[key], bases[key] = laid(x, next(layouts))
-    return d, p, bases
-
-
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
+@pytest.mark.parametrize("place", ["cpu", "cublas_on_cpu",
+                                   pytest.param("gpu", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize(("case", "name", "letter"), ROUTINES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(values=draws)
-def test_definition(case, name, letter, values):
+def test_definition(case, name, letter, place, values):
     """Results by definition, nothing else touched; and the same in place of what may be
     overwritten."""
-    d, p, bases = drawn(case, name, letter, values)
-    before = {key: base.copy(order="K") for key, base in bases.items()}
+    d = Draw(letter, values | {"name": name})
+    p = case(d)
     outs = p.out if isinstance(p.out, tuple) else (p.out,)
-    check(p, d, getattr(blas, name)(**p.arguments), name)
     implicit = outs if getattr(p, "implicit", False) else ()
-    for key, base in bases.items():
-        if key not in implicit or not p.arguments[key].flags.c_contiguous:
-            np.testing.assert_array_equal(base, before[key], key)
-    if p.out is None or implicit or getattr(p, "absent", False):
-        return
-    flags = {f"overwrite_{key}": 1 for key in outs}
-    result = getattr(blas, name)(**p.arguments, **flags)
-    check(p, d, result, name)
+    routine, bases, indices = getattr(blas, name), {}, {}
+    with arrays_of(place) as xp:
+        for (key, x), layout in zip([(k, v) for k, v in p.arguments.items()
+                                     if isinstance(v, np.ndarray) and k != "param"], d.layouts):
+            p.arguments[key], bases[key], indices[key] = laid(xp, x, layout)
+        before = {key: host(base).copy() for key, base in bases.items()}
+        check(p, d, routine(**p.arguments), name)
+        for key, base in bases.items():
+            if key not in implicit or not p.arguments[key].flags.c_contiguous:
+                np.testing.assert_array_equal(host(base), before[key], key)
+        if p.out is None or implicit or getattr(p, "absent", False):
+            return
+        result = routine(**p.arguments, **{f"overwrite_{key}": 1 for key in outs})
+        check(p, d, result, name)
     for key, have in zip(outs, result if isinstance(result, tuple) else (result,)):
         view, base = p.arguments[key], bases[key]
-        in_place = view.ndim == 1 or column_major(view)
-        if key == "ap":
-            in_place = view.flags.c_contiguous
-        assert not view.size or np.shares_memory(have, view) or not in_place
-        outside = np.ones(base.size, bool)
-        outside[(view.__array_interface__["data"][0] - base.ctypes.data) // base.itemsize
-                + offsets(view)] = False
-        flat = base.ravel(order="K"), before[key].ravel(order="K")
-        np.testing.assert_array_equal(flat[0][outside], flat[1][outside])
+        assert not view.size or inside(have, base) or not in_place(key, view)
+        outside = np.ones(base.shape, bool)
+        outside[indices[key]] = False
+        np.testing.assert_array_equal(host(base)[outside], before[key][outside])
 
 
-def column_major(a):
-    return a.size == 0 or ((a.shape[0] == 1 or a.strides[0] == a.itemsize)
-                           and (a.shape[1] == 1 or a.strides[1] >= a.shape[0] * a.itemsize))
+def in_place(key, view):
+    """True if an output is to be overwritten where it lies: vectors, and matrices by columns."""
+    if view.ndim == 1:
+        return key != "ap" or view.flags.c_contiguous
+    m, n = view.shape
+    return (m == 1 or view.strides[0] == view.itemsize) and (
+        n == 1 or view.strides[1] >= m * view.itemsize)
 
 
-def offsets(view):
-    """Where the elements of a view are, counted from its first."""
-    at = np.zeros(view.shape, int)
-    for axis, (n, stride) in enumerate(zip(view.shape, view.strides)):
-        step = np.arange(n) * (stride // view.itemsize)
-        at += step.reshape([-1 if k == axis else 1 for k in range(view.ndim)])
-    return at.ravel()
+def inside(x, base):
+    """True if `x` begins within the memory of `base`."""
+    x, base_at = (y.data.ptr if hasattr(y.data, "ptr") else y.ctypes.data for y in (x, base))
+    return base_at <= x < base_at + base.nbytes
 
 
 # SciPy's tests that expect SciPy's own exception class, by name.
