@@ -10,8 +10,7 @@ import cupy
 import numpy as np
 
 from . import _cuda, _trace
-from ._cuda import current_device
-from ._kernel import Kernel
+from ._kernel import Kernel, current_device
 from ._tuned import LARGEST, constants
 
 _INT = np.dtype(np.int32)

@@ -18,11 +18,12 @@ from pathlib import Path
 import cupy
 from cffi import FFI
 from cupy.cuda.function import Module
+from cupy.cuda.runtime import getDevice as current_device
 from cupy.cuda.stream import get_current_stream
 from cupy_backends.cuda.libs import nvrtc
 
 from . import _trace
-from ._cuda import check_fork, current_device
+from ._cuda import check_fork
 from ._sources import program
 from ._types import TYPES
 

@@ -43,8 +43,8 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
         factor_diagonal(d, r, 8 * k, n, f);
         #pragma unroll
         for (int j = 0; j < 8; ++j) {
-            keep(f.inverse, 8 * k + j, scalar_t{r[j]});
-            if (lane() == 8 * k + j) x[j] = scalar_t{real(x[j])};
+            keep(f.inverse, 8 * k + j, number(r[j]));
+            if (lane() == 8 * k + j) x[j] = number(real(x[j]));
             const scalar_t l = mul(x[j], r[j]);
             if (lane() >= 8 * k + j) x[j] = l;
             #pragma unroll

@@ -25,6 +25,15 @@ template <> struct range<double> {
 };
 constexpr real_t TINY = range<real_t>::TINY, LIFT = range<real_t>::LIFT;
 
+// A real number as a scalar. (Of complex{x} nvcc 13.0 leaves the imaginary part undefined.)
+template <class T> struct make;
+template <> struct make<float> { static __device__ float of(float x) { return x; } };
+template <> struct make<double> { static __device__ double of(double x) { return x; } };
+template <class R> struct make<complex<R>> {
+    static __device__ complex<R> of(R x) { return {x, R(0)}; }
+};
+__device__ inline scalar_t number(real_t x) { return make<scalar_t>::of(x); }
+
 template <class R> __device__ R real(R x) { return x; }
 template <class R> __device__ R real(complex<R> x) { return x.re; }
 

@@ -1,0 +1,38 @@
+"""Compiles a kernel for the CPU with g++: the same text that NVRTC gets, behind cuda_sim.h."""
+
+import subprocess
+from pathlib import Path
+
+from blasx import _sources
+from blasx._types import TYPES
+
+SHIM = Path(__file__).with_name("cuda_sim.h")
+FLAGS = ("-std=c++17", "-O1", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
+         "-Wno-unknown-pragmas", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+PREFIX = "sim_"
+
+
+def build(folder, name, letter, constants, plant=None):
+    """A shared library with `sim_<name>(blocks, threads, schedule, numbers)`; returns its path.
+
+    `plant` = (old, new) puts a bug into the text first.
+    """
+    text = _sources.program(name, TYPES[letter].cpp, constants)
+    if plant:
+        assert plant[0] in text, plant
+        text = text.replace(*plant)
+    entry = (f'extern "C" void {PREFIX}{name}(unsigned blocks, unsigned threads, int schedule,\n'
+             "    const uint64_t* numbers)\n"
+             f"{{ sim::launch({name}, blocks, threads, schedule, numbers); }}\n")
+    stem = Path(folder) / f"{name}_{letter}_{constants['N']}{'_bug' * bool(plant)}"
+    cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
+    cpp.write_text(f'#include "{SHIM}"\n{text}{entry}')
+    subprocess.run(["g++", *FLAGS, str(cpp), "-o", str(library)], check=True)
+    return library
+
+
+def runtimes():
+    """LD_PRELOAD for a Python that loads such a library."""
+    return " ".join(
+        subprocess.run(["g++", f"-print-file-name={lib}"], check=True, capture_output=True,
+                       text=True).stdout.strip() for lib in ("libasan.so", "libubsan.so"))

@@ -1,0 +1,246 @@
+// cuda_sim.h: runs a CUDA kernel on the CPU, for AddressSanitizer and UBSan.
+//
+// Every thread of a block is a fiber. A fiber runs until it has to wait: at __syncthreads() for its
+// block, at a warp's shuffle, vote or __syncwarp() for its warp. The order in which fibers get
+// their turn is the schedule: 0 upwards, 1 downwards, 2 and more shuffled. What a kernel computes
+// must not depend on it. Shared memory starts as NaN. A fiber that waits where another fiber of
+// its group waits elsewhere, or has ended, is an error.
+#pragma once
+#include <math.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __sanitizer_start_switch_fiber(void**, const void*, size_t);
+extern "C" void __sanitizer_finish_switch_fiber(void*, const void**, size_t*);
+#else
+static void __sanitizer_start_switch_fiber(void**, const void*, size_t) {}
+static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
+#endif
+
+#define BLASX_SIM  // for the few lines of a kernel that are PTX
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+#define __shared__ static __attribute__((section("shared_memory")))
+extern "C" char __start_shared_memory[] __attribute__((weak));
+extern "C" char __stop_shared_memory[] __attribute__((weak));
+
+struct dim3 { unsigned x, y, z; };
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace sim {
+
+enum State { RUNNING, AT_BLOCK, AT_WARP, ENDED };
+
+struct Fiber {
+    ucontext_t context;
+    std::vector<char> stack;
+    State state;
+    int line;                  // where it waits
+    unsigned count;            // collective operations so far; its parity picks the mailbox
+    uint64_t mailbox[2];
+    void* shadow;              // AddressSanitizer's
+    unsigned number;
+};
+
+static std::vector<Fiber> fibers;
+static Fiber* current;
+static ucontext_t scheduler;
+static void* scheduler_shadow;
+static const void* scheduler_stack;
+static size_t scheduler_size;
+static std::function<void()> body;
+
+[[noreturn]] static void fail(const char* what, int line)
+{
+    std::fprintf(stderr, "cuda_sim: %s, line %d, block %u\n", what, line, blockIdx.x);
+    std::abort();
+}
+
+static void wait(State state, int line)
+{
+    Fiber& me = *current;
+    me.state = state;
+    me.line = line;
+    __sanitizer_start_switch_fiber(state == ENDED ? nullptr : &me.shadow, scheduler_stack,
+                                   scheduler_size);
+    swapcontext(&me.context, &scheduler);
+    __sanitizer_finish_switch_fiber(me.shadow, nullptr, nullptr);
+}
+
+static void start()
+{
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
+    body();
+    wait(ENDED, 0);
+}
+
+static void resume(Fiber& f)
+{
+    current = &f;
+    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y,
+                 f.number / (blockDim.x * blockDim.y)};
+    __sanitizer_start_switch_fiber(&scheduler_shadow, f.stack.data(), f.stack.size());
+    swapcontext(&scheduler, &f.context);
+    __sanitizer_finish_switch_fiber(scheduler_shadow, nullptr, nullptr);
+}
+
+// Lets a group go on if all of it waits in `state` at one place. False if it does not all wait.
+static bool release(size_t first, size_t last, State state, const char* what)
+{
+    size_t waiting = 0, ended = 0;
+    for (size_t i = first; i < last; ++i) {
+        waiting += fibers[i].state == state;
+        ended += fibers[i].state == ENDED;
+    }
+    if (!waiting || waiting + ended < last - first) return false;
+    for (size_t i = first; i < last; ++i) {
+        if (fibers[i].state == ENDED) fail(what, fibers[first].line);
+        if (fibers[i].line != fibers[first].line) fail(what, fibers[i].line);
+        fibers[i].state = RUNNING;
+    }
+    return true;
+}
+
+static void run_block(int schedule)
+{
+    if (__start_shared_memory)
+        std::memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
+    std::vector<size_t> turn(fibers.size());
+    for (size_t i = 0; i < fibers.size(); ++i) {
+        Fiber& f = fibers[i];
+        turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
+        f.state = RUNNING;
+        f.count = 0;
+        f.number = i;
+        getcontext(&f.context);
+        f.context.uc_stack.ss_sp = f.stack.data();
+        f.context.uc_stack.ss_size = f.stack.size();
+        f.context.uc_link = nullptr;
+        makecontext(&f.context, start, 0);
+    }
+    std::minstd_rand random(schedule);
+    for (;;) {
+        if (schedule > 1) std::shuffle(turn.begin(), turn.end(), random);
+        for (size_t i : turn)
+            if (fibers[i].state == RUNNING) resume(fibers[i]);
+        bool moved = false;
+        for (size_t w = 0; w < fibers.size(); w += 32)
+            moved |= release(w, std::min(fibers.size(), w + 32), AT_WARP, "a warp is split");
+        if (moved) continue;
+        if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
+            return;
+        if (!release(0, fibers.size(), AT_BLOCK, "a barrier is not reached by all"))
+            fail("threads wait for each other", 0);
+    }
+}
+
+template <class... P, size_t... I>
+void set_body(void (*kernel)(P...), const uint64_t* numbers, std::index_sequence<I...>)
+{
+    body = [=] { kernel((P)numbers[I]...); };
+}
+
+// Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
+template <class... P>
+void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, int schedule,
+            const uint64_t* numbers)
+{
+    set_body(kernel, numbers, std::index_sequence_for<P...>{});
+    gridDim = {blocks, 1, 1};
+    blockDim = {threads, 1, 1};
+    fibers.resize(threads);
+    for (auto& f : fibers) f.stack.resize(1 << 17);
+    for (unsigned b = 0; b < blocks; ++b) {
+        blockIdx = {b, 0, 0};
+        run_block(schedule);
+    }
+}
+
+// What every lane of the warp has put up: each mailbox is read before it can be filled again.
+template <class T> struct Posted {
+    unsigned parity;
+    size_t base;
+
+    Posted(T x, int line) : parity(current->count++ % 2), base((current - &fibers[0]) & ~31)
+    {
+        static_assert(sizeof x <= 8);
+        std::memcpy(&current->mailbox[parity], &x, sizeof x);
+        wait(AT_WARP, line);
+    }
+    T operator[](int lane) const
+    {
+        T x;
+        std::memcpy(&x, &fibers[base + lane].mailbox[parity], sizeof x);
+        return x;
+    }
+};
+
+static int lane() { return (current - &fibers[0]) & 31; }
+
+}  // namespace sim
+
+#define __syncthreads() sim::wait(sim::AT_BLOCK, __LINE__)
+
+static inline void __syncwarp(unsigned = ~0u, int line = __builtin_LINE())
+{
+    sim::wait(sim::AT_WARP, line);
+}
+template <class T>
+T __shfl_sync(unsigned, T x, int source, int width = 32, int line = __builtin_LINE())
+{
+    const int me = sim::lane();
+    return sim::Posted<T>(x, line)[(me & ~(width - 1)) | (source & (width - 1))];
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask, int = 32, int line = __builtin_LINE())
+{
+    const int me = sim::lane();
+    return sim::Posted<T>(x, line)[me ^ mask];
+}
+static inline unsigned __reduce_max_sync(unsigned, unsigned x, int line = __builtin_LINE())
+{
+    const sim::Posted<unsigned> all(x, line);
+    for (int i = 0; i < 32; ++i) x = std::max(x, all[i]);
+    return x;
+}
+static inline unsigned __reduce_min_sync(unsigned m, unsigned x, int line = __builtin_LINE())
+{
+    return ~__reduce_max_sync(m, ~x, line);
+}
+static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE())
+{
+    const sim::Posted<int> all(x, line);
+    unsigned bits = 0;
+    for (int i = 0; i < 32; ++i) bits |= unsigned(all[i] != 0) << i;
+    return bits;
+}
+
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline float rsqrt(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
+static inline int __float_as_int(float x) { int i; std::memcpy(&i, &x, 4); return i; }
+static inline unsigned __float_as_uint(float x) { return unsigned(__float_as_int(x)); }
+static inline float __int_as_float(int i) { float x; std::memcpy(&x, &i, 4); return x; }
+static inline int __double2hiint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i >> 32); }
+static inline int __double2loint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i); }
+static inline double __hiloint2double(int hi, int lo)
+{
+    const int64_t i = int64_t(uint64_t(uint32_t(hi)) << 32 | uint32_t(lo));
+    double x;
+    std::memcpy(&x, &i, 8);
+    return x;
+}

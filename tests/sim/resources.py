@@ -1,0 +1,93 @@
+"""python -m tests.sim.resources [--write]: what every kernel costs on every architecture.
+
+Compiles each reachable variant to a cubin (no GPU needed) and compares registers and spilled bytes
+with kernels/resources.json. A difference is drift; a spill must have its "justified" entry there,
+which names the measurement that shows it to be worth while.
+"""
+
+import io
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from cuda.core import Program, ProgramOptions
+
+from blasx import _sources, _tuned
+from blasx._types import TYPES
+
+FILE = _sources.FOLDER / "resources.json"
+ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
+
+
+def variants():
+    """(kernel, letter, constants) of all that the tuned table can reach, each once."""
+    seen = {}
+    for kernel, letters in _tuned.table(90).items():
+        for letter, rows in letters.items():
+            for row in rows:
+                constants = {k: v for k, v in row.items() if k.isupper()}
+                seen[label(kernel, letter, constants)] = kernel, letter, constants
+    return seen
+
+
+def label(kernel, letter, constants):
+    return f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in constants.items())
+
+
+def resources(kernel, letter, constants, arch):
+    """(registers, spilled bytes) that ptxas reports."""
+    log = io.StringIO()
+    options = ProgramOptions(std="c++17", arch=arch, fma=False, ptxas_options=["-v"])
+    text = _sources.program(kernel, TYPES[letter].cpp, constants)
+    Program(text, "c++", options).compile("cubin", logs=log)
+    report = log.getvalue()
+    registers = int(re.search(r"Used (\d+) registers", report)[1])
+    spilled = sum(map(int, re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)",
+                                      report)))
+    return registers, spilled
+
+
+def measure(keys, architectures=ARCHITECTURES):
+    """{label: {arch: [registers, spilled bytes]}}"""
+    table = variants()
+    jobs = [(key, arch) for key in keys for arch in architectures]
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(lambda job: resources(*table[job[0]], job[1]), jobs))
+    result = {}
+    for (key, arch), numbers in zip(jobs, found):
+        result.setdefault(key, {})[arch] = list(numbers)
+    return result
+
+
+def recorded():
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+def complaints(found, known):
+    """What differs from the record, and what spills without a justification."""
+    for key, numbers in found.items():
+        entry = known.get(key, {})
+        for arch, (registers, spilled) in numbers.items():
+            if entry.get(arch) != [registers, spilled]:
+                yield f"{key} {arch}: {registers} registers, {spilled} bytes; was {entry.get(arch)}"
+            if spilled and "justified" not in entry:
+                yield f"{key} {arch}: spills {spilled} bytes, and nothing justifies it"
+
+
+def main(arguments):
+    known, found = recorded(), measure(variants())
+    if arguments == ["--write"]:
+        lines = []
+        for key in sorted(found):
+            kept = {k: v for k, v in known.get(key, {}).items() if k == "justified"}
+            lines.append(f"  {json.dumps(key)}: {json.dumps(found[key] | kept)}")
+        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        known = recorded()
+    wrong = list(complaints(found, known))
+    print(*wrong, sep="\n")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

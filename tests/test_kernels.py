@@ -1,0 +1,147 @@
+"""The kernels without a GPU: compiled for every architecture; run on the CPU under sanitizers."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from blasx import _sources, _tuned
+
+ROOT = Path(__file__).parent.parent
+KERNELS = sorted(_tuned.table(90))
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+every_letter = pytest.mark.parametrize("letter", "sdcz")
+
+
+def constants(kernel, letter, n):
+    return _tuned.constants(kernel, letter, n, 90)
+
+
+# -- the tuned table
+
+
+@every_kernel
+@every_letter
+def test_rows_reach_every_order_and_fit(kernel, letter):
+    for n in range(1, _tuned.LARGEST + 1):
+        row = constants(kernel, letter, n)
+        assert n <= row["N"] and _tuned.fits(letter, **row)
+
+
+def test_an_unknown_architecture_uses_the_nearest_table():
+    assert _tuned.table(80) == _tuned.table(90) == _tuned.table(100)
+
+
+def test_headers_are_spliced_once():
+    for file in _sources.FOLDER.glob("*.cu"):
+        text = _sources.source(file.name)
+        assert "#include" not in text and text.count("struct complex {") <= 1
+
+
+# -- compiled
+
+
+@every_kernel
+@every_letter
+def test_compiles_without_drift_or_spills(kernel, letter):
+    """The smallest team on every architecture, the largest on Hopper; all of them is
+    `python -m tests.sim.resources`."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    small, large = (resources.label(kernel, letter, constants(kernel, letter, n)) for n in (4, 32))
+    found = resources.measure([small])
+    found.setdefault(large, {}).update(resources.measure([large], ["sm_90a"])[large])
+    wrong = list(resources.complaints(found, resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
+# -- run, on the CPU
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("sim")
+
+
+@cache
+def sanitized():
+    """The environment of a process that loads what tests.sim.build makes."""
+    from tests.sim.build import runtimes
+    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
+                         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+def simulate(folder, kernel, letter, n, orders, plant=None):
+    """Build the variant for order n and run it; the finished process."""
+    from tests.sim.build import build
+    values = constants(kernel, letter, n)
+    library = build(folder, kernel, letter, values, plant)
+    return subprocess.run(
+        [sys.executable, "-m", "tests.sim.run", library, kernel, letter, json.dumps(values),
+         *map(str, orders)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+
+
+@every_kernel
+@every_letter
+def test_runs_on_the_cpu(folder, kernel, letter):
+    """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run.py)."""
+    for n, orders in ((8, (8, 5, 7)), (32, (32, 17))):
+        run = simulate(folder, kernel, letter, n, orders)
+        assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+FACTOR = "    lu(a, tag, f, m, n);"
+PLANTED = {  # bug: what the text says, what it shall say, what is reported
+    "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),
+    "a lane that leaves": (FACTOR, "    if (row(0) >= m) return;\n" + FACTOR, "a warp is split"),
+    "a tie to the last": ("unsigned(tag[i]) < first", "unsigned(tag[i]) >= first",
+                          "AssertionError"),
+    "a shift past the word": ("f.lifted |= 1u << k", "f.lifted |= 1u << (k + 32)",
+                              "shift exponent"),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bugs_are_caught(folder, bug):
+    *plant, seen = PLANTED[bug]
+    run = simulate(folder, "getrf_small", "d", 8, (5,), tuple(plant))
+    assert run.returncode and seen in run.stderr, run.stderr[-2000:]
+
+
+BARRIER = """
+extern "C" __global__ void turn(const double* a, double* b)
+{
+    __shared__ double s[64];
+    s[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    b[threadIdx.x] = s[63 - threadIdx.x];
+}
+extern "C" void sim_turn(int schedule, const uint64_t* numbers) {
+    sim::launch(turn, 1, 64, schedule, numbers);
+}
+"""
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_a_missing_barrier_is_seen(tmp_path, barrier):
+    """Shared memory starts as nan, and some schedule reads it before it is written."""
+    import numpy as np
+    from cffi import FFI
+
+    from tests.sim.build import SHIM
+    text = BARRIER if barrier else BARRIER.replace("__syncthreads();", "")
+    cpp, library = tmp_path / "turn.cpp", tmp_path / "turn.so"
+    cpp.write_text(f'#include "{SHIM}"\n{text}')
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, "-o", library], check=True)
+    ffi = FFI()
+    ffi.cdef("void sim_turn(int, const uint64_t *);")
+    dll = ffi.dlopen(str(library))
+    a, right = np.arange(64.0), []
+    for schedule in range(4):
+        b = np.zeros(64)
+        dll.sim_turn(schedule, ffi.new("uint64_t[]", [a.ctypes.data, b.ctypes.data]))
+        right.append(np.array_equal(b, a[::-1]))
+    assert all(right) is barrier
