@@ -7,8 +7,9 @@ TransferWarning and a synchronisation.
 
 import numpy as np
 
-from ._lapack import by_columns, ld, output
+from ._lapack import INT, by_columns, ld, output
 from ._routine import public, typed
+from .lu import from_zero
 
 
 def gbtrf(me, ab, kl, ku, m=None, n=None, ldab=None, overwrite_ab=0):
@@ -46,9 +47,9 @@ def gbtrf(me, ab, kl, ku, m=None, n=None, ldab=None, overwrite_ab=0):
         return me.through_cpu(ab, kl, ku, m, n)
     if n and m and not me.strided(ab, overwrite_ab):
         return me.scipy(ab, kl, ku, m, n, ab.shape[0], overwrite_ab)
-    lu, piv = output(ab, overwrite_ab), np.empty(min(m, n), np.intc)
+    lu, piv = output(ab, overwrite_ab), np.empty(min(m, n), INT)
     info = me.fortran("gbtrf", m, n, kl, ku, lu, ld(lu), piv)
-    return lu, piv - np.intc(1), info
+    return lu, from_zero(piv), info
 
 
 def gbtrs(me, ab, kl, ku, b, ipiv, trans=0, n=None, ldab=None, ldb=None, overwrite_b=0):
@@ -95,7 +96,7 @@ def gbtrs(me, ab, kl, ku, b, ipiv, trans=0, n=None, ldab=None, ldb=None, overwri
     else:
         lu, x = by_columns(ab), output(b, overwrite_b)
         info = me.fortran("gbtrs", "NTC"[trans], n, kl, ku, x.shape[1], lu, ld(lu),
-                          (ipiv + 1).astype(np.intc), x, ld(x))
+                          (ipiv + 1).astype(INT), x, ld(x))
     return (x.reshape(-1) if one else x), info
 
 
@@ -139,9 +140,9 @@ def gbsv(me, kl, ku, ab, b, overwrite_ab=0, overwrite_b=0):
     elif b.size and not (me.strided(ab, overwrite_ab) or me.strided(b, overwrite_b)):
         lub, piv, x, info = me.scipy(kl, ku, ab, b, overwrite_ab, overwrite_b)
     else:
-        lub, x, piv = output(ab, overwrite_ab), output(b, overwrite_b), np.empty(n, np.intc)
+        lub, x, piv = output(ab, overwrite_ab), output(b, overwrite_b), np.empty(n, INT)
         info = me.fortran("gbsv", n, kl, ku, x.shape[1], lub, ld(lub), piv, x, ld(x))
-        piv -= 1
+        piv = from_zero(piv)
     return lub, piv, (x.reshape(n) if one else x), info
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _trace
-from ._lapack import by_columns, ld, output
+from ._lapack import INT, by_columns, ld, output
 from ._routine import public, typed
 
 
@@ -36,9 +36,9 @@ def getrf(me, a, overwrite_a=0):
     if me.on_cpu(a):
         if me.strided(a, overwrite_a) or not a.size:
             lu = output(a, overwrite_a)
-            piv = np.empty(min(lu.shape), np.intc)
+            piv = np.empty(min(lu.shape), INT)
             info = me.fortran("getrf", *lu.shape, lu, ld(lu), piv)
-            piv -= 1
+            piv = from_zero(piv)
         else:
             lu, piv, info = me.scipy(a, overwrite_a)
     else:
@@ -46,6 +46,11 @@ def getrf(me, a, overwrite_a=0):
         lu = gpu.output(a, overwrite_a)
         piv, info = _getrf_gpu(me, lu)
     return (lu.reshape(-1) if one else lu), piv, info
+
+
+def from_zero(piv):
+    """LAPACK's pivots as they are returned: int32, counted from 0."""
+    return (piv - 1).astype(np.int32, copy=False)
 
 
 def _getrf_gpu(me, lu):
@@ -97,7 +102,7 @@ def getrs(me, lu, piv, b, trans=0, overwrite_b=0):
         if me.strided(b, overwrite_b) or not b.size:
             f, x = by_columns(lu), output(b, overwrite_b)
             info = me.fortran("getrs", "NTC"[trans], n, x.shape[1], f, ld(f),
-                              (piv + 1).astype(np.intc), x, ld(x))
+                              (piv + 1).astype(INT), x, ld(x))
         else:
             x, info = me.scipy(lu, piv, b, trans, overwrite_b)
     else:
@@ -155,12 +160,12 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
     if me.on_cpu(a, b):
         if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
             lu, x = output(a, overwrite_a), output(b, overwrite_b)
-            piv = np.empty(n, np.intc)
+            piv = np.empty(n, INT)
             if b.size:
                 info = me.fortran("gesv", n, x.shape[1], lu, ld(lu), piv, x, ld(x))
             else:  # gesv need not factor where there is nothing to solve, and OpenBLAS does not
                 info = me.fortran("getrf", n, n, lu, ld(lu), piv)
-            piv -= 1
+            piv = from_zero(piv)
         else:
             lu, piv, x, info = me.scipy(a, b, overwrite_a, overwrite_b)
     else:
@@ -206,7 +211,7 @@ def getri(me, lu, piv, lwork=None, overwrite_lu=0):
         if n and not me.strided(lu, overwrite_lu):
             return me.scipy(lu, piv, lwork, overwrite_lu)
         inverse, work = output(lu, overwrite_lu), np.empty(max(lwork, 1), me.dtype)
-        return inverse, me.fortran("getri", n, inverse, ld(inverse), (piv + 1).astype(np.intc),
+        return inverse, me.fortran("getri", n, inverse, ld(inverse), (piv + 1).astype(INT),
                                    work, work.size)
     import cupy
 
@@ -312,11 +317,11 @@ def laswp(me, a, piv, k1=0, k2=None, off=0, inc=1, overwrite_a=0):
     used = piv[off + k1:][:max(k2 - k1, -1) * abs(inc) + 1:abs(inc)]
     inc = 1 if inc > 0 else -1
     if me.on_cpu(a, piv):
-        piv = np.concatenate((np.zeros(k1, np.intc), used))
+        piv = np.concatenate((np.zeros(k1, np.int32), used))
         if not me.strided(a, overwrite_a) and a.size and used.size:
             return me.scipy(a, piv, k1, k2, 0, inc, overwrite_a)
         a = output(a, overwrite_a)
-        me.fortran("laswp", n, a, ld(a), k1 + 1, k2 + 1, (piv + 1).astype(np.intc), inc)
+        me.fortran("laswp", n, a, ld(a), k1 + 1, k2 + 1, (piv + 1).astype(INT), inc)
     else:
         import cupy
 

@@ -10,7 +10,7 @@ from . import _trace
 from ._lapack import INT, by_columns, by_rows, ld, output
 from ._routine import Typed, cupy, public, typed
 from .cholesky import _potrf_gpu, _potrs_gpu
-from .lu import _getrf_gpu, _getrs_gpu
+from .lu import _getrf_gpu, _getrs_gpu, from_zero
 from .norms import part
 
 STEPS = 30  # of refinement, as LAPACK
@@ -51,10 +51,10 @@ def mixed_gesv(me, a, b, overwrite_a=0):
         me.distinct(a, "a", b=b)
     if me.on_cpu(a, b):
         a, b = _columns(me, a, overwrite_a), by_columns(b)
-        piv, steps, (x, work) = np.empty(n, np.intc), np.zeros(1, INT), _workspaces(me, b)
+        piv, steps, (x, work) = np.empty(n, INT), np.zeros(1, INT), _workspaces(me, b)
         info = me.fortran(me.name[1:], n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x), *work,
                           steps)
-        return (x.reshape(n) if one else x), piv - np.intc(1), int(steps[0]), info
+        return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
     a, low = gpu.by_columns(a), LOWER[me.letter]
     lu = a.astype(low.dtype, order="F")
