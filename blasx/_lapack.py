@@ -139,6 +139,16 @@ def by_columns(a):
     return a.copy(order="F")
 
 
+def turned(a, trans=0):
+    """(A, operation) for SciPy's wrappers, which copy what does not lie by columns: a matrix by
+    rows is passed as its transpose, where that asks for no conjugate. Else trace() counts."""
+    if not a.flags.f_contiguous:
+        if a.flags.c_contiguous and (trans != 2 or a.dtype.kind != "c"):
+            return a.T, 0 if trans else 1
+        _trace.note(copied=a.nbytes)
+    return a, trans
+
+
 def output(a, overwrite):
     """The column-major matrix that a routine overwrites: `a` itself, or a copy of it."""
     return a if overwrite and column_major(a) else a.copy(order="F")

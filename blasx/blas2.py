@@ -6,8 +6,8 @@ diagonals in the rows of an array, element (i, j) in row ku + i - j of column j;
 the columns of its triangle one after the other in a vector.
 
 CPU: SciPy's wrappers, and BLAS itself in place of views. GPU: cuBLAS in the current stream,
-without a synchronisation; full matrices that lie by rows are passed transposed, and copied where
-that would need a conjugate (trans = 2, Hermitian ones); vectors may have any stride.
+without a synchronisation; vectors may have any stride. Full matrices that lie by rows are passed
+transposed, and copied where that would need a conjugate (trans = 2, Hermitian ones).
 
 Dongarra, Du Croz, Hammarling, Hanson: An Extended Set of Fortran Basic Linear Algebra
 Subprograms, 1988.
@@ -15,7 +15,7 @@ Subprograms, 1988.
 
 import numpy as np
 
-from ._lapack import by_columns, column_major, ld
+from ._lapack import by_columns, column_major, ld, turned
 from ._routine import public, typed
 from .blas1 import along, begin, contiguous, on_gpu, part
 
@@ -60,7 +60,8 @@ def gemv(me, alpha, a, x, beta=0.0, y=None, offx=0, incx=1, offy=0, incy=1, tran
     p = _Product(me, alpha, a, x, cols, offx, incx, beta, y, rows, offy, incy, overwrite_y)
     if p.on_cpu:
         if p.scipy_can:
-            return me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy, trans,
+            a, op = turned(a, trans)
+            return me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy, op,
                             overwrite_y)
         return p.run_cpu(("NTC"[trans], m, n), a)
     if p.trivial:
@@ -121,6 +122,9 @@ def _symmetric(me, alpha, a, x, beta, y, offx, incx, offy, incy, lower, overwrit
     p = _Product(me, alpha, a, x, n, offx, incx, beta, y, n, offy, incy, overwrite_y)
     if p.on_cpu:
         if p.scipy_can and me.scipy:
+            if me.name[1:] == "symv":
+                a, transposed = turned(a)
+                lower ^= transposed
             return me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy, lower,
                             overwrite_y)
         return p.run_cpu(("UL"[lower], n), a)
@@ -566,7 +570,10 @@ def _full_triangle(me, a, x, order, offx, incx, lower, trans, diag, overwrite_x)
     t = _Triangle(me, a, x, n, offx, incx, lower, trans, diag, overwrite_x)
     if t.on_cpu:
         at = (t.offx, t.incx)
-        return t.run_cpu((), (a, t.x, at[order[0]], at[order[1]]))
+        t.a, op = turned(a, t.trans)
+        if op != t.trans:
+            t.lower, t.trans = 1 - t.lower, op
+        return t.run_cpu((), (t.a, t.x, at[order[0]], at[order[1]]))
     from . import _cuda as gpu
     p, lda, uplo, op, a = gpu.half(a, t.lower, t.trans)
     return t.run_gpu(uplo, op, (), p, lda)

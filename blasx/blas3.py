@@ -1,8 +1,8 @@
 """BLAS level 3: matrix-matrix products and triangular solves.
 
 CPU: the BLAS that SciPy carries. GPU: cuBLAS in the current stream, without a synchronisation.
-There, what lies by rows is the transpose of what lies by columns: operands are passed transposed,
-and where the result is overwritten by rows, the transposed equation is computed. Only where that
+What lies by rows is the transpose of what lies by columns: operands are passed transposed, and
+where a GPU result is overwritten by rows, the transposed equation is computed. Only where that
 would need a conjugate without a transpose (trans = 2, Hermitian matrices) an operand is copied.
 
 Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subprograms, 1990.
@@ -11,7 +11,7 @@ Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subpr
 import numpy as np
 
 from . import _cuda as gpu
-from ._lapack import by_columns, column_major, ld
+from ._lapack import by_columns, column_major, ld, turned
 from ._routine import public, typed
 
 FLAG = (0, 1)
@@ -59,6 +59,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
             me.fortran("gemm", "NTC"[trans_a], "NTC"[trans_b], m, n, k, me.scalar(alpha),
                        a, ld(a), b, ld(b), me.scalar(beta), c, ld(c))
         else:
+            (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
             c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
     else:
         c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
@@ -157,6 +158,9 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
             me.fortran(me.name[1:], "LR"[side], "UL"[lower], m, n, me.scalar(alpha), a, ld(a),
                        b, ld(b), me.scalar(beta), c, ld(c))
         else:
+            if me.name[1:] == "symm":
+                a, transposed = turned(a)
+                lower ^= transposed
             c = me.scipy(alpha, a, b, beta, c, side, lower, overwrite_c)
     else:
         c = gpu.accumulator(me, c, (m, n), beta, overwrite_c)
@@ -251,6 +255,8 @@ def _rank_k(me, alpha, terms, beta, c, trans, lower, overwrite_c):
         c, one = _result(me, c, "c", (n, n), overwrite_c, a=a, b=b)
     if me.on_cpu(*terms, c):
         if n and k and (c is None or not me.strided(c, overwrite_c)):
+            if not hermitian and all(x.flags.c_contiguous for x in terms):
+                terms, trans = [x.T for x in terms], 0 if trans else 1
             c = me.scipy(alpha, *terms, beta, c, trans, lower, overwrite_c)
         else:
             c = _rank_k_cpu(me, alpha, terms, beta, c, n, k, trans, lower, overwrite_c)
@@ -363,7 +369,9 @@ def _triangular(me, alpha, a, b, one, side, lower, trans, diag, overwrite_b):
             me.fortran(me.name[1:], "LR"[side], "UL"[lower], "NTC"[trans], "NU"[diag], *b.shape,
                        me.scalar(alpha), a, ld(a), b, ld(b))
         elif b.size:
-            b = me.scipy(alpha, a, b, side, lower, trans, diag, overwrite_b)
+            a, op = turned(a, trans)
+            lower = lower if op == trans else 1 - lower
+            b = me.scipy(alpha, a, b, side, lower, op, diag, overwrite_b)
         elif not overwrite_b:
             b = b.copy(order="F")
     else:
