@@ -178,8 +178,8 @@ def cholesky_info(A, factor, uplo, info, eps):
     the leading minor of order k is not clearly positive definite. Returns the error of what was
     factored, and the verdict."""
     worst, right = 0.0, True
-    for a, f, k in zip(A.reshape(-1, *A.shape[-2:]), factor.reshape(-1, *A.shape[-2:]),
-                       np.ravel(info)):
+    stack = (lambda x: x) if A.ndim == 3 else (lambda x: x[None])
+    for a, f, k in zip(stack(A), stack(factor), np.ravel(info)):
         if not 0 <= k <= len(a):
             return np.nan, False
         done = k - 1 if k else len(a)

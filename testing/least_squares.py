@@ -21,7 +21,7 @@ def judged(A, solution, b):
         found["|b-Ax|/(N*|A|*|x|)"] = errors.residual(A, x, b, errors.fro) / max(n, 1)
     else:
         found["|A^H(b-Ax)|"] = errors.ratio(errors.fro(H(A) @ r), errors.fro(A) * size) / max(m, 1)
-    if m > n:
+    if m > n > 0:
         distance = np.linalg.norm(errors.shift(rest, -ea), axis=0) - np.linalg.norm(r, axis=0)
         found["rest"] = errors.ratio(errors.fro(distance), size) / m
     if 0 < m < n:

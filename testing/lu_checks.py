@@ -1,8 +1,17 @@
 """What every LU must satisfy, and the systems solved with one."""
 
 import numpy as np
+import scipy.linalg.lapack
 
 from . import errors
+
+
+def lapack_factors(p, routine, A, *flags):
+    """What a solver starts from: LAPACK's own factors, on the CPU."""
+    if not len(A):  # SciPy refuses empty matrices
+        return A, np.zeros(0, np.int32), 0
+    *factors, info = getattr(scipy.linalg.lapack, p.letter + routine)(A, *flags)
+    return *factors, info
 
 
 def factored(p, lu, piv, info, column="|PA-LU|/(N*|A|)"):

@@ -1,7 +1,9 @@
-"""A batched routine's reference: SciPy's own, one member after the other."""
+"""A batched routine's reference and starting point: SciPy's own, one member after the other."""
 
 import numpy as np
 import scipy.linalg.lapack
+
+from .lu_checks import lapack_factors
 
 
 def by_members(routine):
@@ -12,3 +14,10 @@ def by_members(routine):
         return tuple(np.stack([np.asarray(x) for x in output]) for output in zip(*results))
 
     return lapack
+
+
+def member_factors(p, routine, *flags):
+    """lapack_factors of every matrix in p.A, stacked."""
+    found = [lapack_factors(p, routine, a, *flags) for a in p.A]
+    found = found or [lapack_factors(p, routine, np.eye(p.n, dtype=p.dtype), *flags)]
+    return [np.stack(x)[:p.batch] for x in zip(*found)]

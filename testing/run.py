@@ -15,11 +15,11 @@ GROUPS = ("blas", "lu", "chol", "qr", "syev", "svd", "geev", "hesv", "band", "mi
           "batched")
 
 # (m, n, k): around the sizes where blocks, warps and panels end.
-SQUARE = {"small": (1, 2, 3, 5, 16, 31, 33, 65), "medium": (100, 200, 333, 512),
+SQUARE = {"small": (0, 1, 2, 3, 5, 16, 31, 33, 65), "medium": (100, 200, 333, 512),
           "large": (1000, 2000)}
 TALL = {"small": ((2, 1), (33, 7), (70, 32)), "medium": ((600, 31), (600, 300)),
         "large": ((20000, 32), (3000, 1000))}
-MNK = {"small": ((3, 1, 2), (1, 2, 3), (10, 30, 20)), "medium": ((100, 300, 200),),
+MNK = {"small": ((3, 1, 2), (1, 2, 3), (4, 3, 0), (10, 30, 20)), "medium": ((100, 300, 200),),
        "large": ((1000, 3000, 2000),)}
 
 

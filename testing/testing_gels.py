@@ -20,7 +20,7 @@ def check(p, lqr, x, info):
     (gram, e), R = errors.unit(gram), errors.wide(R)
     R = errors.shift(R, -e)
     factor = errors.ratio(errors.fro(errors.H(R) @ R - errors.H(gram) @ gram),
-                          errors.fro(gram) ** 2) / max(p.m, p.n)
+                          errors.fro(gram) ** 2) / max(p.m, p.n, 1)
     return judged(errors.op(p.A, p.trans), x, p.b) | {
         "|R^H*R-A^H*A|": factor, "finite": bool(np.isfinite(lqr).all())}
 

@@ -1,14 +1,13 @@
 """A^-1 from the factors of getrf."""
 
-import scipy.linalg.lapack
-
 from . import errors, flops
 from .case import Case
+from .lu_checks import lapack_factors
 
 
 def make(p):
     p.A = p.matrix(p.n, p.n)
-    p.lu, p.piv, p.singular = getattr(scipy.linalg.lapack, p.letter + "getrf")(p.A)
+    p.lu, p.piv, p.singular = lapack_factors(p, "getrf", p.A)
     p.call(p.lu, p.piv)
 
 

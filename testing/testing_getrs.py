@@ -1,16 +1,14 @@
 """Solve op(A) X = B with the factors of getrf."""
 
-import scipy.linalg.lapack
-
 from . import flops
 from .case import Case
 from .errors import op
-from .lu_checks import solved
+from .lu_checks import lapack_factors, solved
 
 
 def make(p):
     p.A, p.b = p.matrix(p.n, p.n), p.rhs(p.n, p.nrhs)
-    p.lu, p.piv, p.singular = getattr(scipy.linalg.lapack, p.letter + "getrf")(p.A)
+    p.lu, p.piv, p.singular = lapack_factors(p, "getrf", p.A)
     p.call(p.lu, p.piv, p.b, trans="NTC".index(p.trans))
 
 

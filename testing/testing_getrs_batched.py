@@ -1,22 +1,17 @@
 """Solve op(A) X = B for many small matrices, with the factors of getrf_batched."""
 
-import numpy as np
-import scipy.linalg.lapack
-
 from . import errors, flops
 from .case import Case
 from .lu_checks import SOLVED
-from .members import by_members
+from .members import by_members, member_factors
 
 
 def make(p):
     p.A = p.stack(lambda: p.matrix(p.n, p.n))
     p.b = p.rhs(p.batch, p.n, p.nrhs)
-    getrf = getattr(scipy.linalg.lapack, p.letter + "getrf")
-    factors = [getrf(a) for a in p.A] or [(np.zeros((p.n, p.n), p.dtype), np.zeros(p.n), 0)]
-    lu, piv, singular = (np.stack(x)[:p.batch] for x in zip(*factors))
+    lu, piv, singular = member_factors(p, "getrf")
     p.regular = singular == 0
-    p.call(lu, piv.astype(np.int32), p.b, trans="NTC".index(p.trans))
+    p.call(lu, piv, p.b, trans="NTC".index(p.trans))
 
 
 def check(p, x, info):

@@ -1,16 +1,16 @@
 """A^-1 from the factor of potrf, one triangle."""
 
 import numpy as np
-import scipy.linalg.lapack
 
 from . import errors, flops
 from .case import Case
+from .lu_checks import lapack_factors
 from .storage import half
 
 
 def make(p):
     p.A = p.positive(p.n)
-    c, p.indefinite = getattr(scipy.linalg.lapack, p.letter + "potrf")(p.A, p.lower)
+    c, *_, p.indefinite = lapack_factors(p, "potrf", p.A, p.lower)
     p.stored = p.hidden(c)
     p.call(p.stored, lower=p.lower)
 

@@ -1,15 +1,13 @@
 """Solve A X = B with the factor of potrf."""
 
-import scipy.linalg.lapack
-
 from . import flops
 from .case import Case
-from .lu_checks import solved
+from .lu_checks import lapack_factors, solved
 
 
 def make(p):
     p.A, p.b = p.positive(p.n), p.rhs(p.n, p.nrhs)
-    c, p.indefinite = getattr(scipy.linalg.lapack, p.letter + "potrf")(p.A, p.lower)
+    c, *_, p.indefinite = lapack_factors(p, "potrf", p.A, p.lower)
     p.call(p.hidden(c), p.b, lower=p.lower)
 
 

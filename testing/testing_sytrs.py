@@ -1,17 +1,15 @@
 """Solve A X = B with the factors of sytrf."""
 
 import numpy as np
-import scipy.linalg.lapack
 
 from . import flops
 from .case import Case
-from .lu_checks import solved
+from .lu_checks import lapack_factors, solved
 
 
 def make(p, kind="sy", transpose=np.transpose):
     p.A, p.b = p.hermitian(p.n, transpose), p.rhs(p.n, p.nrhs)
-    trf = getattr(scipy.linalg.lapack, p.letter + kind + "trf")
-    ldu, ipiv, p.singular = trf(p.A, lower=p.lower)
+    ldu, ipiv, p.singular = lapack_factors(p, kind + "trf", p.A, p.lower)
     p.call(p.hidden(ldu), ipiv, p.b, lower=p.lower)
 
 
