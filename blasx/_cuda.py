@@ -310,12 +310,12 @@ def guarded(x, info, step):
     cupy.copyto(x, y, where=info == 0)
 
 
-def first_zero(d):
-    """The place, from 1, of the first zero of a vector, or 0; on the device."""
-    n = d.size
+def first(mask):
+    """The place, from 1, of the first True of a vector, or 0; on the device."""
+    n = mask.size
     if not n:
         return cupy.zeros((), np.int32)
-    return (cupy.where(d == 0, cupy.arange(1, n + 1), n + 1).min() % (n + 1)).astype(np.int32)
+    return (cupy.where(mask, cupy.arange(1, n + 1), n + 1).min() % (n + 1)).astype(np.int32)
 
 
 def accumulator(me, c, shape, beta, overwrite):

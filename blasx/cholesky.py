@@ -78,8 +78,10 @@ def _potrf_gpu(me, c, lower):
     if not c.size:
         return cupy().zeros((), np.int32)
     t = me.type.cuda
-    return gpu.solver64("Xpotrf", "inipni",
+    info = gpu.solver64("Xpotrf", "inipni",
                         (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))
+    # cuSOLVER, too, goes past a pivot of nan, where LAPACK stops.
+    return cupy().where(info == 0, gpu.first(cupy().isnan(c.diagonal())), info)
 
 
 def potrs(me, c, b, lower=0, overwrite_b=0):
@@ -226,7 +228,7 @@ def potri(me, c, lower=0, overwrite_c=0):
     else:
         from . import _cuda as gpu
         inverse = gpu.output(c, overwrite_c)
-        info = gpu.first_zero(inverse.diagonal())
+        info = gpu.first(inverse.diagonal() == 0)
         if n:
             gpu.guarded(inverse, info, lambda x: gpu.solver32(
                 me, "potri", "iipi", (gpu.fill(lower), n, x.data.ptr, gpu.ld(x))))

@@ -217,7 +217,7 @@ def getri(me, lu, piv, lwork=None, overwrite_lu=0):
 
     from . import _cuda as gpu
     inverse = gpu.output(lu, overwrite_lu)
-    info = gpu.first_zero(inverse.diagonal())
+    info = gpu.first(inverse.diagonal() == 0)
     identity = cupy.eye(n, dtype=me.dtype, order="F")
     _getrs_gpu(me, inverse, piv, identity)
     cupy.copyto(inverse, identity, where=info == 0)

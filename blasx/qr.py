@@ -415,7 +415,7 @@ def _gels_gpu(me, f, x, fits):
         return xp.zeros((), np.int32)
     zero, tau = (f == 0).all(), xp.empty(n, me.dtype)
     _geqrf_gpu(me, f, tau)
-    rank = gpu.first_zero(f.diagonal())
+    rank = gpu.first(f.diagonal() == 0)
 
     def solve(y):
         if fits:
@@ -483,12 +483,15 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
         x = output(b, overwrite_b)
         x[:n] = 0
         return (x.reshape(-1) if one else x), np.zeros(0, me.real), 0, 0
-    least = getattr(scipy_lapack, me.name + "_lwork")(m, n, b.shape[1])[1:-1]
+    least = getattr(scipy_lapack, me.name + "_lwork")(m, n, max(b.shape[1], 1))[1:-1]
     for name, size, low in zip(("size_rwork", "size_iwork")[-len(least):], sizes[1:], least):
         me.integer(size, name, int(low))  # LAPACK does not look at them
-    x, s, rank, info = me.scipy(a, b, *sizes, cond, overwrite_a, overwrite_b)
-    if info < 0:
+    # LAPACK takes no fewer than one right-hand side: for none, solve for zero and drop it.
+    y = b if b.shape[1] else np.zeros((max(m, n), 1), me.dtype)
+    x, s, rank, info = me.scipy(a, y, *sizes, cond, overwrite_a, overwrite_b)
+    if info == -12:
         me.illegal("lwork", lwork, "at least what gelsd_lwork returns")
+    x = x if b.shape[1] else b
     return (x.reshape(-1) if one else x), s, rank, info
 
 
@@ -506,7 +509,9 @@ def gels_lwork(me, m, n, nrhs, trans="N"):
 def gelsd_lwork(me, m, n, nrhs, cond=-1.0, lwork=-1):
     """The workspaces that gelsd needs: (work, iwork, info), complex (work, rwork, iwork, info)."""
     sizes = [me.integer(x, name, 0) for x, name in ((m, "m"), (n, "n"), (nrhs, "nrhs"))]
-    return _asked(me, *sizes, me.real_number(cond, "cond"), me.integer(lwork, "lwork", -1, -1))
+    m, n, nrhs = sizes
+    return _asked(me, m, n, max(nrhs, 1), me.real_number(cond, "cond"),
+                  me.integer(lwork, "lwork", -1, -1))
 
 
 def _asked(me, m, n, *others):

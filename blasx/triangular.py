@@ -63,7 +63,7 @@ def _singular_gpu(a, unitdiag):
     import cupy
 
     from . import _cuda as gpu
-    return cupy.zeros((), np.int32) if unitdiag else gpu.first_zero(a.diagonal())
+    return cupy.zeros((), np.int32) if unitdiag else gpu.first(a.diagonal() == 0)
 
 
 def trtrs(me, a, b, lower=0, trans=0, unitdiag=0, lda=None, overwrite_b=0):
