@@ -19,6 +19,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import blasx
 from blasx import blas
 
 TYPES = {"s": np.dtype("f4"), "d": np.dtype("f8"), "c": np.dtype("c8"), "z": np.dtype("c16")}
@@ -735,3 +736,60 @@ def test_level_one_overwrites_as_scipy_does():
     blas.dswap(x, y)
     assert x[0] == 2 and y[0] == 1
     assert blas.dasum(x, incx=-1) == 0 and blas.idamax(x, incx=-1) == -1
+
+
+# -- what only the GPU branches promise
+
+
+@pytest.fixture
+def gpu():
+    with cublas_on_cpu.device():
+        yield cublas_on_cpu.cupy
+
+
+def test_gpu_operands_by_rows_are_not_copied(gpu):
+    a, c = (gpu.asarray(np.random.default_rng(k).normal(size=(3, 3)) + 1j) for k in (1, 2))
+    want = host(a) @ host(a) + host(c)
+    with blasx.trace() as t:
+        assert blasx.zgemm(1, a, a, 1, c, overwrite_c=1) is not None
+        np.testing.assert_allclose(host(c), want)
+        for trans in (0, 1):
+            blasx.zgemm(1, a, a, trans_a=trans)
+            blasx.zsyrk(1, a, trans=trans)
+            blasx.ztrmm(1, a, c, trans_a=trans, overwrite_b=1)
+            blasx.ztrsm(1, a, c, trans_a=trans, side=1, overwrite_b=1)
+            blasx.zgemv(1, a, a[0], trans=trans)
+        blasx.zgeru(1, c[0], c[1], a=a, overwrite_a=1)
+        blasx.zherk(1, c, 0, a, overwrite_c=1)
+    assert not any(call.copies for call in t.calls), str(t)
+    with blasx.trace() as t:
+        blasx.zgemm(1, a, a, trans_a=2)
+        blasx.zhemv(1, a, a[0])
+        blasx.zherk(1, a)
+    assert [call.copies for call in t.calls] == [1, 1, 1], str(t)
+
+
+def test_gpu_refuses_mixed_devices_and_scalars_on_the_device(gpu):
+    a = gpu.asarray(np.eye(3))
+    for name, arguments in (("dgemm", (1, a, np.eye(3))), ("ddot", (a[0], np.ones(3))),
+                            ("dgemv", (1, np.eye(3), a[0])), ("dgemm", (a[0, :1], a, a)),
+                            ("drotm", (a[0], a[1], a[2])), ("dscal", (gpu.zeros(()), a[0]))):
+        with pytest.raises(TypeError, match=name):
+            getattr(blas, name)(*arguments)
+
+
+def test_gpu_results_stay_there(gpu):
+    x = gpu.asarray(np.array([3.0, -4.0]))
+    for name, arguments, want in (("ddot", (x, x), 25), ("dnrm2", (x,), 5), ("dasum", (x,), 7),
+                                  ("idamax", (x,), 1), ("idamax", (x[:0],), -1)):
+        got = getattr(blas, name)(*arguments)
+        assert isinstance(got, gpu.ndarray) and got.shape == () and got == want
+
+
+def test_gpu_says_what_runs_on_the_cpu(gpu):
+    x, ap = gpu.asarray(np.ones(2) + 1j), gpu.asarray(np.arange(3) + 1j)
+    for name, arguments in (("zspmv", (2, 1, ap, x)), ("zspr", (2, 1, x, ap))):
+        with pytest.warns(blasx.TransferWarning, match=name):
+            got = getattr(blas, name)(*arguments)
+        want = getattr(scipy.linalg.blas, name)(*(host(v) for v in arguments))
+        np.testing.assert_allclose(host(got), want)
