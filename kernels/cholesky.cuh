@@ -16,7 +16,7 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
         const real_t d = real(from(a[k / LR][slot_of(k)], k % LR * LC + t_of(k)));
         if (!(d > 0) && !f.info) f.info = k + 1;
         const real_t root = f.info ? d : sqrt(d), r = real_t(1) / root;
-        keep(f.inverse, k, number(r));
+        keep(f.inverse, k, scalar_t{r});
 
         Column c;  // column k of L below the diagonal, zero above and of a matrix that failed
         column(a, k, c);
@@ -25,7 +25,7 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
             c[i] = row(i) > k && !f.info ? mul(c[i], r) : scalar_t{};
             scalar_t& mine = a[i][slot_of(k)];
             const bool on_diagonal = row(i) == k && (!f.info || f.info == k + 1);
-            const scalar_t l = row(i) > k && !f.info ? c[i] : on_diagonal ? number(root) : mine;
+            const scalar_t l = row(i) > k && !f.info ? c[i] : on_diagonal ? scalar_t{root} : mine;
             mine = t() == t_of(k) ? l : mine;
         }
         #pragma unroll

@@ -4,7 +4,12 @@
 // that a result depends on the source alone: not on the compiler, the variant or the batch.
 #pragma once
 
-template <class R> struct alignas(2 * sizeof(R)) complex { R re, im; };
+template <class R> struct alignas(2 * sizeof(R)) complex {
+    R re, im;
+    complex() = default;
+    // Not an aggregate: of complex{x} nvcc 13.0 would leave the imaginary part undefined.
+    __host__ __device__ complex(R re, R im = 0) : re(re), im(im) {}
+};
 
 template <class T> struct real_of { using type = T; };
 template <class R> struct real_of<complex<R>> { using type = R; };
@@ -24,15 +29,6 @@ template <> struct range<double> {
     static constexpr double TINY = 0x1p-1022, LIFT = 0x1p53;
 };
 constexpr real_t TINY = range<real_t>::TINY, LIFT = range<real_t>::LIFT;
-
-// A real number as a scalar. (Of complex{x} nvcc 13.0 leaves the imaginary part undefined.)
-template <class T> struct make;
-template <> struct make<float> { static __device__ float of(float x) { return x; } };
-template <> struct make<double> { static __device__ double of(double x) { return x; } };
-template <class R> struct make<complex<R>> {
-    static __device__ complex<R> of(R x) { return {x, R(0)}; }
-};
-__device__ inline scalar_t number(real_t x) { return make<scalar_t>::of(x); }
 
 template <class R> __device__ R real(R x) { return x; }
 template <class R> __device__ R real(complex<R> x) { return x.re; }

@@ -17,7 +17,7 @@ __device__ inline void invert_diagonal(const Block& a, Factors& f, int n)
 {
     f.lifted = 0;
     #pragma unroll
-    for (int q = 0; q < KEEP; ++q) f.inverse[q] = number(1);
+    for (int q = 0; q < KEEP; ++q) f.inverse[q] = scalar_t{1};
     #pragma unroll
     for (int k = 0; k < N; ++k) {
         if (k >= n) break;
