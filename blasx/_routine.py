@@ -152,7 +152,7 @@ class Typed:
             try:
                 x = x.__index__()
             except (AttributeError, TypeError):
-                if not isinstance(x, (float, np.floating)) or x != int(x):
+                if not isinstance(x, (float, np.floating)) or not x.is_integer():
                     self.mistyped(argument, repr(x), "an integer")
                 x = int(x)
         if (low is not None and x < low) or (high is not None and x > high):

@@ -12,7 +12,10 @@ Lawson, Hanson, Kincaid, Krogh: Basic Linear Algebra Subprograms for Fortran Usa
 import numpy as np
 
 from . import _trace
+from ._lapack import INT
 from ._routine import NATIVE, ndarray, public, share, typed
+
+LONGEST = int(np.iinfo(INT).max)  # what the CPU's BLAS can count to
 
 
 def dot(me, x, y, n=None, offx=0, incx=1, offy=0, incy=1):
@@ -360,10 +363,13 @@ def begin(me, x, letter, off, inc):
     if off.__class__ is int and off == 0 and inc.__class__ is int and inc == 1:
         return 0, 1
     off = me.integer(off, "off" + letter, 0, max(x.shape[0] - 1, 0))
-    inc = me.integer(inc, "inc" + letter)
-    if inc == 0:
-        me.illegal("inc" + letter, 0, "an increment other than 0")
-    return off, inc
+    return off, increment(me, inc, "inc" + letter)
+
+
+def increment(me, inc, argument):
+    """A distance between elements, checked: not 0."""
+    inc = me.integer(inc, argument, -LONGEST, LONGEST)
+    return inc if inc else me.illegal(argument, 0, "an increment other than 0")
 
 
 def part(x, n, off, inc):

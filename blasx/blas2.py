@@ -17,7 +17,7 @@ import numpy as np
 
 from ._lapack import by_columns, column_major, ld, turned
 from ._routine import public, typed
-from .blas1 import along, begin, contiguous, on_gpu, part
+from .blas1 import LONGEST, along, begin, contiguous, increment, on_gpu, part
 
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
@@ -213,9 +213,8 @@ class _Product:
         self.x, self.y, self.overwrite = x, y, overwrite_y
         self.offx, self.incx = _inside(me, x, "x", cols, offx, incx)
         if y is None:
-            offy, incy = me.integer(offy, "offy", 0), me.integer(incy, "incy")
-            if incy == 0:
-                me.illegal("incy", 0, "an increment other than 0")
+            offy = me.integer(offy, "offy", 0, LONGEST)
+            incy = increment(me, incy, "incy")
         else:
             y = self.y = me.vector(y, "y", overwrite=overwrite_y)
             offy, incy = _inside(me, y, "y", rows, offy, incy)
@@ -362,8 +361,8 @@ def her(me, alpha, x, lower=0, incx=1, offx=0, n=None, a=None, overwrite_a=0):
 
 def syr2(me, alpha, x, y, lower=0, incx=1, offx=0, incy=1, offy=0, n=None, a=None, overwrite_a=0):
     """A := alpha (x y^T + y x^T) + A, one triangle of A; as `syr`, with 2 n^2 operations."""
-    return _rank_n(me, me.number(alpha, "alpha"), x, y, lower, incx, offx, incy, offy, n, a,
-                   overwrite_a)
+    return _rank_n(me, me.number(alpha, "alpha"), x, me.vector(y, "y"), lower, incx, offx, incy,
+                   offy, n, a, overwrite_a)
 
 
 def her2(me, alpha, x, y, lower=0, incx=1, offx=0, incy=1, offy=0, n=None, a=None, overwrite_a=0):
@@ -371,8 +370,8 @@ def her2(me, alpha, x, y, lower=0, incx=1, offx=0, incy=1, offy=0, n=None, a=Non
 
     On the GPU an A by rows is copied.
     """
-    return _rank_n(me, me.number(alpha, "alpha"), x, y, lower, incx, offx, incy, offy, n, a,
-                   overwrite_a)
+    return _rank_n(me, me.number(alpha, "alpha"), x, me.vector(y, "y"), lower, incx, offx, incy,
+                   offy, n, a, overwrite_a)
 
 
 def _rank_n(me, alpha, x, y, lower, incx, offx, incy, offy, n, a, overwrite_a):
@@ -380,7 +379,6 @@ def _rank_n(me, alpha, x, y, lower, incx, offx, incy, offy, n, a, overwrite_a):
     offx, incx = begin(me, x, "x", offx, incx)
     fits = (x.shape[0] - offx - 1) // abs(incx) + 1
     if y is not None:
-        y = me.vector(y, "y")
         offy, incy = begin(me, y, "y", offy, incy)
         fits = min(fits, (y.shape[0] - offy - 1) // abs(incy) + 1)
     n = fits if n is None else me.integer(n, "n", 0, fits)
@@ -485,14 +483,14 @@ def hpr(me, n, alpha, x, ap, incx=1, offx=0, lower=0, overwrite_ap=0):
 
 def spr2(me, n, alpha, x, y, ap, incx=1, offx=0, incy=1, offy=0, lower=0, overwrite_ap=0):
     """A := alpha (x y^T + y x^T) + A, A symmetric, packed in `ap`; as `spr`."""
-    return _rank_packed(me, n, me.number(alpha, "alpha"), x, y, ap, incx, offx, incy, offy, lower,
-                        overwrite_ap)
+    return _rank_packed(me, n, me.number(alpha, "alpha"), x, me.vector(y, "y"), ap, incx, offx,
+                        incy, offy, lower, overwrite_ap)
 
 
 def hpr2(me, n, alpha, x, y, ap, incx=1, offx=0, incy=1, offy=0, lower=0, overwrite_ap=0):
     """A := alpha x y^H + conj(alpha) y x^H + A, A Hermitian, packed in `ap`; as `spr`."""
-    return _rank_packed(me, n, me.number(alpha, "alpha"), x, y, ap, incx, offx, incy, offy, lower,
-                        overwrite_ap)
+    return _rank_packed(me, n, me.number(alpha, "alpha"), x, me.vector(y, "y"), ap, incx, offx,
+                        incy, offy, lower, overwrite_ap)
 
 
 def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrite_ap):
@@ -501,7 +499,6 @@ def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrit
     offx, incx = _inside(me, x, "x", n, offx, incx)
     vectors, two = [(x, n, offx, incx)], ()
     if y is not None:
-        y = me.vector(y, "y")
         offy, incy = _inside(me, y, "y", n, offy, incy)
         vectors, two = [*vectors, (y, n, offy, incy)], (incy, offy)
     if overwrite_ap:

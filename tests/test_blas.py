@@ -678,7 +678,8 @@ BAD = [
     ("daxpy", (O3, READ_ONLY)), ("dcopy", (I3.ravel()[:5], I3.T.ravel()[1:6], "n")),
     ("dswap", (O3, READ_ONLY)), ("drot", (O3, O3, 1j, 0)), ("drotm", (O3, O3, np.ones(4))),
     ("drot", (O3, O3, 1, 0, 3, 0, 1, 0, 1, 1, 1)), ("drotg", ("a", 1)), ("drotmg", (1, 1, 1j, 1)),
-    ("dgemm", (1, [[1, 2], [3]], I3)), ("dgemm", (None, I3, I3)),
+    ("dgemm", (1, [[1, 2], [3]], I3)), ("dgemm", (None, I3, I3)), ("zher2", (1, O3, None)),
+    ("dspr2", (2, 1, O3, None, O3)), ("ddot", (O3, O3, np.nan)), ("ddot", (O3, O3, 1, 0, 2**40)),
 ]
 
 
