@@ -366,60 +366,71 @@ CASES = [getrf, getrs, gesv, getri, gecon, laswp, potrf, potrs, posv, potri, poc
          lauum, gbtrf, gbtrs, gbsv, sgesv, sposv, lange, lacpy]
 # The operands that may be overwritten, and the results that then lie where they were.
 OVERWRITES = {
-    getrf: {"a": 0}, getrs: {"b": 0}, gesv: {"a": 0, "b": 2}, getri: {"lu": 0}, laswp: {"a": None},
+    getrf: {"a": 0}, getrs: {"b": 0}, gesv: {"a": 0, "b": 2}, getri: {"lu": 0}, laswp: {"a": 0},
     potrf: {"a": 0}, potrs: {"b": 0}, posv: {"a": 0, "b": 1}, potri: {"c": 0}, trtri: {"c": 0},
     trtrs: {"b": 0}, lauum: {"c": 0}, gbtrf: {"ab": 0}, gbtrs: {"b": 0},
     gbsv: {"ab": 0, "b": 2}, sgesv: {}, sposv: {}}
+BAND = (gbtrf, gbtrs, gbsv)  # of the GPU's arrays they overwrite copies
 IN_PLACE_BY_ROWS = (potrf, potri, trtri, lauum)  # the other triangle of the transpose
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__)
 
 
-def laid(x, layout):
+def laid(x, layout, xp=np):
     """A copy of `x` by columns or rows, whole, in the middle of a frame, or with gaps; its frame.
     """
     order = layout[0]
     if x.ndim == 1:
-        frame = np.full(2 * len(x) + 3, GUARD, x.dtype)
+        frame = xp.full(2 * len(x) + 3, GUARD, x.dtype)
         view = frame[1:len(x) + 1] if layout != "F gaps" else frame[1:2 * len(x) + 1:2]
     elif "whole" in layout:
-        frame = view = np.full(x.shape, GUARD, x.dtype, order=order)
+        frame = view = xp.full(x.shape, GUARD, x.dtype, order=order)
     elif "frame" in layout:
-        frame = np.full((x.shape[0] + 3, x.shape[1] + 2), GUARD, x.dtype, order=order)
+        frame = xp.full((x.shape[0] + 3, x.shape[1] + 2), GUARD, x.dtype, order=order)
         view = frame[1:x.shape[0] + 1, 1:x.shape[1] + 1]
     else:
-        frame = np.full((2 * x.shape[0] + 1, x.shape[1]), GUARD, x.dtype, order=order)
+        frame = xp.full((2 * x.shape[0] + 1, x.shape[1]), GUARD, x.dtype, order=order)
         view = frame[:-1:2, ::-1]
-    view[...] = x
+    view[...] = xp.asarray(x)
     return view, frame
+
+
+def host(result):
+    """What a routine returns, as a tuple on the host."""
+    return tuple(x if isinstance(x, (np.ndarray, int, float)) else x.get() if x.ndim else x.item()
+                 for x in as_tuple(result))
+
+
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
 
 
 layouts = st.sampled_from(("F whole", "F frame", "F gaps", "C whole", "C frame"))
 
 
-def prepared(case, p, layout):
+def prepared(case, p, layout, xp=np):
     arguments, judge = case(p)
-    arrays = {k: laid(x, layout) for k, x in arguments.items() if isinstance(x, np.ndarray)}
+    arrays = {k: laid(x, layout, xp) for k, x in arguments.items() if isinstance(x, np.ndarray)}
     return arguments | {k: view for k, (view, _) in arrays.items()}, arrays, arguments, judge
 
 
-def tuple_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 @every_case
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
 @quick
 @given(problems, layouts)
-def test_definition(case, p, layout):
+def test_definition(xp, case, p, layout):
     """The error is a few n eps; operands stay as they were; SciPy returns the same kinds."""
-    call, arrays, original, judge = prepared(case, p, layout)
+    call, arrays, original, judge = prepared(case, p, layout, xp)
     name = letter_name(case.__name__, p.letter)
-    result = tuple_of(getattr(blasx, name)(**call))
+    returned = getattr(blasx, name)(**call)
+    result = host(returned)
     assert judge(*result) < 10
     for k in arrays:
-        np.testing.assert_array_equal(call[k], original[k])
-    scipys = getattr(scipy_lapack, name, None)
-    if scipys and all(x.size for x, _ in arrays.values()):
-        for ours, theirs in zip(result, tuple_of(scipys(**call)), strict=True):
+        np.testing.assert_array_equal(*host((call[k], original[k])))
+    if xp is not np:
+        assert all(isinstance(x, xp.ndarray) for x in as_tuple(returned))
+    elif hasattr(scipy_lapack, name) and all(x.size for x, _ in arrays.values()):
+        scipys = as_tuple(getattr(scipy_lapack, name)(**call))
+        for ours, theirs in zip(result, scipys, strict=True):
             assert type(ours) is type(theirs) and np.shape(ours) == np.shape(theirs)
             assert np.asarray(ours).dtype == np.asarray(theirs).dtype
             if isinstance(ours, int):
@@ -427,19 +438,21 @@ def test_definition(case, p, layout):
 
 
 @pytest.mark.parametrize("case", OVERWRITES, ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
 @quick
 @given(problems, layouts)
-def test_overwriting_is_in_place_and_stays_inside(case, p, layout):
+def test_overwriting_is_in_place_and_stays_inside(xp, case, p, layout):
     """Column-major views are truly overwritten, and nothing around a view is."""
-    call, arrays, _, judge = prepared(case, p, layout)
+    call, arrays, _, judge = prepared(case, p, layout, xp)
     flags = OVERWRITES[case] or {"a": None}
     routine = getattr(blasx, letter_name(case.__name__, p.letter))
-    result = routine(**call, **{f"overwrite_{k}": 1 for k in flags})
-    assert judge(*tuple_of(result)) < 10
-    by_columns = layout in ("F whole", "F frame")
+    result = as_tuple(routine(**call, **{f"overwrite_{k}": 1 for k in flags}))
+    assert judge(*host(result)) < 10
+    in_place = layout in ("F whole", "F frame") or (
+        case in IN_PLACE_BY_ROWS and layout != "F gaps")
     for k, place in OVERWRITES[case].items():
-        if call[k].size and (by_columns or (case in IN_PLACE_BY_ROWS and layout != "F gaps")):
-            assert np.shares_memory(result if place is None else result[place], arrays[k][1])
+        if in_place and call[k].size and (xp is np or case not in BAND):
+            assert xp.shares_memory(result[place], arrays[k][1])
     for view, frame in arrays.values():
         if view is not frame:
             view[...] = GUARD
@@ -476,17 +489,18 @@ BANDED = np.array([[0, 0, 0, 0.0], [0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0]])
     ("trtri", (BAD,), 0), ("trtrs", (BAD, ONES), 0), ("gbtrf", (BANDED, 1, 1), None),
     ("gbsv", (1, 1, BANDED, ONES), 2)], ids=lambda x: x if isinstance(x, str) else "")
 @pytest.mark.parametrize("layout", ["F whole", "F frame"])
-def test_singular_matrices_have_info_and_leave_the_rest(routine, arguments, untouched, letter,
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
+def test_singular_matrices_have_info_and_leave_the_rest(xp, routine, arguments, untouched, letter,
                                                        layout):
-    def call(module, overwrite):
-        arrays = [laid(x.astype(DTYPE[letter]) if x.dtype.kind == "f" else x, layout)[0]
+    def call(module, overwrite, xp):
+        arrays = [laid(x.astype(DTYPE[letter]) if x.dtype.kind == "f" else x, layout, xp)[0]
                   if isinstance(x, np.ndarray) else x for x in arguments]
         flags = {f"overwrite_{k}": overwrite for k in OVERWRITES[globals()[routine]]}
-        return getattr(module, letter + routine)(*arrays, **flags)
+        return host(getattr(module, letter + routine)(*arrays, **flags))
 
     for overwrite in (0, 1):
-        result = call(blasx, overwrite)
-        assert result[-1] == call(scipy_lapack, 0)[-1] == 3
+        result = call(blasx, overwrite, xp)
+        assert result[-1] == call(scipy_lapack, 0, np)[-1] == 3
         if untouched is not None:
             index = {"gesv": 1, "posv": 1, "trtrs": 1, "gbsv": 3}.get(routine, 0)
             np.testing.assert_array_equal(result[untouched], arguments[index])
@@ -494,19 +508,28 @@ def test_singular_matrices_have_info_and_leave_the_rest(routine, arguments, unto
 
 @pytest.mark.parametrize("layout", ["F whole", "F frame", "C whole"])
 @pytest.mark.parametrize("letter", "sdcz")
-def test_nan_neither_hangs_nor_hides(letter, layout):
-    a = laid(np.full((6, 6), np.nan, DTYPE[letter]), layout)[0]
-    b = np.ones((6, 1), DTYPE[letter])
-    assert np.isnan(getattr(blasx, letter + "getrf")(a)[0]).all()
-    assert np.isnan(getattr(blasx, letter + "gesv")(a, b)[2]).all()
-    assert getattr(blasx, letter + "potrf")(a)[1] == 1
-    assert getattr(blasx, letter + "posv")(a, b)[2] == 1
-    assert np.isnan(getattr(blasx, letter + "trtrs")(a, b)[0]).all()
+def test_nan_neither_hangs_nor_hides(xp, letter, layout):
+    def call(routine, *arguments):
+        return host(getattr(blasx, letter + routine)(*arguments))
+
+    a = laid(np.full((6, 6), np.nan, DTYPE[letter]), layout, xp)[0]
+    b = xp.ones((6, 1), DTYPE[letter])
+    assert np.isnan(call("getrf", a)[0]).all()
+    assert np.isnan(call("gesv", a, b)[2]).all()
+    assert np.isnan(call("trtrs", a, b)[0]).all()
     for kind in "M1IF":
-        assert np.isnan(getattr(blasx, letter + "lange")(kind, a))
+        assert np.isnan(call("lange", kind, a))
     if letter in "dz":
-        routine = blasx.dsgesv if letter == "d" else blasx.zcgesv
-        assert not np.isfinite(routine(a, b)[0]).any()
+        mixed = getattr(blasx, letter_name("sgesv", letter))
+        assert not np.isfinite(host(mixed(a, b))[0]).any()
+    for k in range(6):
+        c = xp.eye(6, dtype=DTYPE[letter])
+        c[k, k] = np.nan
+        for lower in (0, 1):
+            assert call("potrf", c, lower)[1] == k + 1
+            for overwrite in (0, 1):
+                x, info = call("posv", c, b, lower, 0, overwrite)[1:]
+                assert info == k + 1 and (x == 1).all()
 
 
 def test_flags_are_words_or_bytes():
@@ -516,19 +539,27 @@ def test_flags_are_words_or_bytes():
 
 
 @pytest.mark.parametrize("letter", "sdcz")
-def test_frobenius_does_not_overflow(letter):
-    largest = np.finfo(DTYPE[letter]).max
-    a = np.full((3, 3), largest / 8, DTYPE[letter])
-    assert getattr(blasx, letter + "lange")("F", a) == pytest.approx(3 * float(largest / 8))
-    assert getattr(blasx, letter + "lange")("F", a * np.dtype(DTYPE[letter]).type(1e-30)) > 0
+def test_frobenius_neither_overflows_nor_underflows(xp, letter):
+    lange, limits = getattr(blasx, letter + "lange"), np.finfo(DTYPE[letter])
+    for value in (float(limits.max) / 8, float(limits.tiny) * 8):
+        a = xp.full((3, 3), value, DTYPE[letter])
+        assert float(lange("F", a)) == pytest.approx(3 * value)
+    a[1, 1] = np.inf
+    assert float(lange("F", a)) == np.inf
 
 
 @pytest.mark.parametrize("order", "FC")
 @pytest.mark.parametrize(("letter", "gesv", "posv"), [("d", "dsgesv", "dsposv"),
                                                       ("z", "zcgesv", "zcposv")])
-def test_mixed_precision_falls_back_to_double(letter, gesv, posv, order):
+def test_mixed_precision_falls_back_to_double(xp, letter, gesv, posv, order):
     """Too ill-conditioned, too large or indefinite for single precision: iter < 0, and the answer
     of the double factorization."""
+    def call(name, a, b, **flags):
+        given = xp.asarray(a, order=order)
+        result = host(getattr(blasx, name)(given, xp.asarray(b), **flags))
+        np.testing.assert_array_equal(host(given)[0], a)
+        return result
+
     n = 20
     p = Problem(letter, n, n, 2, 1, 0, 0, 0, False, 1)
     q = np.linalg.qr(p.random(n, n))[0]
@@ -537,16 +568,12 @@ def test_mixed_precision_falls_back_to_double(letter, gesv, posv, order):
     hard = np.asarray((hard + hard.conj().T) / 2, order=order)
     for scale, reason in ((1.0, (-3, -31)), (1e100, (-2,))):
         a = hard * scale
-        keep = a.copy()
-        x, piv, steps, info = getattr(blasx, gesv)(a, b)
+        x, piv, steps, info = call(gesv, a, b)
         assert steps in reason + (-31,) and info == 0 and p.solution(a, x, b) < 10
-        x, steps, info = getattr(blasx, posv)(a, b, lower=1)
+        x, steps, info = call(posv, a, b, lower=1)
         assert steps in reason and info == 0 and p.solution(a, x, b) < 10
-        np.testing.assert_array_equal(a, keep)
-    x, steps, info = getattr(blasx, posv)(-hard, b)
-    assert steps == -3 and info == 1
-    x, piv, steps, info = getattr(blasx, gesv)(0 * hard, b)
-    assert steps == -3 and info == 1
+    assert call(posv, -hard, b)[1:] == (-3, 1)
+    assert call(gesv, 0 * hard, b)[2:] == (-3, 1)
 
 
 def test_mixed_precision_overwrites_only_for_the_double_factorization():
