@@ -30,7 +30,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
     -------
     c : (n, n) array
     info : int (GPU: 0-d array)
-        k > 0: the leading minor of order k is not positive definite, and the factorization
+        k > 0: the leading minor of order k is not positive definite (or nan), and the factorization
         stopped there.
 
     Notes
