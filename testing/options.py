@@ -158,7 +158,7 @@ def parser(prog, description=None):
                    action="extend", help="sizes; each an integer or start:end:step, repeatable")
     p.add_argument("-c", "--check", action="store_const", const=1, help="check the results")
     p.add_argument("-c2", "--check2", dest="check", action="store_const", const=2,
-                   help="check them the other way (getrf: a solve; potrf: against LAPACK)")
+                   help="check more (getrf: a solve too; potrf: LAPACK too)")
     p.add_argument("--nocheck", dest="check", action="store_const", const=0)
     p.add_argument("-l", "--lapack", action="store_true", help="time LAPACK on the CPU beside it")
     p.add_argument("--nolapack", dest="lapack", action="store_false")
@@ -166,7 +166,7 @@ def parser(prog, description=None):
     p.add_argument("--warmup", action="store_true", help="one untimed call first (the default)")
     p.add_argument("--nowarmup", dest="warmup", action="store_false")
     p.add_argument("--cold", action="store_true", help="a column for the first call's time")
-    p.add_argument("-v", "--verbose", action="count")
+    p.add_argument("-v", "--verbose", action="count", help="what ran, and the errors over eps")
     p.add_argument("--tol", "--tolerance", type=checked(float, 0, 1000),
                    help="in units of eps = 2^-53 or 2^-24 (default 30; BLAS: fixed 3)")
     p.add_argument("--batch", type=checked(int, 0))

@@ -72,7 +72,9 @@ def measure(case, p, options):
 
     def call():
         """A call on fresh operands where the name overwrites them unasked."""
-        fresh = [x.copy() if hasattr(x, "ndim") else x for x in args] if case.in_place else args
+        fresh = args
+        if case.in_place:
+            fresh = [x.copy(order="K") if hasattr(x, "ndim") else x for x in args]
         return timed(lambda: function(*fresh, **kwargs), options.device)
 
     with blasx.trace() as trace:
@@ -216,7 +218,7 @@ def line(case, row, names, options):
     return "  ".join([*cells, f" {row['status']}"]).rstrip()
 
 
-def table(case, letter, flags, options, rng, print=print):
+def table(case, letter, flags, options, rng):
     """All lines of one routine with one set of flags; the header waits for the error's names."""
     rows = []
     for sizes in options.sizes:
@@ -232,6 +234,10 @@ def table(case, letter, flags, options, rng, print=print):
             print("%" + "  ".join(head)[1:])
             print("%" + "=" * len("  ".join(head)))
         print(line(case, row, names, options), flush=True)
+        if options.verbose:
+            print(f"%   ran: {row['variant'] or 'native'}; error/eps: "
+                  + ", ".join(f"{k} {v:.2f}" for k, v in row["errors_over_eps"].items()
+                              if v is not None), flush=True)
     return rows
 
 
