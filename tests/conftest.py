@@ -10,10 +10,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 settings.register_profile(
     "blasx", derandomize=True, deadline=None, max_examples=25, database=None,
+    phases=[Phase.explicit, Phase.generate],  # shrinking costs minutes; a failure prints its draw
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 settings.load_profile("blasx")
 
