@@ -1,27 +1,32 @@
 // cholesky_tiles.cuh: A = L L^H of the matrix of a warp, by panels of 8 columns (tiles.cuh).
 //
-// Every lane factors the 8 x 8 block on the diagonal for itself, which costs no word from others;
-// lane r solves row r of the panel with it, and the tiles right of the panel take a product of
-// rank 8. What is above the diagonal is never changed.
+// In a panel lane r holds row r, and a step costs one column of the diagonal block through shared
+// memory; the tiles right of the panel take a product of rank 8. What is above the diagonal is
+// never changed. Rows past n are rows of the identity: every matrix takes N steps.
 #pragma once
 #include "tiles.cuh"
 
-// d := its Cholesky factor below the diagonal, r := the reciprocals of the diagonal of L. From the
-// first column whose pivot is not positive on (f.info) the rest is not L's.
-__device__ inline void factor_diagonal(scalar_t (&d)[8][8], real_t (&r)[8], int first, int n,
-                                       Factors& f)
+// Panel k, lane r's row of which is x, becomes that of L. Step j sends column j of the diagonal
+// block to all lanes, as it stands before it is scaled: the pivot is among it. From the first
+// column whose pivot is not positive on (f.info) the rest is not L's.
+__device__ inline void factor_panel(Row& x, int k, Factors& f, Scratch& s)
 {
     #pragma unroll
     for (int j = 0; j < 8; ++j) {
-        const real_t pivot = real(d[j][j]);
-        if (!(pivot > 0) && !f.info && first + j < n) f.info = first + j + 1;
-        r[j] = f.info || first + j >= n ? real_t(1) : rsqrt(pivot);
+        if (lane() >> 3 == k) s.head[j % 2][lane() & 7] = x[j];
+        __syncwarp();
+        Row d;
+        read_row(s.head[j % 2], d, j);
+        const real_t pivot = real(d[j]);
+        if (!(pivot > 0) && !f.info) f.info = 8 * k + j + 1;
+        const bool usual = pivot >= TINY && pivot < HUGE;  // and so says every lane
+        const real_t r = f.info ? real_t(1) : usual ? near_rsqrt(pivot) : rsqrt(pivot);
+        keep(f.inverse, 8 * k + j, scalar_t{r});
+        if (lane() == 8 * k + j) x[j] = scalar_t{pivot};
+        x[j] = mul(x[j], r);
+        const scalar_t l = mul(x[j], r);  // by 1 / pivot: the column that came is not L's yet
         #pragma unroll
-        for (int i = j + 1; i < 8; ++i) d[i][j] = mul(d[i][j], r[j]);
-        #pragma unroll
-        for (int i = j + 1; i < 8; ++i)
-            #pragma unroll
-            for (int c = j + 1; c <= i; ++c) d[i][c] = minus_product(d[i][c], d[i][j], conj(d[c][j]));
+        for (int c = j + 1; c < 8; ++c) x[c] = minus_product(x[c], l, conj(d[c]));
     }
 }
 
@@ -30,30 +35,20 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
     __shared__ Scratch scratch[WARPS];
     Scratch& s = scratch[threadIdx.x / 32];
     f.info = 0, f.lifted = 0;
+    ones_from(a, n);
     #pragma unroll
     for (int k = 0; k < NT; ++k) {
-        if (8 * k >= n) break;
         to_panel(a, k, k, s);
-        scalar_t d[8][8];
-        real_t r[8];
-        #pragma unroll
-        for (int i = 0; i < 8; ++i) read_row(s.panel[8 * k + i], d[i]);
         Row x = {};
-        if (lane() >= 8 * k && lane() < N) read_row(s.panel[lane()], x);
-        factor_diagonal(d, r, 8 * k, n, f);
-        #pragma unroll
-        for (int j = 0; j < 8; ++j) {
-            keep(f.inverse, 8 * k + j, number(r[j]));
-            if (lane() == 8 * k + j) x[j] = number(real(x[j]));
-            const scalar_t l = mul(x[j], r[j]);
-            if (lane() >= 8 * k + j) x[j] = l;
-            #pragma unroll
-            for (int c = j + 1; c < 8; ++c)
-                if (lane() >= 8 * k + c) x[c] = minus_product(x[c], l, conj(d[c][j]));
-        }
-        __syncwarp();
-        if (lane() >= 8 * k && lane() < N) write_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) read_row(s.panel[lane()], x);
+        factor_panel(x, k, f, s);
+        if (N == 32 || lane() < N) write_row(s.panel[lane()], x);
+
+        const scalar_t above[2] = {a[k][2 * k], a[k][2 * k + 1]};
         from_panel(a, k, k, s);
+        #pragma unroll
+        for (int e = 0; e < 2; ++e)
+            if (g() < 2 * t() + e) a[k][2 * k + e] = above[e];
 
         #pragma unroll
         for (int j = k + 1; j < NT; ++j) {

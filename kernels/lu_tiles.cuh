@@ -4,18 +4,22 @@
 // memory and products within the lane. Rows never move here either: `at` is the place of the
 // lane's row so far. Right of the panel the pivot rows are solved with the panel's 8 x 8 L, a
 // column to a lane, and all rows below them take a product of rank 8 (tiles.cuh).
+//
+// Rows past m are rows of the identity, columns past n are zero: every matrix takes N steps, of
+// which those past min(m, n) change nothing that is stored.
 #pragma once
 #include "tiles.cuh"
 
 // The lane with the largest x among those with a place of at least k, of equals the one whose
-// place is lowest, as LAPACK picks it; `zero` tells whether that largest is zero.
-__device__ inline int pivot_lane(scalar_t x, int at, int k, bool& zero)
+// place is lowest, as LAPACK picks it. `most` is one more than the high word of that largest.
+__device__ inline int pivot_lane(scalar_t x, int at, int k, unsigned& most, bool& zero)
 {
     const real_t size = abs1(x);
-    const unsigned hi = at >= k ? high(size) : 0, most = __reduce_max_sync(ALL, hi);
+    const unsigned hi = at >= k ? high(size) : 0;
+    most = __reduce_max_sync(ALL, hi);
     unsigned best = __ballot_sync(ALL, hi == most);
     zero = false;
-    if ((best & best - 1) || most == 1) {
+    if ((best & (best - 1)) || most == 1) {
         const unsigned lo = hi == most ? low(size) : 0, second = __reduce_max_sync(ALL, lo);
         zero = most == 1 && second == 0;
         const unsigned key = hi == most && lo == second ? at : ALL;
@@ -24,43 +28,39 @@ __device__ inline int pivot_lane(scalar_t x, int at, int k, bool& zero)
     return __ffs(best) - 1;
 }
 
-// Factor panel k, lane r's row of which is x; `order` gets the lanes of its pivots, `steps` is
-// how many there are.
-__device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int steps, Factors& f,
+// Factor panel k, lane r's row of which is x; `order` gets the lanes of its pivots.
+__device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int last, Factors& f,
                                     Scratch& s)
 {
     #pragma unroll
     for (int r = 0; r < 8; ++r) {
-        order[r] = 0;
-        if (r >= steps) continue;
         const int j = 8 * k + r;
+        unsigned most;
         bool zero;
-        const int p = pivot_lane(x[r], at, j, zero), chosen = __shfl_sync(ALL, at, p);
+        const int p = pivot_lane(x[r], at, j, most, zero), chosen = __shfl_sync(ALL, at, p);
+        const bool lifted = most < high(TINY), usual = !lifted && most < high(HUGE);
         order[r] = p;
         keep(f.piv, j, chosen);
         keep(f.order, j, p);
-        if (zero && !f.info) f.info = j + 1;
-
-        const bool tiny = abs1(x[r]) < TINY;
-        const scalar_t mine = reciprocal(tiny ? mul(x[r], LIFT) : x[r]);
-        scalar_t (&head)[8] = s.head[r % 2];
-        if (lane() == p) {
-            Row y;
-            #pragma unroll
-            for (int c = 0; c < 8; ++c) y[c] = c == r ? mine : x[c];
-            write_row(head, y);
+        if (zero && !f.info && j < last) f.info = j + 1;
+        if (lifted) {
+            x[r] = at >= j ? mul(x[r], LIFT) : x[r];
+            f.lifted |= 1u << j;
         }
-        const bool lifted = __shfl_sync(ALL, int(tiny), p);
-        if (lifted) f.lifted |= 1u << j;
+        Row u = {};
+        u[r] = usual ? near_reciprocal(x[r]) : reciprocal(x[r]);
+        #pragma unroll
+        for (int c = r + 1; c < 8; ++c) u[c] = x[c];
+        if (lane() == p) write_row(s.head[r % 2], u, r);
         __syncwarp();
-        Row u;
-        read_row(head, u);
+        read_row(s.head[r % 2], u, r);
         keep(f.inverse, j, u[r]);
 
-        if (lane() == p) at = j;
-        else if (at == j) at = chosen;
+        const bool mine = lane() == p;
+        if (lifted && mine) x[r] = mul(x[r], 1 / LIFT);
+        at = mine ? j : at == j ? chosen : at;
         if (at > j && !zero) {
-            x[r] = mul(lifted ? mul(x[r], LIFT) : x[r], u[r]);
+            x[r] = mul(x[r], u[r]);
             #pragma unroll
             for (int c = r + 1; c < 8; ++c) x[c] = minus_product(x[c], x[r], u[c]);
         }
@@ -69,24 +69,23 @@ __device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int
 
 // The pivot rows right of panel k: from the tiles to s.u, solved with the panel's L, and back.
 __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
-                                        const int (&order)[8], int steps, Scratch& s)
+                                        const int (&order)[8], Scratch& s)
 {
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (place[i] >= 8 * k && place[i] < 8 * k + 8)
+        if (place[i] >> 3 == k)
             #pragma unroll
             for (int j = k + 1; j < NT; ++j)
-                *reinterpret_cast<Two*>(&s.u[place[i] - 8 * k][8 * j + 2 * t()])
+                *reinterpret_cast<Two*>(&s.u[place[i] & 7][8 * j + 2 * t()])
                     = {a[i][2 * j], a[i][2 * j + 1]};
     __syncwarp();
     const int column = 8 * (k + 1) + lane();
     if (column < N) {
         Row y;
         #pragma unroll
-        for (int q = 0; q < 8; ++q) y[q] = q < steps ? s.u[q][column] : scalar_t{};
+        for (int q = 0; q < 8; ++q) y[q] = s.u[q][column];
         #pragma unroll
         for (int q = 1; q < 8; ++q) {
-            if (q >= steps) continue;
             Row l;
             read_row(s.panel[order[q]], l);
             #pragma unroll
@@ -97,11 +96,10 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (place[i] >= 8 * k && place[i] < 8 * k + 8)
+        if (place[i] >> 3 == k)
             #pragma unroll
             for (int j = k + 1; j < NT; ++j) {
-                const Two pair = *reinterpret_cast<const Two*>(
-                    &s.u[place[i] - 8 * k][8 * j + 2 * t()]);
+                const Two pair = *reinterpret_cast<const Two*>(&s.u[place[i] & 7][8 * j + 2 * t()]);
                 a[i][2 * j] = pair.x[0], a[i][2 * j + 1] = pair.x[1];
             }
 }
@@ -109,17 +107,16 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
 // The rows below the pivot rows of panel k, right of it
 __device__ inline void update(Block& a, const int (&place)[NT], int k, const Scratch& s)
 {
-    Left l[NT];
-    #pragma unroll
-    for (int i = 0; i < NT; ++i) left_operand(l[i], s.panel[row(i)]);
     #pragma unroll
     for (int j = k + 1; j < NT; ++j) {
         Right u;
         right_operand(u, [&](int r, int c) { return s.u[r][8 * j + c]; });
         #pragma unroll
         for (int i = 0; i < NT; ++i) {
+            Left l;
+            left_operand(l, s.panel[row(i)]);
             scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
-            rank_8(c0, c1, l[i], u);
+            rank_8(c0, c1, l, u);
             if (place[i] >= 8 * k + 8) a[i][2 * j] = c0, a[i][2 * j + 1] = c1;
         }
     }
@@ -130,29 +127,25 @@ __device__ inline void lu_by_panels(Block& a, Tags& tag, Factors& f, int m, int 
     __shared__ Scratch scratch[WARPS];
     Scratch& s = scratch[threadIdx.x / 32];
     f.info = 0, f.lifted = 0;
-    int at = lane() < m ? lane() : -1, place[NT];
-    const int last = m < n ? m : n;
+    int at = lane() < N ? lane() : -1, place[NT];
+    ones_from(a, m);
     #pragma unroll
     for (int k = 0; k < NT; ++k) {
-        if (8 * k >= last) break;
-        const int steps = last - 8 * k;
         int order[8];
         Row x = {};
         to_panel(a, k, 0, s);
-        if (lane() < N) read_row(s.panel[lane()], x);
-        factor_panel(x, at, k, order, steps, f, s);
-        if (lane() < N) write_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) read_row(s.panel[lane()], x);
+        factor_panel(x, at, k, order, m < n ? m : n, f, s);
+        if (N == 32 || lane() < N) write_row(s.panel[lane()], x);
         from_panel(a, k, 0, s);
         #pragma unroll
         for (int i = 0; i < NT; ++i) place[i] = __shfl_sync(ALL, at, row(i));
-        if (8 * (k + 1) >= n) continue;
-        solve_pivot_rows(a, place, k, order, steps, s);
-        update(a, place, k, s);
-        __syncwarp();
+        if (k + 1 < NT) {
+            solve_pivot_rows(a, place, k, order, s);
+            update(a, place, k, s);
+            __syncwarp();
+        }
     }
     #pragma unroll
-    for (int i = 0; i < RN; ++i) {
-        const int p = __shfl_sync(ALL, at, row(i));
-        tag[i] = p < 0 ? -1 : p << PLACE | row(i);
-    }
+    for (int i = 0; i < NT; ++i) tag[i] = row(i) < m ? place[i] << PLACE | row(i) : -1;
 }

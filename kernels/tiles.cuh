@@ -11,6 +11,10 @@
 constexpr bool TILES = LR == 8 && LC == 4 && CV == 2;
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
 constexpr int PAD = 16 / sizeof(scalar_t);          // rows of 16 bytes more: no bank twice
+
+// True for what lies in the tiles right of those on the diagonal
+__device__ inline bool right_of_tiles(int i, int j) { return TILES && j >> 3 > i >> 3; }
+
 using Row = scalar_t[8];                            // a lane's row of the panel
 
 // What a warp has in shared memory: the panel by rows, a pivot row on its way to all lanes, and
@@ -21,28 +25,89 @@ struct Scratch {
     alignas(16) scalar_t u[8][N + 2 * PAD + 8];
 };
 
+// 1 / x and 1 / sqrt(x) for TINY <= |x| < HUGE without a branch, wrong by an ulp at most: the
+// hardware's approximation and Newton's iteration. Complex numbers take the ordinary way.
+constexpr real_t HUGE = 1 / TINY / 4;
+
+#ifndef BLASX_SIM
+__device__ inline float approximate_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline double approximate_reciprocal(double x)
+{
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    return y;
+}
+__device__ inline float approximate_rsqrt(float x)
+{
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline double approximate_rsqrt(double x)
+{
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    return y;
+}
+#else
+template <class R> R approximate_reciprocal(R x) { return R(1) / x; }
+template <class R> R approximate_rsqrt(R x) { return R(1) / sqrt(x); }
+#endif
+
+// The seeds have 20 bits (double) or 23 (float); a step of third order makes 60 of 20.
+template <class R> __device__ R near_reciprocal(R x)
+{
+    const R y = approximate_reciprocal(x), e = fma(-x, y, R(1));
+    return fma(y, sizeof(R) == 8 ? fma(e, e, e) : e, y);
+}
+template <class R> __device__ complex<R> near_reciprocal(complex<R> x) { return reciprocal(x); }
+
+template <class R> __device__ R near_rsqrt(R x)
+{
+    const R y = approximate_rsqrt(x), e = fma(-x * y, y, R(1));
+    return fma(y * e, fma(R(0.375), e, R(0.5)), y);
+}
+
 struct alignas(16) Quad { scalar_t x[PAD]; };
 struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
 
-template <class T> __device__ void read_row(const T* from, Row& x)
+// Columns `first` and after of a row; those before it in the same 16 bytes come along.
+template <class T> __device__ void read_row(const T* from, Row& x, int first = 0)
 {
     #pragma unroll
     for (int j = 0; j < 8; j += PAD) {
+        if (j + PAD <= first) continue;
         const Quad quad = *reinterpret_cast<const Quad*>(from + j);
         #pragma unroll
         for (int e = 0; e < PAD; ++e) x[j + e] = quad.x[e];
     }
 }
 
-__device__ inline void write_row(scalar_t* to, const Row& x)
+__device__ inline void write_row(scalar_t* to, const Row& x, int first = 0)
 {
     #pragma unroll
     for (int j = 0; j < 8; j += PAD) {
+        if (j + PAD <= first) continue;
         Quad quad;
         #pragma unroll
         for (int e = 0; e < PAD; ++e) quad.x[e] = x[j + e];
         *reinterpret_cast<Quad*>(to + j) = quad;
     }
+}
+
+// Rows m and after := those of the identity, as far as a warp's matrix goes
+__device__ inline void ones_from(Block& a, int m)
+{
+    #pragma unroll
+    for (int i = 0; i < NT; ++i)
+        #pragma unroll
+        for (int e = 0; e < 2; ++e)
+            if (g() == 2 * t() + e && row(i) >= m) a[i][2 * i + e] = scalar_t{1};
 }
 
 // Tile column k of a, from tile row `first` on, to the panel and back
