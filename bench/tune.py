@@ -21,16 +21,16 @@ from .timing import Side, gpu, gpu_clock
 KERNELS = ("getrf_small", "potrf_small", "gesv_small", "posv_small", "getrs_small", "potrs_small")
 BATCH = {4: 100000, 8: 100000, 16: 50000, 24: 30000, 32: 20000}
 LANES = (1, 2, 4, 8, 16, 32)
-RATIONS = ((1, 1), (2, 1), (4, 1), (2, 8), (2, 10), (2, 12), (2, 16), (1, 32))  # WARPS, BLOCKS
+RATIONS = ((1, 1), (4, 1), (2, 8), (2, 10), (2, 12), (2, 16))  # WARPS, BLOCKS
 SAMPLES = 7
 PEAK = 4.29e12  # bytes a second of a device copy on the H200
 
 
 def shapes(letter, N):
-    """The teams that are tried: no wider than high, a few elements to a lane, the widest packs."""
+    """The teams that are tried: no wider than high, 2 to 32 elements a lane, the widest packs."""
     for LR, LC in product(LANES, LANES):
         packs = [dict(N=N, LR=LR, LC=LC, CV=CV, WARPS=2, BLOCKS=1) for CV in (4, 2, 1)]
-        if LC <= LR and 2 <= N * N // (LR * LC) <= 64:
+        if LC <= LR and 2 <= N * N // (LR * LC) <= 32:
             yield from [v for v in packs if _tuned.fits(letter, **v)][:2]
 
 

@@ -14,19 +14,26 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
     for (int k = 0; k < N; ++k) {
         if (k >= n) break;
         const real_t d = real(from(a[k / LR][slot_of(k)], k % LR * LC + t_of(k)));
-        if (!(d > 0) && !f.info) f.info = k + 1;
-        const real_t root = f.info ? d : sqrt(d), r = real_t(1) / root;
+        real_t root, r;
+        if (d >= TINY && d < HUGE) {
+            r = near_rsqrt(d);
+            root = d * r;
+            root = fma(fma(-root, root, d), r / 2, root);
+        } else {
+            root = d > 0 ? sqrt(d) : d;
+            r = real_t(1) / root;
+            if (!(d > 0) && !f.info) f.info = k + 1;
+        }
         keep(f.inverse, k, scalar_t{r});
 
-        Column c;  // column k of L below the diagonal, zero above and of a matrix that failed
+        Column c;  // column k of L, of which the part below the diagonal will be used
         column(a, k, c);
         #pragma unroll
         for (int i = 0; i < RN; ++i) {
-            c[i] = row(i) > k && !f.info ? mul(c[i], r) : scalar_t{};
+            c[i] = mul(c[i], r);
             scalar_t& mine = a[i][slot_of(k)];
-            const bool on_diagonal = row(i) == k && (!f.info || f.info == k + 1);
-            const scalar_t l = row(i) > k && !f.info ? c[i] : on_diagonal ? scalar_t{root} : mine;
-            mine = t() == t_of(k) ? l : mine;
+            const scalar_t l = row(i) == k ? scalar_t{root} : c[i];
+            mine = t() == t_of(k) && row(i) >= k ? l : mine;
         }
         #pragma unroll
         for (int s = 0; s < CN; ++s) {

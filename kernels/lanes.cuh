@@ -84,6 +84,15 @@ __device__ inline unsigned team_max(unsigned x)
     }
     return x;
 }
+// The members of the team for which x holds, one bit each; of those that share rows only t = 0
+__host__ __device__ constexpr unsigned first_in_rows(int g)
+{
+    return g < LR ? 1u << g * LC | first_in_rows(g + 1) : 0;
+}
+__device__ inline unsigned team_ballot(bool x)
+{
+    return TEAM == 1 ? x : __ballot_sync(ALL, x) >> (lane() - member()) & first_in_rows(0);
+}
 __device__ inline unsigned team_min(unsigned x) { return ~team_max(~x); }
 
 // x[i] for an i known only at run time

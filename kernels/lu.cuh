@@ -4,7 +4,7 @@
 // matrix; interchanging two rows is exchanging their places, and storing to them applies P.
 // The pivot is LAPACK's: the largest |re| + |im|, of equals the one in the lowest place.
 #pragma once
-#include "lanes.cuh"
+#include "tiles.cuh"
 
 constexpr int PLACE = 8;    // a tag is place << PLACE | row; -1 for a row that does not exist
 using Tags = int[RN];
@@ -13,33 +13,51 @@ __device__ inline int place(int tag) { return tag >> PLACE; }
 
 // What of a number's size decides first, as an unsigned: one more than its high word, so that any
 // number is more than the 0 of a row that takes no part; and what decides between equals.
-__device__ inline unsigned high(float x) { return __float_as_uint(x) + 1; }
-__device__ inline unsigned high(double x) { return unsigned(__double2hiint(x)) + 1; }
+__device__ inline unsigned high(float x) { return (__float_as_uint(x) & 0x7fffffff) + 1; }
+__device__ inline unsigned high(double x) { return (unsigned(__double2hiint(x)) & 0x7fffffff) + 1; }
+template <class R> __device__ unsigned high(complex<R> x) { return high(abs1(x)); }
 __device__ inline unsigned low(float) { return 0; }
 __device__ inline unsigned low(double x) { return unsigned(__double2loint(x)); }
+template <class R> __device__ unsigned low(complex<R> x) { return low(abs1(x)); }
 
-// The tag of the pivot among the rows at place k and after; `zero` tells whether it is zero.
-__device__ inline int choose(const Column& c, const Tags& tag, int k, bool& zero)
+// The tag of the pivot among rows whose sizes begin with hi, where more than one begins with `most`
+__device__ inline int break_tie(const Column& c, const Tags& tag, const unsigned (&hi)[RN],
+                                unsigned most)
 {
-    unsigned hi[RN], most = 0, second = 0;
+    unsigned second = 0, first = ALL;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        if (hi[i] == most && low(c[i]) > second) second = low(c[i]);
+    second = team_max(second);
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        if (hi[i] == most && low(c[i]) == second && unsigned(tag[i]) < first) first = tag[i];
+    return int(team_min(first));
+}
+
+// The tag of the pivot among the rows at place k and after; `most` is what its size begins with.
+__device__ inline int choose(const Column& c, const Tags& tag, int k, unsigned& most)
+{
+    unsigned hi[RN];
+    most = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) {
-        hi[i] = tag[i] >= k << PLACE ? high(abs1(c[i])) : 0;
+        hi[i] = tag[i] >= k << PLACE ? high(c[i]) : 0;
         most = most < hi[i] ? hi[i] : most;
     }
     most = team_max(most);
-    if (sizeof(real_t) == 8) {
-        #pragma unroll
-        for (int i = 0; i < RN; ++i)
-            if (hi[i] == most && low(abs1(c[i])) > second) second = low(abs1(c[i]));
-        second = team_max(second);
-    }
-    zero = most == 1 && second == 0;
-    unsigned first = ALL;
+    bool any = false, twice = false;
+    int own = 0;
     #pragma unroll
-    for (int i = 0; i < RN; ++i)
-        if (hi[i] == most && low(abs1(c[i])) == second && unsigned(tag[i]) < first) first = tag[i];
-    return int(team_min(first));
+    for (int i = 0; i < RN; ++i) {
+        const bool it = hi[i] == most;
+        twice = twice || (it && any);
+        any = any || it;
+        own = it ? tag[i] : own;
+    }
+    const unsigned lanes = team_ballot(any);
+    if (__any_sync(ALL, twice || (lanes & (lanes - 1)) != 0)) return break_tie(c, tag, hi, most);
+    return from(own, __ffs(lanes) - 1);
 }
 
 // a := L and U. Returns info; piv keeps the interchanges, order the rows in their order, inverse the
@@ -55,35 +73,39 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
     f.info = 0, f.lifted = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) tag[i] = row(i) < m ? row(i) << PLACE | row(i) : -1;
+    const int steps = m < n ? m : n;
     #pragma unroll
     for (int k = 0; k < N; ++k) {
-        if (k >= m || k >= n) break;
+        if (k >= steps) break;
         Column c;
         column(a, k, c);
-        bool zero;
-        const int chosen = choose(c, tag, k, zero), p = chosen & (1 << PLACE) - 1;
+        unsigned most;
+        const int chosen = choose(c, tag, k, most), p = chosen & ((1 << PLACE) - 1);
         const int lane_row = p / LR, source = p % LR * LC;
         keep(f.piv, k, place(chosen));
         keep(f.order, k, p);
-        if (zero && !f.info) f.info = k + 1;
 
-        scalar_t pivot = from(pick(c, lane_row), source);
-        if (abs1(pivot) < TINY) {
-            pivot = mul(pivot, LIFT);
-            f.lifted |= 1u << k;
+        scalar_t pivot = from(pick(c, lane_row), source), r;
+        bool zero = false;
+        if (most - high(TINY) < high(HUGE) - high(TINY)) {
+            r = near_reciprocal(pivot);
+        } else {
+            const bool tiny = abs1(pivot) < TINY;
+            zero = abs1(pivot) == 0;
+            if (zero && !f.info) f.info = k + 1;
             #pragma unroll
-            for (int i = 0; i < RN; ++i)
-                if (tag[i] >= k << PLACE) c[i] = mul(c[i], LIFT);
+            for (int i = 0; i < RN; ++i) c[i] = tiny ? mul(c[i], LIFT) : c[i];
+            f.lifted |= unsigned(tiny) << k;
+            r = reciprocal(tiny ? mul(pivot, LIFT) : pivot);
         }
-        const scalar_t r = reciprocal(pivot);
         keep(f.inverse, k, r);
 
         bool below[RN];  // the rows that are still to be eliminated
         #pragma unroll
         for (int i = 0; i < RN; ++i) {
-            if (tag[i] == chosen) tag[i] = k << PLACE | p;
-            else if (place(tag[i]) == k) tag[i] += (place(chosen) - k) << PLACE;
-            below[i] = tag[i] >= k + 1 << PLACE && !zero;
+            const int moved = tag[i] + ((place(chosen) - k) << PLACE);
+            tag[i] = tag[i] == chosen ? k << PLACE | p : place(tag[i]) == k ? moved : tag[i];
+            below[i] = tag[i] >= (k + 1) << PLACE && !zero;
             c[i] = mul(c[i], r);
             a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
         }

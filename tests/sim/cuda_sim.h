@@ -232,6 +232,11 @@ static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
+static inline bool __any_sync(unsigned m, bool x, int line = __builtin_LINE())
+{
+    return __ballot_sync(m, x, line) != 0;
+}
+
 static inline int __float_as_int(float x) { int i; std::memcpy(&i, &x, 4); return i; }
 static inline unsigned __float_as_uint(float x) { return unsigned(__float_as_int(x)); }
 static inline float __int_as_float(int i) { float x; std::memcpy(&x, &i, 4); return x; }
