@@ -94,7 +94,6 @@ def getrf(me, a, overwrite_a):
     return lu, piv, info
 
 
-
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     batch, n, _ = lu.shape

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from functools import cache
 from pathlib import Path
+from struct import Struct
 
 import cupy
 from cffi import FFI
@@ -37,16 +38,17 @@ _ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned 
                  void **extra);""")
 _MOST_PARAMETERS = 24
 _MOST_BLOCKS = 2**31 - 1
-_WORD = 2**64 - 1  # negative strides in two's complement
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
+_PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
 
 
 class _Local(threading.local):
     """Each thread's cells for the parameters of a launch, and where they are."""
 
     def __init__(self):
-        self.cells = _ffi.new("uint64_t[]", _MOST_PARAMETERS)
-        self.parameters = _ffi.new("void *[]", [self.cells + i for i in range(_MOST_PARAMETERS)])
+        cells = _ffi.new("uint64_t[]", _MOST_PARAMETERS)
+        self.cells = _ffi.buffer(cells)
+        self.parameters = _ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
 
 
 _local = _Local()
@@ -62,39 +64,42 @@ class Kernel:
 
     def __init__(self, name, letter, **constants):
         self.name, self.letter, self.constants = name, letter, constants
-        self._loaded = {}  # device -> (module, function)
+        self._loaded = {}  # device -> function
+        self._modules = []
         self._lock = threading.Lock()
 
     def __call__(self, blocks, threads, *numbers):
         """Launch with parameters that are addresses and sizes, 64 bits each."""
         if blocks > _MOST_BLOCKS:
             raise ValueError(f"{self.name}: {blocks} blocks are more than one launch takes")
-        cells = _local.cells
-        cells[0:len(numbers)] = [x & _WORD for x in numbers]
-        self.launch((blocks, 1, 1), (threads, 1, 1), _local.parameters)
+        local = _local
+        _PACK[len(numbers)](local.cells, 0, *numbers)
+        self.launch(blocks, 1, threads, 1, local.parameters)
 
-    def launch(self, grid, block, parameters):
-        """Launch in the current stream; `parameters` is a void *[] with where each one is."""
+    def launch(self, gx, gy, bx, by, parameters):
+        """Launch gx x gy blocks of bx x by threads in the current stream; `parameters` is a
+        void *[] with where each one is."""
         check_fork()
-        device = current_device()
-        entry = self._loaded.get(device) or self._load(device)
-        where = entry[1], *grid, *block, 0, get_current_stream().ptr, parameters, _ffi.NULL
-        status = _driver()(*where)
+        function = self._loaded.get(current_device()) or self._load()
+        stream = get_current_stream().ptr
+        status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, _ffi.NULL)
         if status == _NO_CONTEXT:
-            cupy.cuda.runtime.setDevice(device)
-            status = _driver()(*where)
+            cupy.cuda.runtime.setDevice(current_device())
+            status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, _ffi.NULL)
         if status:
             raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
         if _trace._open:
             _trace.note(self.name)
 
-    def _load(self, device):
+    def _load(self):
+        device = current_device()
         with self._lock:
             if device not in self._loaded:
                 text = program(self.name, TYPES[self.letter].cpp, self.constants)
                 module = Module()
                 module.load(compiled(text, architecture(device)))
-                self._loaded[device] = module, module.get_function(self.name).ptr
+                self._modules.append(module)
+                self._loaded[device] = module.get_function(self.name).ptr
             return self._loaded[device]
 
 

@@ -6,6 +6,8 @@ which. CPU: LAPACK, the batch split over the cores. GPU: one launch of an own ke
 up to 32 x 32, in the current stream, no synchronisation.
 """
 
+from functools import cache
+
 from . import _cpu_batch
 from ._routine import public, typed
 
@@ -34,8 +36,7 @@ def getrf_batched(me, a, overwrite_a=0):
     a = me.stack(a, "a", 3, overwrite_a)
     if me.on_cpu(a):
         return _cpu_batch.getrf(me, a, overwrite_a)
-    from . import _gpu_batch
-    return _gpu_batch.getrf(me, a, overwrite_a)
+    return _gpu().getrf(me, a, overwrite_a)
 
 
 def getrs_batched(me, lu, piv, b, trans=0, overwrite_b=0):
@@ -61,8 +62,7 @@ def getrs_batched(me, lu, piv, b, trans=0, overwrite_b=0):
     me.choice(trans, "trans", (0, 1, 2))
     if me.on_cpu(lu, piv, b):
         return _cpu_batch.getrs(me, lu, piv, b, trans, overwrite_b)
-    from . import _gpu_batch
-    return _gpu_batch.getrs(me, lu, piv, b, trans, overwrite_b)
+    return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
 
 
 def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
@@ -85,8 +85,7 @@ def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
     b = _right_hand_sides(me, b, a, overwrite_b)
     if me.on_cpu(a, b):
         return _cpu_batch.gesv(me, a, b, overwrite_a, overwrite_b)
-    from . import _gpu_batch
-    return _gpu_batch.gesv(me, a, b, overwrite_a, overwrite_b)
+    return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
 
 
 def potrf_batched(me, a, lower=0, overwrite_a=0):
@@ -111,8 +110,7 @@ def potrf_batched(me, a, lower=0, overwrite_a=0):
     a = _square_stack(me, a, "a", overwrite_a)
     if me.on_cpu(a):
         return _cpu_batch.potrf(me, a, lower, overwrite_a)
-    from . import _gpu_batch
-    return _gpu_batch.potrf(me, a, lower, overwrite_a)
+    return _gpu().potrf(me, a, lower, overwrite_a)
 
 
 def potrs_batched(me, c, b, lower=0, overwrite_b=0):
@@ -133,8 +131,7 @@ def potrs_batched(me, c, b, lower=0, overwrite_b=0):
     b = _right_hand_sides(me, b, c, overwrite_b)
     if me.on_cpu(c, b):
         return _cpu_batch.potrs(me, c, b, lower, overwrite_b)
-    from . import _gpu_batch
-    return _gpu_batch.potrs(me, c, b, lower, overwrite_b)
+    return _gpu().potrs(me, c, b, lower, overwrite_b)
 
 
 def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
@@ -158,8 +155,14 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     b = _right_hand_sides(me, b, a, overwrite_b)
     if me.on_cpu(a, b):
         return _cpu_batch.posv(me, a, b, lower, overwrite_a, overwrite_b)
+    return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
+
+
+@cache
+def _gpu():
+    """The GPU's part; imported when the first CuPy array is there, for it imports CuPy."""
     from . import _gpu_batch
-    return _gpu_batch.posv(me, a, b, lower, overwrite_a, overwrite_b)
+    return _gpu_batch
 
 
 def _square_stack(me, a, argument, overwrite=0):

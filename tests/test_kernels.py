@@ -97,9 +97,9 @@ FACTOR = "    lu(a, tag, f, m, n);"
 PLANTED = {  # bug: what the text says, what it shall say, what is reported
     "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),
     "a lane that leaves": (FACTOR, "    if (row(0) >= m) return;\n" + FACTOR, "a warp is split"),
-    "a tie to the last": ("unsigned(tag[i]) < first", "unsigned(tag[i]) >= first",
+    "a tie to the last": ("team_min(first)", "team_max(first == ALL ? 0 : first)",
                           "AssertionError"),
-    "a shift past the word": ("f.lifted |= 1u << k", "f.lifted |= 1u << (k + 32)",
+    "a shift past the word": ("unsigned(tiny) << k", "unsigned(tiny) << (k + 32)",
                               "shift exponent"),
 }
 

@@ -1,0 +1,93 @@
+"""python -m tests.sanitize: all kernels under compute-sanitizer on this GPU, memcheck and racecheck.
+
+First a planted overrun and a planted race must be reported: a checker that sees nothing would pass
+everything. Small batches, every type and layout, orders at the edges of the variants; every buffer
+an allocation of its own, so that a step outside is seen.
+"""
+
+import subprocess
+import sys
+import time
+
+ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)
+PLANTED = {
+    "memcheck": "b[threadIdx.x + 1] = a[threadIdx.x];",
+    "racecheck": "__shared__ double s[64]; s[threadIdx.x] = a[threadIdx.x];"
+                 " b[threadIdx.x] = s[63 - threadIdx.x];",
+}
+
+
+def check(tool, *what):
+    """Run this file under a tool; its exit status and last line."""
+    start = time.perf_counter()
+    run = subprocess.run(
+        ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--print-limit", "5",
+         sys.executable, "-m", "tests.sanitize", *what], capture_output=True, text=True)
+    lines = (run.stdout + run.stderr).strip().splitlines()
+    if run.returncode not in (0, 9):
+        print(*lines[-12:], sep="\n")
+    summary = next((x for x in reversed(lines) if "SUMMARY" in x), lines[-1] if lines else "")
+    print(f"{tool:9} {what[0]:8} exit {run.returncode}  {summary}"
+          f"  ({time.perf_counter() - start:.0f} s)", flush=True)
+    return run.returncode
+
+
+def planted(tool):
+    """A kernel with a bug that `tool` must see."""
+    import cupy
+    cupy.cuda.set_allocator(None)
+    a, b = cupy.zeros(64), cupy.zeros(64)
+    text = f'extern "C" __global__ void k(const double* a, double* b) {{ {PLANTED[tool]} }}'
+    cupy.RawKernel(text, "k")((1,), (64,), (a, b))
+    cupy.cuda.Device().synchronize()
+
+
+def kernels():
+    """Every routine, type and order, members by rows and by columns, in place and not."""
+    import cupy
+    import numpy as np
+
+    import blasx
+    cupy.cuda.set_allocator(None)
+    rng = np.random.default_rng(0)
+    launches = 0
+    for letter, dtype in zip("sdcz", ("f4", "f8", "c8", "c16")):
+        call = {name: getattr(blasx, f"{letter}{name}_batched")
+                for name in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")}
+        for n in ORDERS:
+            a = rng.standard_normal((19, n, n)).astype(dtype)
+            a[1], a[2] = rng.integers(-1, 2, (n, n)), 0
+            h = (a @ a.conj().transpose(0, 2, 1) + 4 * np.eye(n)).astype(dtype)
+            b = rng.standard_normal((19, n, 3)).astype(dtype)
+            for order in "CF":
+                def device(x):
+                    x = cupy.asarray(x)
+                    return x if order == "C" else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+                for overwrite in (0, 1):
+                    lu, piv, _ = call["getrf"](device(a), overwrite)
+                    for trans in (0, 1, 2):
+                        call["getrs"](lu, piv, device(b), trans, overwrite)
+                    call["gesv"](device(a), device(b), overwrite, overwrite)
+                    for lower in (0, 1):
+                        c, _ = call["potrf"](device(h), lower, overwrite)
+                        call["potrs"](c, device(b), lower, overwrite)
+                        call["posv"](device(h), device(b), lower, overwrite, overwrite)
+                    launches += 11
+    cupy.cuda.Device().synchronize()
+    print("launches:", launches)
+
+
+def main(arguments):
+    if arguments[:1] == ["planted"]:
+        return planted(arguments[1])
+    if arguments[:1] == ["kernels"]:
+        return kernels()
+    kernels()  # fills the disk cache, so that the tools do not run over the compiler
+    bad = [tool for tool in PLANTED if check(tool, "planted", tool) != 9]
+    bad += [tool for tool in PLANTED if check(tool, "kernels") != 0]
+    print("clean" if not bad else f"NOT clean: {bad}")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
