@@ -18,9 +18,13 @@ __device__ inline void factor_panel(Row& x, int k, Factors& f, Scratch& s)
         Row d;
         read_row(s.head[j % 2], d, j);
         const real_t pivot = real(d[j]);
-        if (!(pivot > 0) && !f.info) f.info = 8 * k + j + 1;
-        const bool usual = pivot >= TINY && pivot < HUGE;  // and so says every lane
-        const real_t r = f.info ? real_t(1) : usual ? near_rsqrt(pivot) : rsqrt(pivot);
+        real_t r;
+        if (in_range(pivot)) {  // and so says every lane
+            r = near_rsqrt(pivot);
+        } else {
+            if (!(pivot > 0) && !f.info) f.info = 8 * k + j + 1;
+            r = f.info ? real_t(1) : rsqrt(pivot);
+        }
         keep(f.inverse, 8 * k + j, scalar_t{r});
         if (lane() == 8 * k + j) x[j] = scalar_t{pivot};
         x[j] = mul(x[j], r);
@@ -50,16 +54,17 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
         for (int e = 0; e < 2; ++e)
             if (g() < 2 * t() + e) a[k][2 * k + e] = above[e];
 
+        Left l[NT];
+        #pragma unroll
+        for (int i = k + 1; i < NT; ++i) left_operand(l[i], s.panel[row(i)]);
         #pragma unroll
         for (int j = k + 1; j < NT; ++j) {
             Right u;
-            right_operand(u, [&](int q, int c) { return conj(s.panel[8 * j + c][q]); });
+            adjoint_operand(u, l[j], [&](int q, int c) { return conj(s.panel[8 * j + c][q]); });
             #pragma unroll
             for (int i = j; i < NT; ++i) {
-                Left l;
-                left_operand(l, s.panel[row(i)]);
                 scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
-                rank_8(c0, c1, l, u);
+                rank_8(c0, c1, l[i], u);
                 if (i > j || g() >= 2 * t()) a[i][2 * j] = c0;
                 if (i > j || g() >= 2 * t() + 1) a[i][2 * j + 1] = c1;
             }

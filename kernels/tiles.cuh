@@ -59,6 +59,16 @@ template <class R> R approximate_reciprocal(R x) { return R(1) / x; }
 template <class R> R approximate_rsqrt(R x) { return R(1) / sqrt(x); }
 #endif
 
+// True for TINY <= x < HUGE, by what a positive number begins with
+__device__ inline bool in_range(float x)
+{
+    return __float_as_uint(x) - 0x00800000u < 0x7d800000u - 0x00800000u;
+}
+__device__ inline bool in_range(double x)
+{
+    return unsigned(__double2hiint(x)) - 0x00100000u < 0x7fb00000u - 0x00100000u;
+}
+
 // The seeds have 20 bits (double) or 23 (float); a step of third order makes 60 of 20.
 template <class R> __device__ R near_reciprocal(R x)
 {
@@ -164,6 +174,13 @@ template <class T> __device__ void left_operand(Left& l, const T* panel_row)
         #pragma unroll
         for (int r = 0; r < 8; ++r) l.x[r] = x[r];
     }
+}
+
+// B = A^H: on the tensor cores a lane's part of it is its part of A
+template <class At> __device__ void adjoint_operand(Right& b, const Left& a, At at)
+{
+    if constexpr (TENSOR) b.x[0] = -a.x[0], b.x[1] = -a.x[1];
+    else right_operand(b, at);
 }
 
 // (c0, c1) += A B for 8 x 4 times 4 x 8 tiles, one number of each in a lane
