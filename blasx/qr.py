@@ -393,7 +393,9 @@ def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
         me.distinct(b, "b", a=a)
     if me.on_cpu(a, b):
         lqr, x = taken(a, overwrite_a), taken(b, overwrite_b)
-        _, info = me.worked("gels", lwork, trans, m, n, x.shape[1], lqr, ld(lqr), x, ld(x))
+        # LAPACK does not factor where there is nothing to solve: solve for a zero then
+        y = x if x.shape[1] else np.zeros((max(m, n), 1), me.dtype)
+        _, info = me.worked("gels", lwork, trans, m, n, y.shape[1], lqr, ld(lqr), y, ld(y))
     elif lwork == -1:
         lqr, x, info = a, b, cupy().zeros((), np.int32)
     else:
@@ -492,6 +494,9 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
     if info == -12:
         me.illegal("lwork", lwork, "at least what gelsd_lwork returns")
     x = x if b.shape[1] else b
+    if me.strided(b, overwrite_b):
+        b[...] = x
+        x = b
     return (x.reshape(-1) if one else x), s, rank, info
 
 
