@@ -39,7 +39,8 @@ class Call:
     def lay(self, layouts, xp=np):
         """Give every array a layout (the list is gone through in circles) and a frame around."""
         names = self.arrays
-        for k, layout in zip(names, (layouts * len(names))[:len(names)], strict=True):
+        self.layouts = dict(zip(names, layouts * len(names)))
+        for k, layout in self.layouts.items():
             self.arguments[k], self.frames[k] = laid(self.arguments[k], layout, xp)
 
     def run(self, **more):

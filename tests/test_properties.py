@@ -136,14 +136,15 @@ def test_no_member_sees_its_neighbours(routine, xp, draw, layout, ties):
                 call.arguments[k] = np.sign(x.real).astype(x.dtype) * (abs(x) > 0.3)
     call.lay(layout, xp)
     whole = [host(x) for x in call.run()]
-    arrays = {k: call.arguments[k] for k in call.arrays}
+    arrays = {k: call.arguments[k] for k in call.layouts}
     assert all(len(x) == call.options.batch for x in whole)
     for i in range(call.options.batch):
         alone = call.run(**{k: x[i:i + 1] for k, x in arrays.items()})
         for w, a in zip(whole, alone, strict=True):
             assert w[i].tobytes() == host(a)[0].tobytes()
     order = np.random.default_rng(call.options.batch).permutation(call.options.batch)
-    for w, a in zip(whole, call.run(**{k: x[order] for k, x in arrays.items()}), strict=True):
+    permuted = {k: laid(host(x)[order], call.layouts[k], xp)[0] for k, x in arrays.items()}
+    for w, a in zip(whole, call.run(**permuted), strict=True):
         assert w[order].tobytes() == host(a).tobytes()
 
 
