@@ -341,7 +341,8 @@ def geqp3(me, a, lwork=None, overwrite_a=0):
     m, n = a.shape
     lwork = me.workspace(lwork, n + 1 if me.is_complex else 3 * n + 1)
     if not me.on_cpu(a):
-        return me.through_cpu(a, lwork, overwrite_a)
+        qr, *others = me.through_cpu(a, lwork, overwrite_a)
+        return (qr.reshape(-1) if one else qr), *others
     qr, jpvt, tau = taken(a, overwrite_a), np.zeros(n, INT), np.zeros(min(m, n), me.dtype)
     after = (np.empty(2 * n, me.real),) if me.is_complex else ()
     work, info = me.worked("geqp3", lwork, m, n, qr, ld(qr), jpvt, tau, after=after)
@@ -480,7 +481,9 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
     if overwrite_b:
         me.distinct(b, "b", a=a)
     if not me.on_cpu(a, b):
-        return me.through_cpu(a, b, lwork, size_rwork, size_iwork, cond, overwrite_a, overwrite_b)
+        x, *others = me.through_cpu(a, b, lwork, size_rwork, size_iwork, cond, overwrite_a,
+                                    overwrite_b)
+        return (x.reshape(-1) if one else x), *others
     if not (m and n):
         x = output(b, overwrite_b)
         x[:n] = 0
