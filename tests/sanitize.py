@@ -1,4 +1,4 @@
-"""python -m tests.sanitize: all kernels under compute-sanitizer on this GPU, memcheck and racecheck.
+"""python -m tests.sanitize: all kernels under compute-sanitizer on this GPU: memcheck, racecheck.
 
 First a planted overrun and a planted race must be reported: a checker that sees nothing would pass
 everything. Small batches, every type and layout, orders at the edges of the variants; every buffer
