@@ -464,7 +464,7 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
         The singular values, falling.
     rank : int (GPU: 0-d array)
     info : int (GPU: 0-d array)
-        k > 0: the SVD did not converge.
+        k > 0: the SVD did not converge; -4, -6: `a`, `b` has a nan or infinity, and so is x nan.
 
     Notes
     -----
@@ -491,6 +491,11 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
     least = getattr(scipy_lapack, me.name + "_lwork")(m, n, max(b.shape[1], 1))[1:-1]
     for name, size, low in zip(("size_rwork", "size_iwork")[-len(least):], sizes[1:], least):
         me.integer(size, name, int(low))  # LAPACK does not look at them
+    for operand, info in ((a, -4), (b, -6)):  # LAPACK would never end
+        if not np.isfinite(operand).all():
+            x = output(b, overwrite_b)
+            x[...] = np.nan
+            return (x.reshape(-1) if one else x), np.full(min(m, n), np.nan, me.real), 0, info
     # LAPACK takes no fewer than one right-hand side: for none, solve for zero and drop it.
     y = b if b.shape[1] else np.zeros((max(m, n), 1), me.dtype)
     x, s, rank, info = me.scipy(a, y, *sizes, cond, overwrite_a, overwrite_b)

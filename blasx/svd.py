@@ -32,7 +32,7 @@ def gesvd(me, a, compute_uv=1, full_matrices=1, lwork=None, overwrite_a=0):
     vt : (n, n) or (min(m, n), n) array
         V^H; (1, 1) if not asked for.
     info : int (GPU: 0-d array)
-        k > 0: k superdiagonals did not converge to zero.
+        k > 0: k superdiagonals did not converge to zero; -4 (CPU): `a` has an infinity.
 
     Notes
     -----
@@ -56,7 +56,7 @@ def gesdd(me, a, compute_uv=1, full_matrices=1, lwork=None, overwrite_a=0):
     u, s, vt
         As of gesvd.
     info : int (GPU: 0-d array)
-        k > 0: not converged; -4 (CPU): `a` has a nan.
+        k > 0: not converged; -4 (CPU): `a` has a nan or infinity.
 
     Notes
     -----
@@ -84,6 +84,10 @@ def _svd(me, a, compute_uv, full_matrices, lwork, overwrite_a):
         best = getattr(scipy_lapack, me.name + "_lwork")
         lwork = int(best(m, n, compute_uv, full)[0].real)
     me.strided(a, overwrite_a)  # for trace(): SciPy's wrapper copies what it cannot destroy
+    if np.isinf(a).any():  # LAPACK would never end
+        shapes = ((m, m if full else k), (n if full else k, n)) if compute_uv else ((1, 1),) * 2
+        u, vt = (np.full(shape, np.nan, me.dtype, order="F") for shape in shapes)
+        return u, np.full(k, np.nan, me.real), vt, -4
     u, s, vt, info = me.scipy(a, compute_uv, full, lwork, overwrite_a)
     if info == {"gesvd": -13, "gesdd": -12}[me.name[1:]]:
         me.illegal("lwork", lwork, f"at least what {me.name}_lwork returns")
