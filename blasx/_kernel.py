@@ -32,8 +32,8 @@ from ._types import TYPES
 # same to the bit whatever the variant.
 OPTIONS = ("-std=c++17", "-fmad=false")
 
-_ffi = FFI()
-_ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+ffi = FFI()
+ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                  unsigned by, unsigned bz, unsigned shared, uintptr_t stream, void **parameters,
                  void **extra);""")
 _MOST_PARAMETERS = 24
@@ -46,9 +46,9 @@ class _Local(threading.local):
     """Each thread's cells for the parameters of a launch, and where they are."""
 
     def __init__(self):
-        cells = _ffi.new("uint64_t[]", _MOST_PARAMETERS)
-        self.cells = _ffi.buffer(cells)
-        self.parameters = _ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
+        cells = ffi.new("uint64_t[]", _MOST_PARAMETERS)
+        self.cells = ffi.buffer(cells)
+        self.parameters = ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
 
 
 _local = _Local()
@@ -56,7 +56,7 @@ _local = _Local()
 
 @cache
 def _driver():
-    return _ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernel
+    return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernel
 
 
 class Kernel:
@@ -82,10 +82,10 @@ class Kernel:
         check_fork()
         function = self._loaded.get(current_device()) or self._load()
         stream = get_current_stream().ptr
-        status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, _ffi.NULL)
+        status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, ffi.NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())
-            status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, _ffi.NULL)
+            status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, ffi.NULL)
         if status:
             raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
         if _trace._open:

@@ -14,6 +14,7 @@ from . import _cuda as gpu
 from ._lapack import by_columns, column_major, ld, turned
 from ._routine import public, typed
 
+_gpu_gemm = None  # the module, which wants CuPy: bound with the first product of CuPy arrays
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
 
@@ -38,7 +39,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
 
     Notes
     -----
-    2 m n k operations. CPU: SciPy's wrapper; GPU: cuBLAS gemm, no synchronisation.
+    2 m n k operations. CPU: SciPy's wrapper; GPU: an own kernel for small products,
+    cuBLAS gemm for others, no synchronisation.
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
@@ -71,8 +73,17 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b):
+    global _gpu_gemm
+    if _gpu_gemm is None:
+        from . import _gpu_gemm
+    if _gpu_gemm.multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
+        return
+    _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b)
+
+
+def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b):
     if not column_major(c):  # C^T = op(B)^T op(A)^T, and op(X)^T is op of the view X.T
-        return _gemm_gpu(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a)
+        return _gemm_cublas(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a)
     k = a.shape[0] if trans_a else a.shape[1]
     pa, lda, ta, a = gpu.operand(a, trans_a)
     pb, ldb, tb, b = gpu.operand(b, trans_b)

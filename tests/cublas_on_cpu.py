@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from blasx import _cuda, _lapack
+from blasx import _cuda, _lapack, blas3
 from blasx._routine import NATIVE
 from blasx._types import TYPES
 
@@ -36,13 +36,19 @@ cupy = SimpleNamespace(ndarray=Array, empty=_dirty, zeros=_made(np.zeros), full=
                        asnumpy=lambda x, order="K": np.array(x, order=order))
 
 
+def never(*operands):
+    """No product is so small that it would not go to cuBLAS."""
+    return False
+
+
 @contextmanager
 def device():
     """A GPU for the length of a with block."""
     NATIVE.add(Array)
     try:
-        with mock.patch.multiple(_cuda, cupy=cupy, blas=call, blas_on_device=call,
-                                 current_device=lambda: 0):
+        with (mock.patch.multiple(_cuda, cupy=cupy, blas=call, blas_on_device=call,
+                                  current_device=lambda: 0),
+              mock.patch.object(blas3, "_gpu_gemm", SimpleNamespace(multiply=never))):
             yield
     finally:
         NATIVE.discard(Array)

@@ -12,7 +12,7 @@ import pytest
 from blasx import _sources, _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = sorted(_tuned.table(90))
+KERNELS = sorted(k for k in _tuned.table(90) if k.endswith("_small"))
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 
