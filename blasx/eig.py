@@ -132,7 +132,7 @@ def syevr(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
         Rows isuppz[2 k] to isuppz[2 k + 1] of z[:, k], counted from 1, may be other than zero;
         as long as SciPy has it.
     info : int (GPU: 0-d array)
-        k > 0: not converged.
+        k > 0: not converged; CPU: 1 and m = 0 if `a` is not finite.
 
     Notes
     -----
@@ -151,7 +151,7 @@ def syevr(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
     sizes = sizes if me.is_complex else sizes[::2]
     all_of_them = how[0] == "A" or (how[0] == "I" and how[4] - how[3] + 1 == n)
     support = 2 * max(n, 1) if me.is_complex else 2 * n * (compute_v and all_of_them)
-    if me.on_cpu(a) and n:
+    if me.on_cpu(a) and n and _finite(a, lower):
         best = getattr(scipy_lapack, me.name + "_lwork")(n, lower)[:-1]
         sizes = [int(b.real) if x is None else x for x, b in zip(sizes, best)]
         me.strided(a, overwrite_a)  # for trace(): SciPy's wrapper copies what it cannot destroy
@@ -181,13 +181,22 @@ def _selection(me, n, compute_v, lower, range, vl, vu, il, iu, abstol):
     return compute_v, lower, (range, vl, vu, il, iu, abstol)
 
 
+def _finite(a, lower):
+    """False where the triangle has a nan or an inf, on which LAPACK's bisection may not end."""
+    return np.isfinite(np.tril(a) if lower else np.triu(a)).all()
+
+
 def _selected(me, a, compute_v, lower, how, overwrite, solve=None):
-    """(w, z, m, info) of a CuPy matrix, or of an empty one. `solve`, given where the problem is not
-    the standard one, does what `_some_gpu` does."""
+    """(w, z, m, info) of a CuPy matrix; of an empty one; of a NumPy matrix that is not finite:
+    nothing found. `solve`, given where the problem is not the standard one, does what `_some_gpu`
+    does."""
     (range, _, _, il, iu, _), n = how, a.shape[0]
     if not n:
         xp, info = (np, 0) if me.on_cpu(a) else (cupy(), cupy().zeros((), np.int32))
         return xp.zeros(0, me.real), xp.zeros((0, 0), me.dtype), info, info
+    if me.on_cpu(a):
+        shape = (n, iu - il + 1 if range == "I" else n) if compute_v else (0, 0)
+        return np.full(n, np.nan, me.real), np.full(shape, np.nan, me.dtype, order="F"), 0, 1
     from . import _cuda as gpu
     xp = cupy()
     v, w = gpu.output(a, overwrite), xp.zeros(n, me.real)
@@ -240,7 +249,7 @@ def syevx(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
     ifail : (n,) int32 array
         The numbers, from 1, of the eigenvectors that did not converge; (0,) if not asked for.
     info : int (GPU: 0-d array)
-        k > 0: k eigenvectors did not converge.
+        k > 0: k eigenvectors did not converge; CPU: 1 and m = 0 if `a` is not finite.
 
     Notes
     -----
@@ -252,7 +261,7 @@ def syevx(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
     n = a.shape[0]
     compute_v, lower, how = _selection(me, n, compute_v, lower, range, vl, vu, il, iu, abstol)
     lwork = _inverse_iteration(me, n, lwork)
-    if me.on_cpu(a) and n:
+    if me.on_cpu(a) and n and _finite(a, lower):
         if lwork is None:
             lwork = int(getattr(scipy_lapack, me.name + "_lwork")(n, lower)[0].real)
         me.strided(a, overwrite_a)
@@ -368,7 +377,7 @@ def sygvx(me, a, b, itype=1, jobz="V", range="A", uplo="L", vl=0.0, vu=1.0, il=1
     compute_v, lower, how = _selection(me, n, int(jobz == "V"), int(uplo == "L"), range, vl, vu,
                                        il, iu, abstol)
     lwork = _inverse_iteration(me, n, lwork)
-    if me.on_cpu(a, b) and n:
+    if me.on_cpu(a, b) and n and _finite(a, lower) and _finite(b, lower):
         if lwork is None:
             lwork = int(getattr(scipy_lapack, me.name + "_lwork")(n, uplo)[0].real)
         me.strided(a, overwrite_a), me.strided(b, overwrite_b)
