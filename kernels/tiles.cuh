@@ -179,7 +179,7 @@ template <class T> __device__ void left_operand(Left& l, const T* panel_row)
 // B = A^H: on the tensor cores a lane's part of it is its part of A
 template <class At> __device__ void adjoint_operand(Right& b, const Left& a, At at)
 {
-    if constexpr (TENSOR) b.x[0] = -a.x[0], b.x[1] = -a.x[1];
+    if constexpr (TENSOR) b.x[0] = mul(a.x[0], real_t(-1)), b.x[1] = mul(a.x[1], real_t(-1));
     else right_operand(b, at);
 }
 
