@@ -1,0 +1,335 @@
+"""Wrong calls of every routine are refused by name, before anything is touched; what SciPy takes
+and casts is taken and cast. Threads, fork, and imports that are not wanted."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.linalg.blas
+import scipy.linalg.lapack
+from problems import IDS, ROUTINES, contents, laid, problem
+
+import blasx
+from testing.case import as_tuple
+from testing.cases import find
+
+every_routine = pytest.mark.parametrize("routine", ROUTINES, ids=IDS)
+DOUBLE = [r for r in ROUTINES if r[1] in "dz"]
+every_double = pytest.mark.parametrize("routine", DOUBLE,
+                                       ids=[case.typed[letter] for case, letter in DOUBLE])
+SIZES = (4, 4, 4)
+
+
+def refused(call, change, argument=None, kinds=(TypeError, ValueError)):
+    """Assert that `call` with arguments changed is refused in words, and leaves its operands."""
+    arguments = {**call.arguments, **change}
+    before = contents({k: x for k, x in call.arguments.items() if isinstance(x, np.ndarray)})
+    with pytest.raises(kinds) as error:
+        call.function(**arguments)
+    message = str(error.value)
+    assert message.startswith(f"{call.name}: "), message
+    names = [argument] if argument else list(call.parameters)
+    assert any(re.search(rf"\b{x}\b", message) for x in names), (argument, message)
+    assert type(error.value) in kinds, error.value
+    assert contents({k: call.arguments[k] for k in before}) == before
+
+
+def inexact(call):
+    return [k for k in call.arrays if call.arguments[k].dtype.kind in "fc"]
+
+
+@every_routine
+def test_what_is_no_array_of_numbers_is_refused(routine):
+    call = problem(routine, SIZES)
+    for k in call.arrays:
+        for x in ("abc", object(), [[1, 2], [3]], np.array(["a"]), np.array([object()]),
+                  np.array(["2020-01-01"], "M8[D]"), {"a": 1}, {1, 2}):
+            refused(call, {k: x}, k if not isinstance(x, (dict, set)) and type(x) is not object
+                    else call.name[:0] or None, (TypeError,))
+        if call.parameters[k].default is call.parameters[k].empty:
+            refused(call, {k: None}, None, (TypeError,))
+
+
+@every_routine
+def test_complex_numbers_are_no_operand_of_a_real_name(routine):
+    call = problem(routine, SIZES)
+    if call.case.typed[routine[1]] == call.name and not call.p.is_complex:
+        for k in inexact(call):
+            refused(call, {k: call.arguments[k] + 1j}, k, (TypeError,))
+        for k in ("alpha", "beta", "c", "s"):
+            if isinstance(call.arguments.get(k), (int, float)):
+                refused(call, {k: 1j}, k, (TypeError,))
+
+
+@every_routine
+def test_too_many_dimensions_are_refused(routine):
+    call = problem(routine, SIZES)
+    for k in call.arrays:
+        x = call.arguments[k]
+        refused(call, {k: np.stack([np.stack([x, x])] * 2)}, k, (ValueError,))
+
+
+@every_double
+def test_shapes_are_refused_or_mean_what_they_mean_to_scipy(routine):
+    """A row or column more or less: refused by name, or SciPy's answer."""
+    call = problem(routine, SIZES, nrhs=4, batch=2)
+    theirs = scipys(call.name)
+    for k in call.arrays:
+        x = call.arguments[k]
+        for axis in range(x.ndim):
+            for other in (x.take(range(x.shape[axis] - 1), axis),
+                          np.concatenate([x, x.take([0], axis)], axis)):
+                change = {k: np.asfortranarray(other)}
+                try:
+                    ours = call.function(**fresh({**call.arguments, **change}))
+                except (TypeError, ValueError):
+                    refused(call, change)
+                    continue
+                if theirs and "b" not in call.case.group[:1]:
+                    same(ours, theirs(**fresh({**call.arguments, **change})))
+
+
+FLAGS = ("trans", "trans_a", "trans_b", "side", "lower", "diag", "unitdiag", "clean", "uplo",
+         "norm", "range", "jobz", "itype", "compute_v", "compute_vl", "compute_vr", "compute_uv",
+         "full_matrices")
+
+
+@every_routine
+def test_unknown_flags_are_refused(routine):
+    call = problem(routine, SIZES)
+    for k in FLAGS:
+        if k in call.parameters and not (k == "diag" and k in call.arrays):
+            for x in (7, -1, "Q", "", None, object(), 1.5, [1]):
+                refused(call, {k: x}, k)
+
+
+SCALARS = ("alpha", "beta", "n", "k", "m", "kl", "ku", "incx", "incy", "offx", "offy", "lwork")
+
+
+@every_routine
+def test_scalars_that_are_no_numbers_are_refused(routine):
+    call = problem(routine, SIZES)
+    for k in SCALARS:
+        if k in call.parameters and k not in call.arrays:
+            for x in ("x", object(), {}, "7"):
+                refused(call, {k: x}, k, (TypeError,))
+            if k not in ("alpha", "beta"):
+                refused(call, {k: 1.5}, k)
+
+
+@every_routine
+def test_vectors_stay_inside_their_arrays(routine):
+    call = problem(routine, SIZES)
+    for k, wrong in (("n", [10**6, 2**31, 2**63, 10**30]), ("incx", [0, 10**6, 2**40]),
+                     ("incy", [0, 2**40]), ("offx", [-1, 10**6, 2**40]), ("offy", [-1, 10**6]),
+                     ("kl", [-1, 2**40]), ("ku", [-1, 2**40]), ("k", [-1, 2**40]),
+                     ("m", [-1, 2**40])):
+        if k not in call.parameters or call.case.name == "laset":
+            continue
+        for x in wrong:
+            refused(call, {k: x})
+
+
+@every_routine
+def test_what_is_overwritten_is_writeable_and_apart(routine):
+    call = problem(routine, SIZES, nrhs=4)
+    for k in call.overwritable:
+        x = call.arguments[k].copy(order="F")
+        x.flags.writeable = False
+        refused(call, {k: x, f"overwrite_{k}": 1}, k, (ValueError,))
+        for other in inexact(call):
+            if other != k:
+                refused(overlapped(routine, k, other), {f"overwrite_{k}": 1}, None, (ValueError,))
+
+
+def overlapped(routine, k, other):
+    """The call with the arrays `k` and `other` beginning at the same place in memory."""
+    call = problem(routine, SIZES, nrhs=4)
+    x, y = call.arguments[k], call.arguments[other]
+    whole = np.zeros(max(x.size, y.size), x.dtype)
+    for name, z in ((k, x), (other, y)):
+        call.arguments[name] = whole[:z.size].reshape(z.shape, order="F")
+    call.arguments[k][...] = x
+    return call
+
+
+@every_routine
+def test_sizes_past_32_bits_are_refused_before_anything_is_allocated(routine):
+    if routine[0].group == "batched":
+        return  # counted in 64 bits
+    call = problem(routine, SIZES)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, hard))
+    try:
+        for k in call.arrays:
+            x = call.arguments[k]
+            for axis in range(x.ndim):
+                shape = [2**31 + 8 if i == axis else s for i, s in enumerate(x.shape)]
+                huge = np.lib.stride_tricks.as_strided(np.ones(1, x.dtype), shape, [0] * x.ndim)
+                refused(call, {k: huge}, None, (ValueError,))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+# What SciPy takes
+
+
+def scipys(name):
+    return getattr(scipy.linalg.blas, name, None) or getattr(scipy.linalg.lapack, name, None)
+
+
+def fresh(arguments):
+    return {k: x.copy(order="F") if isinstance(x, np.ndarray) else x for k, x in arguments.items()}
+
+
+def same(ours, theirs, tolerance=None):
+    """Equal in number, type, shape and to rounding."""
+    ours, theirs = as_tuple(ours), as_tuple(theirs)
+    assert len(ours) == len(theirs)
+    for x, y in zip(ours, theirs):
+        x, y = np.asarray(x), np.asarray(y)
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        if x.dtype.kind in "fc":
+            size = max(np.max(abs(y), initial=0, where=np.isfinite(y)), 1)
+            close = tolerance or 200 * np.finfo(x.dtype).eps
+            np.testing.assert_allclose(x, y, rtol=close, atol=close * size)
+        else:
+            np.testing.assert_array_equal(x, y)
+
+
+SCIPYS = [r for r in ROUTINES if scipys(r[0].typed[r[1]])]
+
+
+@pytest.mark.parametrize("routine", SCIPYS, ids=[c.typed[x] for c, x in SCIPYS])
+def test_results_are_scipys(routine):
+    """All flags; the same call gives what SciPy gives, its types and shapes included."""
+    for variant in range(len(routine[0].variants())):
+        for sizes in ((5, 5, 5), (6, 4, 3)):
+            call = problem(routine, sizes, variant)
+            same(call.function(**fresh(call.arguments)),
+                 scipys(call.name)(**fresh(call.arguments)))
+
+
+def as_lists(x):
+    return x.tolist()
+
+
+def byte_swapped(x):
+    return x.astype(x.dtype.newbyteorder(">"))
+
+
+def other_precision(x):
+    return x.astype({"f": "d", "d": "f", "F": "D", "D": "F"}.get(x.dtype.char, "i8"))
+
+
+def whole_numbers(x):
+    return np.nan_to_num(8 * x.real).astype(int) if x.dtype.kind in "fc" else x
+
+
+def half_precision(x):
+    return x.real.astype("f2") if x.dtype.kind in "fc" else x.astype("i2")
+
+
+def by_rows(x):
+    return np.ascontiguousarray(x)
+
+
+def with_gaps(x):
+    return laid(x, "steps")[0]
+
+
+def backwards(x):
+    return laid(x, "reversed")[0]
+
+
+@every_routine
+@pytest.mark.parametrize("cast", [as_lists, byte_swapped, other_precision, whole_numbers,
+                                  half_precision, by_rows, with_gaps, backwards],
+                         ids=lambda f: f.__name__)
+def test_what_is_cast_gives_what_scipy_gives(routine, cast):
+    """As if the caller had cast it; SciPy's own answer where it has the name."""
+    call = problem(routine, SIZES)
+    own = {"axpy": "y", "copy": "y", "swap": "xy", "scal": "x", "rscal": "x", "lacpy": "b",
+           "laset": "a"}.get(call.case.name, "")
+    changed = {k: cast(call.arguments[k]) for k in call.arrays if k not in own}
+    if call.case.name in ("getrs", "getri", "gbtrs", "laswp", "sytrs", "hetrs", "getrs_batched"):
+        changed = {k: x for k, x in changed.items() if call.arguments[k].dtype.kind in "fc"}
+    ready = {k: np.asarray(x).astype(call.arguments[k].dtype) for k, x in changed.items()}
+    ours = call.function(**{**fresh(call.arguments), **changed})
+    same(ours, call.function(**{**fresh(call.arguments), **ready}))
+    if scipys(call.name):
+        same(ours, scipys(call.name)(**{**fresh(call.arguments), **changed}))
+
+
+@pytest.mark.parametrize("name", ["dgetrf", "dgemm", "dnrm2", "dgesv", "dgetrf_batched"])
+def test_calls_that_no_signature_allows(name):
+    f = getattr(blasx, name)
+    for arguments, keywords in (((), {}), ((np.eye(2),) * 30, {}),
+                                ((np.eye(2),), {"nosuch": 1}), ((np.eye(2),), {"a": 1, "x": 1})):
+        with pytest.raises(TypeError):
+            f(*arguments, **keywords)
+
+
+# Threads, processes, imports
+
+
+def sample(name, n=24):
+    case, letter = find(name)
+    return problem((case, letter), (n, n, n), batch=8)
+
+
+MANY = ["dgemm", "sgesv", "zgetrf", "dpotrf", "dgeqrf", "dsyevd", "cgesdd", "dgetrf_batched",
+        "zposv_batched", "ddot", "dtrsm"]
+
+
+def test_eight_threads_get_what_one_gets():
+    calls = [sample(name) for name in MANY]
+    expected = [[np.asarray(x).tobytes() for x in call.run()] for call in calls]
+
+    def work(thread):
+        for i in range(50):
+            k = (i + thread) % len(calls)
+            assert [np.asarray(x).tobytes() for x in calls[k].run()] == expected[k], MANY[k]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+def python(code, **environment):
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, **environment})
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_a_child_computes_after_fork():
+    """Threads of the parent's pool do not exist in the child."""
+    out = python("""
+import os, numpy as np, blasx
+a = np.random.default_rng(0).random((5000, 8, 8))
+before = blasx.getrf_batched(a)[0], blasx.dgetrf(a[0])[0]
+child = os.fork()
+if not child:
+    after = blasx.getrf_batched(a)[0], blasx.dgetrf(a[0])[0]
+    os._exit(0 if all((x == y).all() for x, y in zip(before, after)) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""")
+    assert out.strip() == "0"
+
+
+def test_importing_and_computing_on_the_cpu_leaves_cupy_alone():
+    out = python("import sys, numpy as np, blasx\n"
+                 "blasx.dgetrf(np.eye(3)); blasx.gesv_batched(np.eye(3)[None], np.ones((1, 3)))\n"
+                 "blasx.linalg.solve(np.eye(3), np.ones(3))\n"
+                 "print([m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch', 'jax')])")
+    assert out.strip() == "[]"
+
+
+def test_show_config():
+    assert "SciPy" in python("import blasx; blasx.show_config()")
