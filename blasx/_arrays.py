@@ -1,6 +1,7 @@
 """Arrays that are not NumPy's: CuPy's, and those of any library that speaks DLPack."""
 
 import sys
+from inspect import unwrap
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def call(implementation, me, args, kw):
             if x.__class__ is not np.ndarray:
                 device = x.data.device_id
         elif x.__class__ not in PLAIN:
-            kind, args, kw = _viewed(me, args, kw)
+            kind, args, kw = _viewed(implementation, me, args, kw)
             device = _device((*args, *kw.values()))
             break
     if not isinstance(me, Typed):
@@ -51,18 +52,30 @@ def _device(operands):
     return None
 
 
-def _viewed(me, args, kw):
+def _viewed(implementation, me, args, kw):
     """The operands as NumPy's or CuPy's arrays, and the first that is of another library."""
     operands = (*args, *kw.values())
-    native = [x if x.__class__ in PLAIN else _native(x, me) for x in operands]
+    native = [x if x.__class__ in PLAIN else _native(x) for x in operands]
+    if any(x is None and y is not None for x, y in zip(native, operands)):
+        _refuse(implementation, me, args, kw, native)
     kind = next((x for x, y in zip(operands, native)
                  if y is not x and hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)),
                 None)
     return kind, native[:len(args)], dict(zip(kw, native[len(args):]))
 
 
-def _native(x, me):
-    """`x` as a NumPy or CuPy array without a copy; what is no array at all as it is."""
+def _refuse(implementation, me, args, kw, native):
+    """Raise the TypeError of the operand that is neither a number nor an array."""
+    names = [*unwrap(implementation).__code__.co_varnames[1:len(args) + 1], *kw]
+    argument, x = next((name, x) for name, x, y in zip(names, (*args, *kw.values()), native)
+                       if y is None and x is not None)
+    name = me.name if isinstance(me, Typed) else me.args[0]
+    raise TypeError(f"{name}: {argument} must be a number or an array, got "
+                    f"{type(x).__name__} {x!r:.60}")
+
+
+def _native(x):
+    """`x` as a NumPy or CuPy array without a copy, a number as it is; None if it is neither."""
     if isinstance(x, np.ndarray):
         return x.view(np.ndarray)
     if isinstance(x, (int, float, complex, str, np.generic)):
@@ -78,8 +91,7 @@ def _native(x, me):
         return _know_cupy().from_dlpack(x)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return np.asarray(x)
-    name = me.name if isinstance(me, Typed) else me.args[0]
-    raise TypeError(f"{name}: takes numbers and arrays, got {type(x).__name__} {x!r:.60}")
+    return None
 
 
 def _know_cupy():

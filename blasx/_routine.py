@@ -85,6 +85,8 @@ class Typed:
         """`x` as a vector of this type, of exactly `size` elements if given."""
         if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 1:
             x = self._cast(x, argument, 1)
+        if x.size > _lapack.LARGEST and x.__class__ is ndarray:
+            self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} elements")
         if size is not None and x.shape[0] != size:
             self.illegal(argument, x.shape, f"of shape ({size},)")
         if overwrite:
@@ -110,10 +112,7 @@ class Typed:
 
     def integers(self, x, argument, size=None, below=None):
         """`x` as a vector of 32-bit integers, as pivots are; on the CPU within 0 <= x < below."""
-        if x.__class__ in PLAIN and x.__class__ is not ndarray:
-            x = np.asarray(x)
-        if x.dtype.kind not in "iu" and x.size:
-            self.mistyped(argument, f"dtype {x.dtype}", "an array of integers")
+        x = self.integer_array(x, argument)
         if x.ndim != 1 or (size is not None and x.shape[0] != size):
             self.illegal(argument, x.shape, "a vector" if size is None else f"of shape ({size},)")
         if below is not None and x.__class__ is ndarray and x.size:
@@ -121,6 +120,16 @@ class Typed:
                 self.illegal(argument, int(x[(x < 0) | (x >= below)][0]),
                              f"row numbers from 0 to {below - 1}")
         return x if x.dtype == np.int32 else x.astype(np.int32)
+
+    def integer_array(self, x, argument):
+        """`x` as an array of integers, of any shape."""
+        try:
+            x = np.asarray(x) if x.__class__ in PLAIN and x.__class__ is not ndarray else x
+        except ValueError:
+            self.mistyped(argument, "a ragged sequence", "an array of integers")
+        if x.dtype.kind not in "iu" and x.size:
+            self.mistyped(argument, f"dtype {x.dtype}", "an array of integers")
+        return x
 
     def number(self, x, argument):
         """`x` as a scalar of this type (Python float or complex)."""

@@ -7,7 +7,7 @@ TransferWarning and a synchronisation.
 
 import numpy as np
 
-from ._lapack import INT, by_columns, ld, output
+from ._lapack import INT, LARGEST, by_columns, ld, output
 from ._routine import public, typed
 from .lu import from_zero
 
@@ -41,7 +41,7 @@ def gbtrf(me, ab, kl, ku, m=None, n=None, ldab=None, overwrite_ab=0):
     """
     ab = me.matrix(ab, "ab", overwrite=overwrite_ab)
     kl, ku = _diagonals(me, ab, kl, ku, ldab)
-    m = ab.shape[1] if m is None else me.integer(m, "m", 0)
+    m = ab.shape[1] if m is None else me.integer(m, "m", 0, LARGEST)
     n = ab.shape[1] if n is None else me.integer(n, "n", 0, ab.shape[1])
     if not me.on_cpu(ab):
         return me.through_cpu(ab, kl, ku, m, n)

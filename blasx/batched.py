@@ -58,8 +58,10 @@ def getrs_batched(me, lu, piv, b, trans=0, overwrite_b=0):
     """
     lu = _square_stack(me, lu, "lu")
     piv = _pivots(me, piv, lu)
-    b = _right_hand_sides(me, b, lu, overwrite_b)
-    me.choice(trans, "trans", (0, 1, 2))
+    b = _right_hand_sides(me, b, overwrite_b, lu=lu)
+    if overwrite_b:
+        me.distinct(b, "b", piv=piv)
+    trans = me.choice(trans, "trans", (0, 1, 2))
     if me.on_cpu(lu, piv, b):
         return _cpu_batch.getrs(me, lu, piv, b, trans, overwrite_b)
     return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
@@ -82,7 +84,9 @@ def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
         k > 0: U[k-1, k-1] is exactly zero; this member's x is its b, unsolved.
     """
     a = _square_stack(me, a, "a", overwrite_a)
-    b = _right_hand_sides(me, b, a, overwrite_b)
+    b = _right_hand_sides(me, b, overwrite_b, a=a)
+    if overwrite_a:
+        me.distinct(a, "a", b=b)
     if me.on_cpu(a, b):
         return _cpu_batch.gesv(me, a, b, overwrite_a, overwrite_b)
     return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
@@ -108,6 +112,7 @@ def potrf_batched(me, a, lower=0, overwrite_a=0):
     n^3/3 operations each.
     """
     a = _square_stack(me, a, "a", overwrite_a)
+    lower = me.choice(lower, "lower", (0, 1))
     if me.on_cpu(a):
         return _cpu_batch.potrf(me, a, lower, overwrite_a)
     return _gpu().potrf(me, a, lower, overwrite_a)
@@ -128,7 +133,8 @@ def potrs_batched(me, c, b, lower=0, overwrite_b=0):
     info : (batch,) int32 array of zeros
     """
     c = _square_stack(me, c, "c")
-    b = _right_hand_sides(me, b, c, overwrite_b)
+    b = _right_hand_sides(me, b, overwrite_b, c=c)
+    lower = me.choice(lower, "lower", (0, 1))
     if me.on_cpu(c, b):
         return _cpu_batch.potrs(me, c, b, lower, overwrite_b)
     return _gpu().potrs(me, c, b, lower, overwrite_b)
@@ -152,7 +158,10 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
         k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
     """
     a = _square_stack(me, a, "a", overwrite_a)
-    b = _right_hand_sides(me, b, a, overwrite_b)
+    b = _right_hand_sides(me, b, overwrite_b, a=a)
+    lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_a:
+        me.distinct(a, "a", b=b)
     if me.on_cpu(a, b):
         return _cpu_batch.posv(me, a, b, lower, overwrite_a, overwrite_b)
     return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
@@ -172,17 +181,22 @@ def _square_stack(me, a, argument, overwrite=0):
     return a
 
 
-def _right_hand_sides(me, b, a, overwrite):
+def _right_hand_sides(me, b, overwrite, **matrices):
+    """`b` checked against the stack of matrices, which has a name."""
+    (a,) = matrices.values()
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
     if b.shape[:2] != a.shape[:2]:
         batch, n = a.shape[:2]
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
+    if overwrite:
+        me.distinct(b, "b", **matrices)
     return b
 
 
 def _pivots(me, piv, lu):
-    if getattr(piv, "shape", None) != lu.shape[:2]:
-        me.illegal("piv", getattr(piv, "shape", piv), f"of shape {lu.shape[:2]}")
+    piv = me.integer_array(piv, "piv")
+    if piv.shape != lu.shape[:2]:
+        me.illegal("piv", piv.shape, f"of shape {lu.shape[:2]}")
     return me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])
 
 

@@ -49,8 +49,7 @@ def test_what_is_no_array_of_numbers_is_refused(routine):
     for k in call.arrays:
         for x in ("abc", object(), [[1, 2], [3]], np.array(["a"]), np.array([object()]),
                   np.array(["2020-01-01"], "M8[D]"), {"a": 1}, {1, 2}):
-            refused(call, {k: x}, k if not isinstance(x, (dict, set)) and type(x) is not object
-                    else call.name[:0] or None, (TypeError,))
+            refused(call, {k: x}, k, (TypeError,))
         if call.parameters[k].default is call.parameters[k].empty:
             refused(call, {k: None}, None, (TypeError,))
 
@@ -71,7 +70,7 @@ def test_too_many_dimensions_are_refused(routine):
     call = problem(routine, SIZES)
     for k in call.arrays:
         x = call.arguments[k]
-        refused(call, {k: np.stack([np.stack([x, x])] * 2)}, k, (ValueError,))
+        refused(call, {k: np.stack([np.stack([x, x])] * 2)}, k)
 
 
 @every_double
@@ -90,8 +89,8 @@ def test_shapes_are_refused_or_mean_what_they_mean_to_scipy(routine):
                 except (TypeError, ValueError):
                     refused(call, change)
                     continue
-                if theirs and "b" not in call.case.group[:1]:
-                    same(ours, theirs(**fresh({**call.arguments, **change})))
+                if theirs:
+                    same(call, ours, theirs(**fresh({**call.arguments, **change})))
 
 
 FLAGS = ("trans", "trans_a", "trans_b", "side", "lower", "diag", "unitdiag", "clean", "uplo",
@@ -117,7 +116,7 @@ def test_scalars_that_are_no_numbers_are_refused(routine):
     for k in SCALARS:
         if k in call.parameters and k not in call.arrays:
             for x in ("x", object(), {}, "7"):
-                refused(call, {k: x}, k, (TypeError,))
+                refused(call, {k: x}, k)
             if k not in ("alpha", "beta"):
                 refused(call, {k: 1.5}, k)
 
@@ -139,6 +138,8 @@ def test_vectors_stay_inside_their_arrays(routine):
 def test_what_is_overwritten_is_writeable_and_apart(routine):
     call = problem(routine, SIZES, nrhs=4)
     for k in call.overwritable:
+        if call.parameters[f"overwrite_{k}"].default == 1:  # ger's x and y, never written
+            continue
         x = call.arguments[k].copy(order="F")
         x.flags.writeable = False
         refused(call, {k: x, f"overwrite_{k}": 1}, k, (ValueError,))
@@ -188,16 +189,16 @@ def fresh(arguments):
     return {k: x.copy(order="F") if isinstance(x, np.ndarray) else x for k, x in arguments.items()}
 
 
-def same(ours, theirs, tolerance=None):
-    """Equal in number, type, shape and to rounding."""
-    ours, theirs = as_tuple(ours), as_tuple(theirs)
-    assert len(ours) == len(theirs)
-    for x, y in zip(ours, theirs):
-        x, y = np.asarray(x), np.asarray(y)
+def same(call, ours, theirs):
+    """Equal in number, type, shape and to rounding, but for the workspace."""
+    ours, theirs = call.case.named(as_tuple(ours)), call.case.named(as_tuple(theirs))
+    assert list(ours) == list(theirs)
+    for name in set(ours) - {"work"}:
+        x, y = np.asarray(ours[name]), np.asarray(theirs[name])
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
         if x.dtype.kind in "fc":
             size = max(np.max(abs(y), initial=0, where=np.isfinite(y)), 1)
-            close = tolerance or 200 * np.finfo(x.dtype).eps
+            close = 200 * np.finfo(x.dtype).eps
             np.testing.assert_allclose(x, y, rtol=close, atol=close * size)
         else:
             np.testing.assert_array_equal(x, y)
@@ -212,7 +213,9 @@ def test_results_are_scipys(routine):
     for variant in range(len(routine[0].variants())):
         for sizes in ((5, 5, 5), (6, 4, 3)):
             call = problem(routine, sizes, variant)
-            same(call.function(**fresh(call.arguments)),
+            if call.case.name == "spr" and call.p.is_complex and call.arguments["incx"] < 0:
+                continue  # SciPy's cspr and zspr take the elements in the wrong order
+            same(call, call.function(**fresh(call.arguments)),
                  scipys(call.name)(**fresh(call.arguments)))
 
 
@@ -262,9 +265,9 @@ def test_what_is_cast_gives_what_scipy_gives(routine, cast):
         changed = {k: x for k, x in changed.items() if call.arguments[k].dtype.kind in "fc"}
     ready = {k: np.asarray(x).astype(call.arguments[k].dtype) for k, x in changed.items()}
     ours = call.function(**{**fresh(call.arguments), **changed})
-    same(ours, call.function(**{**fresh(call.arguments), **ready}))
+    same(call, ours, call.function(**{**fresh(call.arguments), **ready}))
     if scipys(call.name):
-        same(ours, scipys(call.name)(**{**fresh(call.arguments), **changed}))
+        same(call, ours, scipys(call.name)(**{**fresh(call.arguments), **changed}))
 
 
 @pytest.mark.parametrize("name", ["dgetrf", "dgemm", "dnrm2", "dgesv", "dgetrf_batched"])
