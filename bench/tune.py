@@ -21,7 +21,7 @@ from .timing import Side, gpu, gpu_clock
 KERNELS = ("getrf_small", "potrf_small", "gesv_small", "posv_small", "getrs_small", "potrs_small")
 BATCH = {4: 100000, 8: 100000, 16: 50000, 24: 30000, 32: 20000}
 LANES = (1, 2, 4, 8, 16, 32)
-RATIONS = ((1, 1), (4, 1), (2, 8), (2, 10), (2, 12), (2, 16))  # WARPS, BLOCKS
+RATIONS = ((1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16))  # WARPS, BLOCKS
 SAMPLES = 7
 PEAK = 4.29e12  # bytes a second of a device copy on the H200
 

@@ -29,7 +29,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, out.in_packs(n, lu_next), to,
-          [=](int i, int j) { return i >= 0 && i < order && j < order; });
+          [=](int i, int j) { return i >= 0 && j < order; });
     store_kept(f.piv, piv + m * n, order);
 
     #pragma unroll 1

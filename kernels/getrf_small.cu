@@ -26,7 +26,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, out.in_packs(n, lu_next), to,
-          [=](int i, int j) { return i >= 0 && i < rows && j < cols; });
+          [=](int i, int j) { return i >= 0 && j < cols; });
     store_kept(f.piv, piv + b * steps, steps);
     if (member() == 0 && b < batch) info[b] = f.info;
 }

@@ -7,6 +7,7 @@
 #include "tiles.cuh"
 
 constexpr int PLACE = 8;    // a tag is place << PLACE | row; -1 for a row that does not exist
+constexpr int ROW = (1 << PLACE) - 1;
 using Tags = int[RN];
 
 __device__ inline int place(int tag) { return tag >> PLACE; }
@@ -35,17 +36,16 @@ __device__ inline int break_tie(const Column& c, const Tags& tag, const unsigned
     return int(team_min(first));
 }
 
-// The tag of the pivot among the rows at place k and after; `most` is what its size begins with.
-__device__ inline int choose(const Column& c, const Tags& tag, int k, unsigned& most)
+// The tag of the pivot among the rows at place k and after; of the last of N rows it is the one.
+__device__ inline int choose(const Column& c, const Tags& tag, int k)
 {
-    unsigned hi[RN];
-    most = 0;
+    unsigned hi[RN], most = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) {
-        hi[i] = tag[i] >= k << PLACE ? high(c[i]) : 0;
+        hi[i] = tag[i] >= k << PLACE ? k == N - 1 ? 1 : high(c[i]) : 0;
         most = most < hi[i] ? hi[i] : most;
     }
-    most = team_max(most);
+    most = k == N - 1 ? 1 : team_max(most);
     bool any = false, twice = false;
     int own = 0;
     #pragma unroll
@@ -56,7 +56,8 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k, unsigned& 
         own = it ? tag[i] : own;
     }
     const unsigned lanes = team_ballot(any);
-    if (__any_sync(ALL, twice || (lanes & (lanes - 1)) != 0)) return break_tie(c, tag, hi, most);
+    if (k < N - 1 && __any_sync(ALL, twice || (lanes & (lanes - 1)) != 0))
+        return break_tie(c, tag, hi, most);
     return from(own, __ffs(lanes) - 1);
 }
 
@@ -79,33 +80,33 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         if (k >= steps) break;
         Column c;
         column(a, k, c);
-        unsigned most;
-        const int chosen = choose(c, tag, k, most), p = chosen & ((1 << PLACE) - 1);
+        const int chosen = choose(c, tag, k), p = chosen & ROW;
         const int lane_row = p / LR, source = p % LR * LC;
-        keep(f.piv, k, place(chosen));
+        keep(f.piv, k, k == N - 1 ? k : place(chosen));
         keep(f.order, k, p);
 
-        scalar_t pivot = from(pick(c, lane_row), source), r;
-        bool zero = false;
-        if (most - high(TINY) < high(HUGE) - high(TINY)) {
+        const scalar_t pivot = from(pick(c, lane_row), source);
+        scalar_t r;
+        if (high(pivot) - high(TINY) < high(HUGE) - high(TINY)) {
             r = near_reciprocal(pivot);
         } else {
-            const bool tiny = abs1(pivot) < TINY;
-            zero = abs1(pivot) == 0;
+            const bool tiny = abs1(pivot) < TINY, zero = abs1(pivot) == 0;
             if (zero && !f.info) f.info = k + 1;
             #pragma unroll
             for (int i = 0; i < RN; ++i) c[i] = tiny ? mul(c[i], LIFT) : c[i];
             f.lifted |= unsigned(tiny) << k;
-            r = reciprocal(tiny ? mul(pivot, LIFT) : pivot);
+            r = zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot);
         }
         keep(f.inverse, k, r);
+        if (k == N - 1) break;
 
         bool below[RN];  // the rows that are still to be eliminated
         #pragma unroll
         for (int i = 0; i < RN; ++i) {
-            const int moved = tag[i] + ((place(chosen) - k) << PLACE);
-            tag[i] = tag[i] == chosen ? k << PLACE | p : place(tag[i]) == k ? moved : tag[i];
-            below[i] = tag[i] >= (k + 1) << PLACE && !zero;
+            const bool leaves = tag[i] >= k << PLACE && tag[i] < (k + 1) << PLACE;
+            const int here = k << PLACE | (tag[i] & ROW), there = (chosen & ~ROW) | (tag[i] & ROW);
+            tag[i] = tag[i] == chosen ? here : leaves ? there : tag[i];
+            below[i] = tag[i] >= (k + 1) << PLACE;
             c[i] = mul(c[i], r);
             a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
         }

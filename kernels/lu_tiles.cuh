@@ -14,13 +14,18 @@
 // place is lowest, as LAPACK picks it. `most` is one more than the high word of that largest.
 __device__ inline int pivot_lane(scalar_t x, int at, int k, unsigned& most, bool& zero)
 {
-    const real_t size = abs1(x);
-    const unsigned hi = at >= k ? high(size) : 0;
+    const unsigned hi = at >= k ? high(x) : 0;
+    zero = false;
+    if (k == N - 1) {  // one row is left
+        const int p = __ffs(__ballot_sync(ALL, at == k)) - 1;
+        most = __shfl_sync(ALL, hi, p);
+        zero = most == 1 && __shfl_sync(ALL, low(x), p) == 0;
+        return p;
+    }
     most = __reduce_max_sync(ALL, hi);
     unsigned best = __ballot_sync(ALL, hi == most);
-    zero = false;
     if ((best & (best - 1)) || most == 1) {
-        const unsigned lo = hi == most ? low(size) : 0, second = __reduce_max_sync(ALL, lo);
+        const unsigned lo = hi == most ? low(x) : 0, second = __reduce_max_sync(ALL, lo);
         zero = most == 1 && second == 0;
         const unsigned key = hi == most && lo == second ? at : ALL;
         best = __ballot_sync(ALL, key == __reduce_min_sync(ALL, key));

@@ -24,6 +24,7 @@ def variants():
     """(kernel, letter, constants) of all that the tuned table can reach, each once."""
     seen = {}
     for kernel, letters in _tuned.table(90).items():
+        kernel = kernel if (_sources.FOLDER / f"{kernel}.cu").exists() else f"{kernel}_small"
         for letter, rows in letters.items():
             for row in rows:
                 constants = {k: v for k, v in row.items() if k.isupper()}
