@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from . import _cuda, _trace
-from ._kernel import Kernel, current_device
+from ._kernel import Kernel, current_device, pack
 from ._tuned import LARGEST, constants
 
 _INT = np.dtype(np.int32)
@@ -26,7 +26,8 @@ class _Teams:
         self.members = self.threads // (values["LR"] * values["LC"])  # of the batch, to a block
 
     def __call__(self, batch, *numbers):
-        self.kernel(-(-batch // self.members), self.threads, *numbers, batch)
+        parameters = pack(*numbers, batch)
+        self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, parameters)
 
 
 @cache
@@ -76,6 +77,13 @@ def _like(a, overwrite):
     return cupy.ndarray(a.shape, a.dtype)
 
 
+def _pivots_and_infos(batch, k):
+    """Room for (batch, k) pivots and (batch,) infos: one allocation serves both."""
+    memory = cupy.cuda.alloc(4 * batch * (k + 1))
+    return (cupy.ndarray((batch, k), _INT, memory),
+            cupy.ndarray((batch,), _INT, memory + 4 * batch * k))
+
+
 def _infos(batch, zero=False):
     return cupy.zeros(batch, _INT) if zero else cupy.ndarray((batch,), _INT)
 
@@ -86,13 +94,14 @@ def getrf(me, a, overwrite_a):
     if m > LARGEST or n > LARGEST:
         return _large_getrf(me, a, overwrite_a)
     lu = _like(a, overwrite_a)
-    piv = cupy.ndarray((batch, m if m < n else n), _INT)
-    info = _infos(batch, zero=not a.size)
-    if a.size:
-        _kernel("getrf_small", me, m if m > n else n)(
-            batch, *_matrix(a), *_matrix(lu), piv.data.ptr, info.data.ptr, m, n)
+    if not a.size:
+        return lu, cupy.ndarray((batch, min(m, n)), _INT), _infos(batch, zero=True)
+    piv, info = _pivots_and_infos(batch, m if m < n else n)
+    where = _matrix(a)
+    _kernel("getrf_small", me, m if m > n else n)(
+        batch, *where, *(where if overwrite_a else _matrix(lu)),
+        piv.data.ptr, info.data.ptr, m, n)
     return lu, piv, info
-
 
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
@@ -115,11 +124,12 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     if n > LARGEST:
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
     lu, x = _like(a, overwrite_a), _like(b, overwrite_b)
-    piv, info = cupy.ndarray((batch, n), _INT), _infos(batch, zero=not a.size)
-    if a.size:
-        _kernel("gesv_small", me, n)(
-            batch, *_matrix(a), *_matrix(lu), piv.data.ptr, *_columns(b), *_columns(x),
-            info.data.ptr, n, _nrhs(b))
+    if not a.size:
+        return lu, cupy.ndarray((batch, n), _INT), x, _infos(batch, zero=True)
+    piv, info = _pivots_and_infos(batch, n)
+    _kernel("gesv_small", me, n)(
+        batch, *_matrix(a), *_matrix(lu), piv.data.ptr, *_columns(b), *_columns(x),
+        info.data.ptr, n, _nrhs(b))
     return lu, piv, x, info
 
 

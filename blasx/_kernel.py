@@ -59,6 +59,12 @@ def _driver():
     return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernel
 
 
+def pack(*numbers):
+    """The parameters of a launch that are addresses and sizes, 64 bits each."""
+    _PACK[len(numbers)](_local.cells, 0, *numbers)
+    return _local.parameters
+
+
 class Kernel:
     """One kernel compiled for one type and one set of constants, on every device it is used on."""
 
@@ -68,18 +74,12 @@ class Kernel:
         self._modules = []
         self._lock = threading.Lock()
 
-    def __call__(self, blocks, threads, *numbers):
-        """Launch with parameters that are addresses and sizes, 64 bits each."""
-        if blocks > _MOST_BLOCKS:
-            raise ValueError(f"{self.name}: {blocks} blocks are more than one launch takes")
-        local = _local
-        _PACK[len(numbers)](local.cells, 0, *numbers)
-        self.launch(blocks, 1, threads, 1, local.parameters)
-
     def launch(self, gx, gy, bx, by, parameters):
         """Launch gx x gy blocks of bx x by threads in the current stream; `parameters` is a
         void *[] with where each one is."""
         check_fork()
+        if gx > _MOST_BLOCKS:
+            raise ValueError(f"{self.name}: {gx} blocks are more than one launch takes")
         function = self._loaded.get(current_device()) or self._load()
         stream = get_current_stream().ptr
         status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, ffi.NULL)
