@@ -115,6 +115,7 @@ def test_nan_and_inf_are_not_lost(routine, xp, draw, value, layout):
     named = call.case.named([host(y) for y in call.run()])
     numbers = [y for y in named.values() if np.asarray(y).dtype.kind in "fc"]
     lost = all(np.isfinite(y).all() for y in numbers) and not np.any(named.get("info", 0))
+    lost = lost and named.get("rcond") != 0  # LAPACK's word for it where the norm was finite
     flags = call.p.flags
     reads = flags.get("diag") != "U" and not call.case.name.startswith(("orm", "org"))
     some = flags.get("range", "A") != "A"  # none of the eigenvalues may be among those asked for
