@@ -85,9 +85,11 @@ def test_overwriting_is_in_place_and_stays_inside(routine, xp, draw):
     nonempty = all(call.arguments[k].size for k in call.arrays)
     expected = reused(call, scipys(call), whole, flags) if nonempty else set()
     call.lay(["view"], xp)
-    outputs = call.run(**flags)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", blasx.TransferWarning)
+        outputs = call.run(**flags)
     assert not call.failures(outputs)
-    for i, k in expected:
+    for i, k in expected if not said else ():  # what ran on the CPU is not in place on the GPU
         assert xp.shares_memory(outputs[i], call.arguments[k]), (k, call.case.outputs[i])
     for k in call.arrays:
         if k in call.overwritable:
