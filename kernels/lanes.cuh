@@ -47,7 +47,7 @@ __host__ __device__ constexpr int last_col(int s) { return first_col(s) + CV * (
 // The number of the team's matrix in the batch
 __device__ inline size team_matrix()
 {
-    return (size(blockIdx.x) * WARPS + threadIdx.x / 32) * TEAMS + lane() / TEAM;
+    return size(blockIdx.x) * (WARPS * TEAMS) + threadIdx.x / TEAM;
 }
 
 // -- what crosses between lanes
@@ -126,7 +126,7 @@ template <class T> struct Strided {  // matrices in memory, any strides, in elem
     T* p;
     size rs, cs;
 
-    __device__ T& operator()(int i, int j) const { return p[i * rs + j * cs]; }
+    __device__ T& operator()(unsigned i, unsigned j) const { return p[i * rs + j * cs]; }
     // True if CV neighbouring columns of n can be moved at once
     __device__ bool in_packs(int n, size bs) const
     {

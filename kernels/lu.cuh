@@ -36,16 +36,16 @@ __device__ inline int break_tie(const Column& c, const Tags& tag, const unsigned
     return int(team_min(first));
 }
 
-// The tag of the pivot among the rows at place k and after; of the last of N rows it is the one.
+// The tag of the pivot among the rows at place k and after
 __device__ inline int choose(const Column& c, const Tags& tag, int k)
 {
     unsigned hi[RN], most = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) {
-        hi[i] = tag[i] >= k << PLACE ? k == N - 1 ? 1 : high(c[i]) : 0;
+        hi[i] = tag[i] >= k << PLACE ? high(c[i]) : 0;
         most = most < hi[i] ? hi[i] : most;
     }
-    most = k == N - 1 ? 1 : team_max(most);
+    most = team_max(most);
     bool any = false, twice = false;
     int own = 0;
     #pragma unroll
@@ -56,8 +56,7 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
         own = it ? tag[i] : own;
     }
     const unsigned lanes = team_ballot(any);
-    if (k < N - 1 && __any_sync(ALL, twice || (lanes & (lanes - 1)) != 0))
-        return break_tie(c, tag, hi, most);
+    if (__any_sync(ALL, twice || (lanes & (lanes - 1)) != 0)) return break_tie(c, tag, hi, most);
     return from(own, __ffs(lanes) - 1);
 }
 
@@ -69,6 +68,32 @@ struct Factors {
     unsigned lifted;
 };
 
+// What is left to do of N steps where N - 1 are done: the last row is the pivot.
+__device__ inline void last_step(const Block& a, const Tags& tag, Factors& f)
+{
+    Column c;
+    column(a, N - 1, c);
+    scalar_t mine{};
+    bool here = false, zero = false;
+    int own = 0;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        const bool last = tag[i] >= (N - 1) << PLACE;
+        here = here || last;
+        own = last ? tag[i] & ROW : own;
+        mine = last ? c[i] : mine;
+        zero = zero || (last && abs1(c[i]) == 0);
+    }
+    if (team_ballot(zero) && !f.info) f.info = N;
+    const int source = __ffs(team_ballot(here)) - 1;
+    const scalar_t pivot = from(mine, source);
+    const bool tiny = abs1(pivot) < TINY;
+    f.lifted |= unsigned(tiny) << (N - 1);
+    keep(f.piv, N - 1, N - 1);
+    keep(f.order, N - 1, from(own, source));
+    keep(f.inverse, N - 1, reciprocal(tiny ? mul(pivot, LIFT) : pivot));
+}
+
 __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int n)
 {
     f.info = 0, f.lifted = 0;
@@ -76,29 +101,30 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
     for (int i = 0; i < RN; ++i) tag[i] = row(i) < m ? row(i) << PLACE | row(i) : -1;
     const int steps = m < n ? m : n;
     #pragma unroll
-    for (int k = 0; k < N; ++k) {
-        if (k >= steps) break;
+    for (int k = 0; k < N - 1; ++k) {
+        if (k >= steps) return;
         Column c;
         column(a, k, c);
         const int chosen = choose(c, tag, k), p = chosen & ROW;
         const int lane_row = p / LR, source = p % LR * LC;
-        keep(f.piv, k, k == N - 1 ? k : place(chosen));
+        keep(f.piv, k, place(chosen));
         keep(f.order, k, p);
 
         const scalar_t pivot = from(pick(c, lane_row), source);
         scalar_t r;
         if (high(pivot) - high(TINY) < high(HUGE) - high(TINY)) {
             r = near_reciprocal(pivot);
+            #pragma unroll
+            for (int i = 0; i < RN; ++i) c[i] = mul(c[i], r);
         } else {
             const bool tiny = abs1(pivot) < TINY, zero = abs1(pivot) == 0;
             if (zero && !f.info) f.info = k + 1;
-            #pragma unroll
-            for (int i = 0; i < RN; ++i) c[i] = tiny ? mul(c[i], LIFT) : c[i];
             f.lifted |= unsigned(tiny) << k;
             r = zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot);
+            #pragma unroll
+            for (int i = 0; i < RN; ++i) c[i] = mul(tiny ? mul(c[i], LIFT) : c[i], r);
         }
         keep(f.inverse, k, r);
-        if (k == N - 1) break;
 
         bool below[RN];  // the rows that are still to be eliminated
         #pragma unroll
@@ -107,7 +133,6 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
             const int here = k << PLACE | (tag[i] & ROW), there = (chosen & ~ROW) | (tag[i] & ROW);
             tag[i] = tag[i] == chosen ? here : leaves ? there : tag[i];
             below[i] = tag[i] >= (k + 1) << PLACE;
-            c[i] = mul(c[i], r);
             a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
         }
         #pragma unroll
@@ -123,6 +148,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
                     a[i][s] = minus_product(a[i][s], c[i], u);
         }
     }
+    if (steps == N) last_step(a, tag, f);
 }
 
 #include "lu_tiles.cuh"
