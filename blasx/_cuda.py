@@ -85,8 +85,10 @@ _forked = False
 
 
 def _after_fork():
-    global _forked
-    _forked = True
+    """Of a process that has used the GPU: the first question of any call is refused."""
+    global _forked, current_device
+    if cupy is not None:
+        _forked, current_device = True, check_fork
 
 
 os.register_at_fork(after_in_child=_after_fork)

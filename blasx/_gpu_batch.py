@@ -199,7 +199,7 @@ def _finish(a, work, overwrite):
 
 
 def _pointers(a):
-    """The addresses of the members of a stack, on the device."""
+    """The addresses of the members of a stack, on the device: to be held until they are used."""
     return cupy.arange(len(a), dtype=np.uint64) * np.uint64(a.strides[0]) + np.uint64(a.data.ptr)
 
 
@@ -212,8 +212,9 @@ def _large_getrf(me, a, overwrite_a):
         for i in range(batch if a.size else 0):
             work[i], piv[i], info[i] = one(work[i])
     elif a.size:
-        _cuda.blas(me.L + "getrfBatched", n, _pointers(work).data.ptr, n, piv.data.ptr,
-                   info.data.ptr, batch)
+        members = _pointers(work)
+        _cuda.blas(me.L + "getrfBatched", n, members.data.ptr, n, piv.data.ptr, info.data.ptr,
+                   batch)
         piv -= 1
     return _finish(a, work, overwrite_a), piv, info
 
@@ -228,10 +229,10 @@ def _large_getrs(me, lu, piv, b, trans, overwrite_b):
     if not b.size:
         return _like(b, overwrite_b), info
     work, factors = _by_columns(y, overwrite_b), _by_columns(lu)
-    status = _cuda.ffi.new("int *")
-    _cuda.blas(me.L + "getrsBatched", trans, n, y.shape[2], _pointers(factors).data.ptr, n,
-               (cupy.ascontiguousarray(piv) + _INT.type(1)).data.ptr, _pointers(work).data.ptr, n,
-               status, batch)
+    status, piv = _cuda.ffi.new("int *"), cupy.ascontiguousarray(piv) + _INT.type(1)
+    left, right = _pointers(factors), _pointers(work)
+    _cuda.blas(me.L + "getrsBatched", trans, n, y.shape[2], left.data.ptr, n, piv.data.ptr,
+               right.data.ptr, n, status, batch)
     return _finish(y, work, overwrite_b).reshape(b.shape), info
 
 
@@ -256,8 +257,9 @@ def _large_potrf(me, a, lower, overwrite_a):
     if not a.size:
         return _like(a, overwrite_a), info
     work = _by_columns(a, False)
-    _cuda.solver(me.L + "potrfBatched", "iipipi", _cuda.fill(lower), n, _pointers(work).data.ptr,
-                 n, info.data.ptr, batch)
+    members = _pointers(work)
+    _cuda.solver(me.L + "potrfBatched", "iipipi", _cuda.fill(lower), n, members.data.ptr, n,
+                 info.data.ptr, batch)
     half = cupy.tri(n, k=0, dtype=bool) if lower else ~cupy.tri(n, k=-1, dtype=bool)
     return _finish(a, cupy.where(half, work, a), overwrite_a), info
 
@@ -268,10 +270,10 @@ def _large_potrs(me, c, b, lower, overwrite_b):
     if not b.size:
         return _like(b, overwrite_b), info
     work, factors = _by_columns(y, overwrite_b), _by_columns(c)
+    left, right = _pointers(factors), _pointers(work)
     for trans in (0, 2) if lower else (2, 0):
         _cuda.blas(me.L + "trsmBatched", _cuda.LEFT, _cuda.fill(lower), trans, _cuda.NON_UNIT, n,
-                   y.shape[2], _cuda.scalar(me, 1), _pointers(factors).data.ptr, n,
-                   _pointers(work).data.ptr, n, batch)
+                   y.shape[2], _cuda.scalar(me, 1), left.data.ptr, n, right.data.ptr, n, batch)
     return _finish(y, work, overwrite_b).reshape(b.shape), info
 
 

@@ -72,9 +72,11 @@ def test_runs_in_the_current_stream(cp):
     """Work queued in another stream is not waited for, and ours is ordered after our own."""
     stream = cp.cuda.Stream(non_blocking=True)
     a = spd(cp, 100, 16)
+    blasx.dpotrf_batched(a)
+    seconds_of_spinning(cp, 0)
     cp.cuda.Device().synchronize()
     with stream:
-        seconds_of_spinning(cp, 0.2)
+        seconds_of_spinning(cp, 0.3)
         c, info = blasx.dpotrf_batched(a)
     other = blasx.dpotrf_batched(a)
     cp.cuda.Stream.null.synchronize()
