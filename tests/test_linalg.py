@@ -454,7 +454,8 @@ def test_gpu_agrees_with_the_cpu(cupy, dtype, stack, n):
             for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (ours, theirs)),
                             strict=True):
                 assert type(x) is cupy.ndarray
-                same(x.get(), y)
+                if np.isfinite(y).all():  # a determinant that overflows may do so in any direction
+                    same(x.get(), y)
     q, r = linalg.qr(on_gpu)
     same((q @ r).get(), a.astype(q.dtype))
     w, v = linalg.eigh(on_gpu)
