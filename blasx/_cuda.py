@@ -324,8 +324,9 @@ def accumulator(me, c, shape, beta, overwrite):
     """The C of C := ... + beta C. Where it may be overwritten and lies by columns or by rows it
     is `c` itself; otherwise it is column-major, and not filled where there is no C to read."""
     if c is None:
-        new = cupy.zeros if beta else cupy.empty
-        return new(shape, me.dtype, order="F")
+        if beta:
+            return cupy.zeros(shape, me.dtype, order="F")
+        return cupy.ndarray(shape, me.dtype, order="F")
     if overwrite and (column_major(c) or column_major(c.T)):
         return c
     if beta == 0 and not overwrite:

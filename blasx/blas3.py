@@ -44,8 +44,9 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
-    trans_a = me.choice(trans_a, "trans_a", TRANS)
-    trans_b = me.choice(trans_b, "trans_b", TRANS)
+    if (trans_a, trans_b) != (0, 0):
+        trans_a = me.choice(trans_a, "trans_a", TRANS)
+        trans_b = me.choice(trans_b, "trans_b", TRANS)
     m, k = a.shape[::-1] if trans_a else a.shape
     kb, n = b.shape[::-1] if trans_b else b.shape
     if kb != k:
