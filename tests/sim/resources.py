@@ -2,7 +2,8 @@
 
 Compiles each reachable variant to a cubin (no GPU needed) and compares registers and spilled bytes
 with kernels/resources.json. A difference is drift; a spill must have its "justified" entry there,
-which names the measurement that shows it to be worth while.
+which names the measurement that shows it to be worth while: --write cites that of `bench tune`,
+which chose the variant among others that do not spill, for the architecture it was made on.
 """
 
 import io
@@ -61,6 +62,17 @@ def measure(keys, architectures=ARCHITECTURES):
     return result
 
 
+def justification(key):
+    """The measurement by which `bench tune` chose a variant, or None."""
+    for kernel, letters in _tuned.table(90).items():
+        for letter, rows in letters.items():
+            for row in rows:
+                constants = {k: v for k, v in row.items() if k.isupper()}
+                if label(kernel, letter, constants) == key and "ms" in row:
+                    return (f"bench tune on the H200: {row['ms']} ms, the next variant "
+                            f"{row['runner_up_ms']} (kernels/tuned/sm90.json)")
+
+
 def recorded():
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
@@ -81,8 +93,10 @@ def main(arguments):
     if arguments == ["--write"]:
         lines = []
         for key in sorted(found):
-            kept = {k: v for k, v in known.get(key, {}).items() if k == "justified"}
-            lines.append(f"  {json.dumps(key)}: {json.dumps(found[key] | kept)}")
+            spills = any(spilled for _, spilled in found[key].values())
+            reason = justification(key) if spills else None
+            entry = found[key] | ({"justified": reason} if reason else {})
+            lines.append(f"  {json.dumps(key)}: {json.dumps(entry)}")
         FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         known = recorded()
     wrong = list(complaints(found, known))
