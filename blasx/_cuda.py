@@ -304,12 +304,12 @@ def adjoint(a):
     return cupy.conjugate(a.T, out=out)
 
 
-def guarded(x, info, step):
+def guarded(x, info, step, within=True):
     """Let `step` overwrite a copy of `x`, and have x take it over where `info` turns out 0: what
-    LAPACK decides by returning early, decided on the device."""
+    LAPACK decides by returning early, decided on the device. `within` limits it to a mask."""
     y = x.copy(order="F")
     step(y)
-    cupy.copyto(x, y, where=info == 0)
+    cupy.copyto(x, y, where=(info == 0) & within)
 
 
 def first(mask):

@@ -428,8 +428,9 @@ def geev(me, a, compute_vl=1, compute_vr=1, lwork=None, overwrite_a=0):
     Notes
     -----
     CPU: LAPACK. GPU: cuSOLVER Xgeev (CUDA 12.8 and later), in the current stream, in which the
-    host takes part; with left eigenvectors, or an older cuSOLVER, `a` is copied to the CPU
-    (TransferWarning) and synchronised.
+    host takes part, once it has waited for a check that `a` is finite (nan and info = 1 where it
+    is not). With left eigenvectors, or an older cuSOLVER, `a` is copied to the CPU
+    (TransferWarning).
     10 n^3 operations for the values, about 25 n^3 with vectors. LAPACK Users' Guide, xGEEV.
     """
     a = me.square(a, "a", overwrite_a)
@@ -466,6 +467,11 @@ def _geev_gpu(me, a, compute_vr):
     w = xp.zeros(n if me.is_complex else 2 * n, me.dtype)
     vl = xp.zeros((1, n), me.dtype)
     vr = xp.zeros((n if compute_vr else 1, n), me.dtype, order="F")
+    _trace.note(synced=1)
+    if not xp.isfinite(a).all():  # cuSOLVER ends with an internal error, LAPACK with nan
+        w += np.nan
+        vr += np.nan
+        return *((w,) if me.is_complex else (w[:n], w[n:])), vl, vr, xp.ones((), np.int32)
     info = gpu.solver64("Xgeev", GEEV, (
         0, compute_vr, n, t, a.data.ptr, gpu.ld(a), t, w.data.ptr, t, vl.data.ptr, n,
         t, vr.data.ptr, n, t))

@@ -51,10 +51,12 @@ def trtri(me, c, lower=0, unitdiag=0, overwrite_c=0):
         inverse = gpu.output(c, overwrite_c)
         info = _singular_gpu(inverse, unitdiag)
         if n:
-            gpu.guarded(inverse, info, lambda x: gpu.solver64(
+            import cupy
+            triangle = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
+            gpu.guarded(inverse, info, lambda x: gpu.solver64(  # it writes in the other one, too
                 "Xtrtri", "iinipn",
                 (gpu.fill(lower), unitdiag, n, me.type.cuda, x.data.ptr, gpu.ld(x)),
-                with_params=False))
+                with_params=False), triangle)
     return (inverse.T if turned else inverse), info
 
 
