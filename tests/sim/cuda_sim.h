@@ -229,6 +229,7 @@ static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE
     return bits;
 }
 
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
