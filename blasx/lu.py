@@ -69,8 +69,10 @@ def _getrf_gpu(me, lu):
     if not lu.size:
         return piv.astype(np.int32), cupy.zeros((), np.int32)
     t, at = me.type.cuda, (lu.data.ptr, gpu.ld(lu))
+    lost = cupy.isnan(lu).any()  # cuSOLVER drops a nan; here it stays on the diagonal of U
     info = gpu.solver64("Xgetrf", "nnipnpi", (m, n, t, *at, piv.data.ptr, t),
                         ("nnipni", (m, n, t, *at, t)))
+    cupy.copyto(lu.diagonal(), np.nan, where=lost)
     return (piv - 1).astype(np.int32), info
 
 

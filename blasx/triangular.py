@@ -52,7 +52,8 @@ def trtri(me, c, lower=0, unitdiag=0, overwrite_c=0):
         info = _singular_gpu(inverse, unitdiag)
         if n:
             import cupy
-            triangle = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
+            triangle = cupy.tri(n, k=-unitdiag, dtype=bool)
+            triangle = triangle if lower else triangle.T
             gpu.guarded(inverse, info, lambda x: gpu.solver64(  # it writes in the other one, too
                 "Xtrtri", "iinipn",
                 (gpu.fill(lower), unitdiag, n, me.type.cuda, x.data.ptr, gpu.ld(x)),
