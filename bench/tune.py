@@ -2,7 +2,8 @@
 
 Measures every variant of the batched kernels that `fits`, on this GPU: compiled in parallel,
 checked, timed cold. First the shapes of a team, then for the best of them the warps in a block and
-the registers they are rationed. --write puts the best rows into kernels/tuned/sm<arch>.json.
+the registers they are rationed. --write puts the best rows into kernels/tuned/sm<arch>.json, beside
+those of other kernels, types and orders.
 """
 
 import argparse
@@ -179,7 +180,8 @@ def main(arguments):
                 timed, floor = tune(kernel, letter, n, start)
                 everything[f"{kernel} {letter} {n}"] = {"floor_ms": floor, "rows": timed}
                 rows.append(timed[0] | dict(runner_up_ms=timed[1]["ms"]))
-            table.setdefault(kernel, {})[letter] = rows
+            kept = [r for r in table.get(kernel, {}).get(letter, []) if r["to"] not in orders]
+            table.setdefault(kernel, {})[letter] = sorted(rows + kept, key=lambda r: r["to"])
             if options.json:
                 with open(options.json, "w") as f:
                     json.dump({"table": table, "all": everything}, f)
