@@ -31,7 +31,7 @@ def shapes(letter, N):
     """The teams that are tried: no wider than high, a few elements a lane, the widest packs."""
     for LR, LC in product(LANES, LANES):
         packs = [dict(N=N, LR=LR, LC=LC, CV=CV, WARPS=2, BLOCKS=1) for CV in (4, 2, 1)]
-        if LC <= LR and 2 <= N * N // (LR * LC) <= (32 if LR > 1 else 64):
+        if LC <= LR and 2 <= N * N // (LR * LC) <= 32:
             yield from [v for v in packs if _tuned.fits(letter, **v)][:2]
 
 

@@ -30,12 +30,9 @@ def table(capability):
 
 
 def fits(letter, N, LR, LC, CV, WARPS, BLOCKS):
-    """True if a variant may be compiled: what kernels/lanes.cuh asserts, that a lane's part of the
-    matrix leaves registers for the work (65536 a multiprocessor, 255 a thread), and that matrices
-    which pass through shared memory (stage.cuh) find room in 48 KB."""
+    """True if a variant may be compiled: what kernels/lanes.cuh asserts, and that a lane's part
+    of the matrix leaves registers for the work (65536 a multiprocessor, 255 a thread)."""
     words = {"s": 1, "d": 2, "c": 2, "z": 4}[letter]
     part = N // LR * (N // LC) * words
-    staged = 32 * WARPS * (4 * words * N**2 + 16) if LR * LC == 1 else 0
     return (N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0 and 4 * words * CV <= 16
-            and part <= 160 and 32 * WARPS <= 1024 and part * 32 * WARPS * BLOCKS <= 49152
-            and staged <= 49152)
+            and part <= 160 and 32 * WARPS <= 1024 and part * 32 * WARPS * BLOCKS <= 49152)

@@ -122,44 +122,31 @@ __device__ inline void store_kept(const int (&x)[KEEP], int* to, int count)
 
 // -- memory
 
-// How matrices are moved: element by element, CV neighbouring columns at once, or, where every lane
-// has a matrix of its own and they follow each other in memory, through shared memory.
-enum Access { SINGLE, PACKS, STAGED };
-
 template <class T> struct Strided {  // matrices in memory, any strides, in elements
     T* p;
     size rs, cs;
 
     __device__ T& operator()(unsigned i, unsigned j) const { return p[i * rs + j * cs]; }
-
-    __device__ Access access(int m, int n, size bs) const
+    // True if CV neighbouring columns of n can be moved at once
+    __device__ bool in_packs(int n, size bs) const
     {
         constexpr size width = CV * sizeof(scalar_t);
-        const bool by_rows = cs == 1 && rs == n, by_columns = rs == 1 && cs == n;
-        if (TEAM == 1 && m == n && bs == size(n) * n && (by_rows || by_columns)
-            && size(p) % 16 * (n == N) == 0) return STAGED;
-        const bool packs = cs == 1 && n % CV == 0 && (size(p) | size(rs * sizeof(scalar_t))
-                                                      | size(bs * sizeof(scalar_t))) % width == 0;
-        return packs ? PACKS : SINGLE;
+        return cs == 1 && n % CV == 0 && (size(p) | size(rs * sizeof(scalar_t))
+                                          | size(bs * sizeof(scalar_t))) % width == 0;
     }
 };
 
 struct alignas(CV * sizeof(scalar_t)) Pack { scalar_t x[CV]; };
 
-#include "stage.cuh"
-
-// a := A where wanted(row, col), else zero. A pack is loaded whole if its first column is wanted,
-// staged matrices are loaded whole.
+// a := A where wanted(row, col), else zero. A pack is loaded whole if its first column is wanted.
 template <class Wanted>
-__device__ void load(Block& a, const Strided<const scalar_t>& A, Access how, int n, Wanted wanted)
+__device__ void load(Block& a, const Strided<const scalar_t>& A, bool packs, Wanted wanted)
 {
     #pragma unroll
     for (int i = 0; i < RN; ++i)
         #pragma unroll
         for (int s = 0; s < CN; ++s) a[i][s] = scalar_t{};
-    if (how == STAGED) {
-        if constexpr (TEAM == 1) load_staged(a, A, n, wanted(0, 0));
-    } else if (how == PACKS) {
+    if (packs) {
         #pragma unroll
         for (int i = 0; i < RN; ++i)
             #pragma unroll
@@ -179,22 +166,17 @@ __device__ void load(Block& a, const Strided<const scalar_t>& A, Access how, int
 }
 
 // A := a where wanted(place, col), row i of the lane to row place[i]. Of a pack whose last column
-// is wanted all are. `mine`: whether the team has a matrix. A may be where the team loaded from:
-// no lane stores before all have loaded.
+// is wanted all are. A may be where the team loaded from: no lane stores before all have loaded.
 template <class Wanted>
-__device__ void store(const Block& a, const Strided<scalar_t>& A, Access how, int n, bool mine,
+__device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
                       const int (&place)[RN], Wanted wanted)
 {
     __syncwarp();
-    if (how == STAGED) {
-        if constexpr (TEAM == 1) store_staged(a, A, n, mine, place, wanted);
-        return;
-    }
     #pragma unroll
     for (int i = 0; i < RN; ++i)
         #pragma unroll
         for (int s = 0; s < CN; s += CV) {
-            if (how == PACKS && wanted(place[i], col(s + CV - 1))) {
+            if (packs && wanted(place[i], col(s + CV - 1))) {
                 Pack pack;
                 #pragma unroll
                 for (int e = 0; e < CV; ++e) pack.x[e] = a[i][s + e];

@@ -14,7 +14,7 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const bool both = A != C;
     const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
     const Strided<scalar_t> out{C + b * c_next, c_row, c_col};
-    const Access read = in.access(n, n, a_next), write = out.access(n, n, c_next);
+    const bool in_packs = in.in_packs(n, a_next), out_packs = out.in_packs(n, c_next);
     const auto wanted = [=](int i, int j) {
         return i < order && j < order && (both ? !right_of_tiles(i, j) : j <= i);
     };
@@ -23,19 +23,19 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     for (int i = 0; i < RN; ++i) to[i] = row(i);
 
     Block a;
-    load(a, in, read, n, wanted);
+    load(a, in, in_packs, wanted);
     if (TILES && both) {  // what the factorization does not touch goes at once
         const auto right = [=](int i, int j) {
             return i < order && j < order && right_of_tiles(i, j);
         };
-        Block rest;
-        load(rest, in, read, n, right);
-        store(rest, out, write, n, b < batch, to, right);
+        Block b;
+        load(b, in, in_packs, right);
+        store(b, out, out_packs, to, right);
     }
     Factors f;
     cholesky(a, f, n);
     if (b < batch) restore(a, in, f, n);
 
-    store(a, out, write, n, b < batch, to, wanted);
+    store(a, out, out_packs, to, wanted);
     if (member() == 0 && b < batch) info[b] = f.info;
 }
