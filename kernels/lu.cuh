@@ -60,8 +60,8 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
     return from(own, __ffs(lanes) - 1);
 }
 
-// a := L and U. Returns info; piv keeps the interchanges, order the rows in their order, inverse the
-// reciprocals of the pivots (those of bit k in `lifted` are of LIFT times the pivot).
+// What a factorization leaves besides a: piv keeps the interchanges, order the rows in their order,
+// inverse the reciprocals of the pivots (those of bit k in `lifted` are of LIFT times the pivot).
 struct Factors {
     int piv[KEEP], order[KEEP], info;
     scalar_t inverse[KEEP];

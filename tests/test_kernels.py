@@ -96,7 +96,8 @@ def test_runs_on_the_cpu(folder, kernel, letter):
 FACTOR = "    lu(a, tag, f, m, n);"
 PLANTED = {  # bug: what the text says, what it shall say, what is reported
     "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),
-    "a lane that leaves": (FACTOR, "    if (row(RN - 1) == N - 1) return;\n" + FACTOR, "a warp is split"),
+    "a lane that leaves": (FACTOR, "    if (row(RN - 1) == N - 1) return;\n" + FACTOR,
+                           "a warp is split"),
     "a tie to the last": ("team_min(first)", "team_max(first == ALL ? 0 : first)",
                           "AssertionError"),
     "a shift past the word": ("unsigned(tiny) << k", "unsigned(tiny) << (k + 32)",
