@@ -9,7 +9,7 @@ Cholesky factor is not, for the lower triangle by rows is the upper one by colum
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import repeat
 
@@ -23,6 +23,7 @@ except ImportError:  # no compiler at installation: loop in Python
     _loop = None
 
 SMALL = 64  # OpenBLAS starts threads in potrf from here on, in getrf from 200
+SHARE = 1000.0  # microseconds of work that are worth waking a thread for
 
 
 @cache
@@ -48,21 +49,25 @@ def each(routine, batch, n, *arguments):
     starts = [c.ctypes.data for c in cells]
     steps = [c.strides[0] if isinstance(x, np.ndarray) else 0
              for c, x in zip(cells, (*arguments, info))]
-    parts = min(_cores(), batch * n**2 // 4096) if n <= SMALL else 1
-    edges = [batch * i // max(parts, 1) for i in range(max(parts, 1) + 1)]
+    parts = _parts(batch, n)
+    edges = [batch * i // parts for i in range(parts + 1)]
 
     def run(lo, hi):
         _run(routine, [p + lo * s for p, s in zip(starts, steps)], steps, hi - lo)
 
-    if parts <= 1:
-        run(0, batch)
-    else:
-        jobs = [_pool().submit(run, lo, hi) for lo, hi in zip(edges, edges[1:])]
-        wait(jobs)
-        for job in jobs:
-            job.result()
+    jobs = [_pool().submit(run, lo, hi) for lo, hi in zip(edges[1:], edges[2:])]
+    run(0, edges[1])
+    for job in jobs:
+        job.result()
     _trace.note("lapack")
     return info.astype(np.int32, copy=False)
+
+
+def _parts(batch, n):
+    """How many threads share a batch. A member takes about 0.2 + n^2 / 80 microseconds."""
+    if n > SMALL:
+        return 1
+    return max(1, min(_cores(), int(batch * (0.2 + n * n / 80) / SHARE)))
 
 
 def _cell(x):

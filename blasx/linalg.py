@@ -411,14 +411,14 @@ def slogdet(me, a):
 
     Notes
     -----
-    getrf, getrf_batched: 2/3 n^3 operations, and the parity of the interchanges; one matrix on the
-    CPU is NumPy's. Raises nothing and synchronises nothing.
+    2/3 n^3 operations. CPU: NumPy's. GPU: getrf or getrf_batched, and the parity of the
+    interchanges. Raises nothing and synchronises nothing.
     """
     t, a = me.operand(a)
     me.square(a)
     if not a.size:
         return _empty(a, _numpy.slogdet)
-    if a.ndim == 2 and a.__class__ is ndarray:
+    if a.__class__ is ndarray:
         return _numpy.slogdet(a)
     return SlogdetResult(*_sign_and_log(t, a))
 
@@ -443,7 +443,7 @@ def det(me, a):
     me.square(a)
     if not a.size:
         return _empty(a, _numpy.det)
-    if a.ndim == 2 and a.__class__ is ndarray:
+    if a.__class__ is ndarray:
         return _numpy.det(a)
     sign, log = _sign_and_log(t, a)
     return sign * _xp(a).exp(log)
