@@ -93,6 +93,19 @@ def test_runs_on_the_cpu(folder, kernel, letter):
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@every_letter
+def test_small_products_run_on_the_cpu(folder, letter):
+    """gemm_small under the same sanitizers and schedules (tests/sim/run_gemm.py)."""
+    from tests.sim import build, run_gemm
+    for row in _tuned.table(90)["gemm"][letter]:
+        library = build.build(folder, "gemm_small", letter, {"TILE": row["TILE"]},
+                              entry=run_gemm.ENTRY)
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.sim.run_gemm", library, letter, str(row["TILE"])],
+            cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+        assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 FACTOR = "    lu(a, tag, f, m, n);"
 PLANTED = {  # bug: what the text says, what it shall say, what is reported
     "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),

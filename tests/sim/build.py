@@ -12,21 +12,24 @@ FLAGS = ("-std=c++17", "-O1", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
 PREFIX = "sim_"
 
 
-def build(folder, name, letter, constants, plant=None):
-    """A shared library with `sim_<name>(blocks, threads, schedule, numbers)`; returns its path.
+ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, int schedule,
+    const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers); }}
+"""
 
-    `plant` = (old, new) puts a bug into the text first.
+
+def build(folder, name, letter, constants, plant=None, entry=ENTRY):
+    """A shared library with `sim_<name>(blocks, threads, schedule, numbers)`, or with another
+    `entry`; returns its path. `plant` = (old, new) puts a bug into the text first.
     """
     text = _sources.program(name, TYPES[letter].cpp, constants)
     if plant:
         assert plant[0] in text, plant
         text = text.replace(*plant)
-    entry = (f'extern "C" void {PREFIX}{name}(unsigned blocks, unsigned threads, int schedule,\n'
-             "    const uint64_t* numbers)\n"
-             f"{{ sim::launch({name}, blocks, threads, schedule, numbers); }}\n")
-    stem = Path(folder) / f"{name}_{letter}_{constants['N']}{'_bug' * bool(plant)}"
+    values = "_".join(map(str, constants.values()))
+    stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
-    cpp.write_text(f'#include "{SHIM}"\n{text}{entry}')
+    cpp.write_text(f'#include "{SHIM}"\n{text}{entry.format(PREFIX + name, name)}')
     subprocess.run(["g++", *FLAGS, str(cpp), "-o", str(library)], check=True)
     return library
 

@@ -38,7 +38,10 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 extern "C" char __start_shared_memory[] __attribute__((weak));
 extern "C" char __stop_shared_memory[] __attribute__((weak));
 
-struct dim3 { unsigned x, y, z; };
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace sim {
@@ -156,16 +159,16 @@ void set_body(void (*kernel)(P...), const uint64_t* numbers, std::index_sequence
 
 // Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
 template <class... P>
-void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, int schedule,
+void launch(void (*kernel)(P...), dim3 blocks, dim3 threads, int schedule,
             const uint64_t* numbers)
 {
     set_body(kernel, numbers, std::index_sequence_for<P...>{});
-    gridDim = {blocks, 1, 1};
-    blockDim = {threads, 1, 1};
-    fibers.resize(threads);
+    gridDim = blocks;
+    blockDim = threads;
+    fibers.resize(threads.x * threads.y);
     for (auto& f : fibers) f.stack.resize(1 << 17);
-    for (unsigned b = 0; b < blocks; ++b) {
-        blockIdx = {b, 0, 0};
+    for (unsigned b = 0; b < blocks.x * blocks.y; ++b) {
+        blockIdx = {b % blocks.x, b / blocks.x, 0};
         run_block(schedule);
     }
 }
