@@ -368,28 +368,40 @@ def _function(implementation, me, name, like=None):
     """The public function `name`: `implementation` behind the door that knows foreign arrays, with
     its signature, or that of `like`, without `me`."""
     generic = not isinstance(me, Typed)
+    signature = inspect.signature(like or implementation)
+    signature = signature.replace(parameters=list(signature.parameters.values())[1:])
 
     @wraps(implementation)
     def function(*args, **kw):
-        for x in args:
-            if x.__class__ not in PLAIN:
-                return _arrays.call(implementation, me, args, kw)
-        if kw:
-            for x in kw.values():
+        try:
+            for x in args:
                 if x.__class__ not in PLAIN:
                     return _arrays.call(implementation, me, args, kw)
-        this = me(args, kw) if generic else me
-        if _trace._open:
-            return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
-        return implementation(this, *args, **kw)
+            if kw:
+                for x in kw.values():
+                    if x.__class__ not in PLAIN:
+                        return _arrays.call(implementation, me, args, kw)
+            this = me(args, kw) if generic else me
+            if _trace._open:
+                return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
+            return implementation(this, *args, **kw)
+        except TypeError:
+            _fit(name, signature, args, kw)
+            raise
 
-    signature = inspect.signature(like or implementation)
     function.__name__ = function.__qualname__ = name
     function.routine = implementation.__name__
-    function.__signature__ = signature.replace(
-        parameters=list(signature.parameters.values())[1:])
+    function.__signature__ = signature
     del function.__wrapped__
     return function
+
+
+def _fit(name, signature, args, kw):
+    """Refuse arguments that are too many, too few or unknown, in the name of the routine."""
+    try:
+        signature.bind(*args, **kw)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def _pick(base, bound, args, kw):
