@@ -259,7 +259,7 @@ def solver64(name, parameters, arguments, workspace_arguments=None, with_params=
     """A routine of the 64-bit interface (Xgetrf ...), with its workspaces on device and host.
 
     As `solver32`; the arguments begin after the `params` object, which a few routines lack. The
-    host workspace is kept until the stream has passed the call.
+    host workspace lives as long as the call.
     """
     sizes = ffi.new("size_t[2]")
     spelled, queried = workspace_arguments or (parameters, arguments)

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.linalg.blas
 import scipy.linalg.lapack
 
+from blasx._types import TYPES
+
 from . import errors, matrices
 from .options import Options
 
-DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
-REALS = {"s": np.float32, "d": np.float64, "c": np.float32, "z": np.float64}
 DEFAULT_FLAGS = {  # the first is what a tester takes without an option
     "uplo": "LU", "trans": "NTC", "transA": "NTC", "transB": "NTC", "side": "LR", "diag": "NU",
     "jobz": "NV", "jobvl": "NV", "jobvr": "NV", "jobu": "NSA", "itype": (1, 2, 3), "norm": "M1IF",
@@ -32,7 +32,7 @@ class Problem:
         self.nrhs, self.batch, self.kl, self.ku = (
             options.nrhs, options.batch, options.kl, options.ku)
         self.flags = flags
-        self.dtype, self.real = np.dtype(DTYPES[letter]), np.dtype(REALS[letter])
+        self.dtype, self.real = TYPES[letter].dtype, TYPES[letter].real
         self.eps = errors.EPS[letter]
         self.kind = matrices.parse(options.matrix or default_matrix)
         self.scale = matrices.scale(self.kind, self.dtype)

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from blasx._types import TYPES
+
 from . import errors, matrices
-from .case import DTYPES
 from .options import Parser, checked, letters, parse_sizes
 
 
@@ -37,7 +38,7 @@ def judge(name, letter, m, n, asked):
     kind = matrices.parse(name)
     if kind.type in ("poev", "heev", "geev", "geevx", "jordan"):
         n = m
-    a, sigma = matrices.generate(kind, m, n, DTYPES[letter], np.random.default_rng(asked.seed),
+    a, sigma = matrices.generate(kind, m, n, TYPES[letter].dtype, np.random.default_rng(asked.seed),
                                  asked.cond or None, asked.condD)
     if not asked.check:
         print(f"% {name}, {letter}, {m} x {n}\n{a}\nsigma = {sigma}")
