@@ -1,0 +1,48 @@
+"""The CPU's batches: the same bits however they are looped over."""
+
+import numpy as np
+import pytest
+
+import blasx
+from blasx import _cpu_batch
+
+CALLS = {
+    "getrf": lambda letter, a, b: getattr(blasx, letter + "getrf_batched")(a),
+    "gesv": lambda letter, a, b: getattr(blasx, letter + "gesv_batched")(a, b),
+    "potrf": lambda letter, a, b: getattr(blasx, letter + "potrf_batched")(a, lower=1),
+    "posv": lambda letter, a, b: getattr(blasx, letter + "posv_batched")(a, b),
+}
+
+
+def problem(letter, n, batch=23):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((batch, n, n))
+    if letter in "cz":
+        x = x + 1j * rng.standard_normal(x.shape)
+    a = x @ x.conj().transpose(0, 2, 1) + n * np.eye(n)
+    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
+    return a.astype(dtype), a[:, :, :2].astype(dtype)
+
+
+@pytest.mark.parametrize("routine", CALLS)
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("n", [1, 5, 32, 70])
+def test_the_loop_does_not_show(monkeypatch, routine, letter, n):
+    """Compiled or in Python, in one thread or shared among three."""
+    a, b = problem(letter, n)
+
+    def bits():
+        return [x.tobytes() for x in CALLS[routine](letter, a, b)]
+
+    alone = bits()
+    monkeypatch.setattr(_cpu_batch, "_parts", lambda batch, n: 3)
+    shared = bits()
+    monkeypatch.setattr(_cpu_batch, "_loop", None)
+    assert alone == shared == bits()
+
+
+def test_a_large_batch_is_shared_and_a_small_one_is_not(monkeypatch):
+    monkeypatch.setattr(_cpu_batch, "_cores", lambda: 8)
+    assert _cpu_batch._parts(10, 8) == 1
+    assert _cpu_batch._parts(10**6, 8) == 8
+    assert _cpu_batch._parts(10**6, _cpu_batch.SMALL + 1) == 1
