@@ -385,8 +385,9 @@ def _function(implementation, me, name, like=None):
             if _trace._open:
                 return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
             return implementation(this, *args, **kw)
-        except TypeError:
-            _fit(name, signature, args, kw)
+        except TypeError as error:
+            if not str(error).partition(":")[0].isidentifier():  # not in a routine's name yet
+                _fit(name, signature, args, kw)
             raise
 
     function.__name__ = function.__qualname__ = name
