@@ -163,8 +163,8 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     batch, n, _ = a.shape
     x = _right_hand_sides(b, overwrite_b)
     if not x.size:
-        return (*getrf(me, a, overwrite_a)[:2], _solution(b, x, overwrite_b),
-                np.zeros(batch, np.int32))
+        lu, piv, info = getrf(me, a, overwrite_a)
+        return lu, piv, _solution(b, x, overwrite_b), info
     work = _columns(a, overwrite_a)
     piv = np.empty((batch, n), _lapack.INT)
     info = each(me.letter + "gesv", batch, n, n, x.shape[1], work, n, piv, x, n)
@@ -219,8 +219,8 @@ def potrs(me, c, b, lower, overwrite_b):
 def posv(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
     if not b.size:
-        return (*potrf(me, a, lower, overwrite_a)[:1], _right_hand_sides(b, 0).reshape(b.shape),
-                np.zeros(len(a), np.int32))
+        c, info = potrf(me, a, lower, overwrite_a)
+        return c, _solution(b, _right_hand_sides(b, overwrite_b), overwrite_b), info
     factor, x, info = _solved_by(me, "posv", a, lower, b, overwrite_a, overwrite_b)
     if overwrite_a and not np.may_share_memory(a, factor):
         a[...] = factor

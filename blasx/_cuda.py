@@ -62,7 +62,6 @@ CUBLAS = {
 # Without _v2 in their name, and whether they have a 64-bit form.
 _PLAIN_NAMES = {"geam": "_64", "getrfBatched": "", "getrsBatched": "", "trsmBatched": ""}
 
-OP = (0, 1, 2)  # SciPy's trans 0 N, 1 T, 2 C are cuBLAS's operations
 LEFT, RIGHT = 0, 1
 LOWER, UPPER = 0, 1
 NON_UNIT, UNIT = 0, 1

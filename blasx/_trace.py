@@ -65,11 +65,6 @@ def trace():
         _open.remove(t)
 
 
-def active():
-    """True while anybody traces."""
-    return bool(_open)
-
-
 def recorded(name, call):
     """Run `call()` as the routine `name` and append its record to every open trace."""
     outer = getattr(_running, "call", None)

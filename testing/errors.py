@@ -236,13 +236,6 @@ def eig(A, w, Z, B=None):
     return ratio(norm1(A @ Z - right), norm1(A) * norm1(Z)) / max(A.shape[-1], 1)
 
 
-def eigenvalues(w, reference):
-    """max |w - wref| / (N max |wref|)."""
-    r, e = unit(reference)
-    distance = np.max(abs(shift(wide(w), -e) - r), initial=0.0)
-    return ratio(distance, np.max(abs(r), initial=0.0)) / max(len(r), 1)
-
-
 def svd(A, u, s, vh):
     """|A - U S V^H|_1 / (max(M, N) |A|_1)."""
     (A, e), u, vh = unit(A), wide(u), wide(vh)

@@ -46,3 +46,12 @@ def test_a_large_batch_is_shared_and_a_small_one_is_not(monkeypatch):
     assert _cpu_batch._parts(10, 8) == 1
     assert _cpu_batch._parts(10**6, 8) == 8
     assert _cpu_batch._parts(10**6, _cpu_batch.SMALL + 1) == 1
+
+
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_info_without_right_hand_sides_is_the_factorizations(overwrite):
+    a, b = np.array([np.eye(3), np.zeros((3, 3))]), np.empty((2, 3, 0))
+    flags = {"overwrite_a": overwrite, "overwrite_b": overwrite}
+    for f in (blasx.dgesv_batched, blasx.dposv_batched):
+        *_, x, info = f(a.copy(), b.copy(), **flags)
+        assert x.shape == b.shape and list(info) == [0, 1]
