@@ -2,8 +2,8 @@
 
 Measures every variant of the batched kernels that `fits`, on this GPU: compiled in parallel,
 checked, timed cold. First the shapes of a team, then for the best of them the warps in a block and
-the registers they are rationed. --write puts the best rows into kernels/tuned/sm<arch>.json, beside
-those of other kernels, types and orders.
+the registers they are rationed. --write puts the best rows into kernels/tuned/sm<arch>/, beside
+those of other types and orders.
 """
 
 import argparse
@@ -67,12 +67,13 @@ class Problem:
             a = a @ a.conj().transpose(0, 2, 1) / n + cupy.eye(n, dtype=t.dtype)
         self.a, self.b = a.astype(t.dtype), b.astype(t.dtype)
         self.given = self.a
-        from blasx import _gpu_batch, batched
+        from blasx import batched
+        from blasx.batched import _gpu
         if kernel == "getrs_small":
             self.given, self.piv, _ = batched.getrf_batched(self.a)
         if kernel == "potrs_small":
             self.given, _ = batched.potrf_batched(self.a, lower=1)
-        self.matrix = _gpu_batch._matrix
+        self.matrix = _gpu.matrix
         self.vectors = 0 if kernel.endswith("trf_small") else 2 * self.b.nbytes
         self.floor = ((2 if kernel[-7] == "f" or "sv" in kernel else 1) * self.a.nbytes
                       + self.vectors) / PEAK * 1e3
@@ -114,8 +115,8 @@ class Problem:
 
     def ms(self, values):
         """Median and spread of one variant; None where it is wrong or cannot run."""
-        from blasx import _gpu_batch
-        teams = _gpu_batch._teams(self.kernel, self.letter, **values)
+        from blasx.batched import _gpu
+        teams = _gpu.teams(self.kernel, self.letter, **values)
         side = Side(self.operands, lambda *operands: self.run(teams, *operands))
         try:
             error = self.error(side.run(*side.operands()))
@@ -158,8 +159,8 @@ def main(arguments):
     cupy = gpu()
     from blasx._kernel import architecture
     arch = architecture(cupy.cuda.Device().id)
-    file = _sources.FOLDER / "tuned" / f"sm{cupy.cuda.Device().compute_capability}.json"
-    table = json.loads(file.read_text()) if file.exists() else {}
+    folder = _sources.FOLDER / "tuned" / f"sm{cupy.cuda.Device().compute_capability}"
+    table = {f.stem: json.loads(f.read_text()) for f in folder.glob("*.json")}
     everything = {}
     orders = [int(n) for n in options.orders.split(",")]
     jobs = {}
@@ -186,15 +187,13 @@ def main(arguments):
                 with open(options.json, "w") as f:
                     json.dump({"table": table, "all": everything}, f)
     if options.write:
-        file.write_text(dump(table))
+        folder.mkdir(exist_ok=True)
+        for kernel in options.kernels.split(","):
+            (folder / f"{kernel}.json").write_text(dump(table[kernel]))
 
 
-def dump(table):
-    """The table with one row a line."""
-    kernels = []
-    for kernel, letters in table.items():
-        blocks = [f'    "{letter}": [\n' + ",\n".join(
-            "      " + json.dumps(row) for row in rows) + "\n    ]"
-            for letter, rows in letters.items()]
-        kernels.append(f'  "{kernel}": {{\n' + ",\n".join(blocks) + "\n  }")
-    return "{\n" + ",\n".join(kernels) + "\n}\n"
+def dump(letters):
+    """The rows of a kernel, one a line."""
+    blocks = [f'  "{letter}": [\n' + ",\n".join("    " + json.dumps(row) for row in rows) + "\n  ]"
+              for letter, rows in letters.items()]
+    return "{\n" + ",\n".join(blocks) + "\n}\n"

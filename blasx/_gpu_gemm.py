@@ -1,7 +1,7 @@
 """Small products on the GPU: gemm_small, where cuBLAS would cost the host more than the product.
 
-How small is a tuned row: rows of "gemm" name the TILE up to the largest of m, n, k; past the last
-one cuBLAS takes over.
+How small is a tuned row: rows of gemm_small name the TILE up to the largest of m, n, k; past the
+last one cuBLAS takes over.
 """
 
 import threading
@@ -45,7 +45,7 @@ def rows(letter, device):
     """[(largest extent, tile, kernel), ...] for products of one type on one device."""
     capability = int(cupy.cuda.Device(device).compute_capability)
     return [(row["to"], row["TILE"], _kernel(letter, row["TILE"]))
-            for row in table(capability)["gemm"][letter]]
+            for row in table(capability)["gemm_small"][letter]]
 
 
 @cache

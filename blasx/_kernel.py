@@ -21,6 +21,7 @@ from cffi import FFI
 from cupy.cuda.function import Module
 from cupy.cuda.runtime import getDevice as current_device
 from cupy.cuda.stream import get_current_stream
+from cupy_backends.cuda.api import driver
 from cupy_backends.cuda.libs import nvrtc
 
 from . import _trace
@@ -36,9 +37,10 @@ ffi = FFI()
 ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                  unsigned by, unsigned bz, unsigned shared, uintptr_t stream, void **parameters,
                  void **extra);""")
-_MOST_PARAMETERS = 24
+_MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
+_STATIC_SHARED, _MOST_DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_...
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
 
 
@@ -74,18 +76,19 @@ class Kernel:
         self._modules = []
         self._lock = threading.Lock()
 
-    def launch(self, gx, gy, bx, by, parameters):
-        """Launch gx x gy blocks of bx x by threads in the current stream; `parameters` is a
-        void *[] with where each one is."""
+    def launch(self, gx, gy, bx, by, parameters, shared=0):
+        """Launch gx x gy blocks of bx x by threads in the current stream, each with `shared`
+        bytes of dynamic shared memory; `parameters` is a void *[] with where each one is."""
         check_fork()
         if gx > _MOST_BLOCKS:
             raise ValueError(f"{self.name}: {gx} blocks are more than one launch takes")
         function = self._loaded.get(current_device()) or self._load()
         stream = get_current_stream().ptr
-        status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, ffi.NULL)
+        shape = gx, gy, 1, bx, by, 1, shared
+        status = _driver()(function, *shape, stream, parameters, ffi.NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())
-            status = _driver()(function, gx, gy, 1, bx, by, 1, 0, stream, parameters, ffi.NULL)
+            status = _driver()(function, *shape, stream, parameters, ffi.NULL)
         if status:
             raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
         if _trace._open:
@@ -99,8 +102,19 @@ class Kernel:
                 module = Module()
                 module.load(compiled(text, architecture(device)))
                 self._modules.append(module)
-                self._loaded[device] = module.get_function(self.name).ptr
+                function = module.get_function(self.name)
+                if "dynamic_shared" in text:  # a block gets more than 48 KB only if asked for
+                    static = driver.funcGetAttribute(_STATIC_SHARED, function.ptr)
+                    driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED,
+                                            shared_memory(device) - static)
+                self._loaded[device] = function.ptr
             return self._loaded[device]
+
+
+@cache
+def shared_memory(device):
+    """The bytes of shared memory that a block can have on a device (232448 on Hopper)."""
+    return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
 
 
 @cache

@@ -1,8 +1,8 @@
 """Builds blasx._loop, the one compiled file of blasx: LAPACK called over a batch from C.
 
 A Python loop costs a microsecond per call, more than the factorization of a 8 x 8 matrix; NumPy
-loops in C. Without a compiler at installation the extension is left out, and `_cpu_batch` loops
-in Python: the same results, slower at n < 32.
+loops in C. Without a compiler at installation the extension is left out, and `batched/_cpu.py`
+loops in Python: the same results, slower at n < 32.
 """
 
 from cffi import FFI

@@ -1,8 +1,9 @@
-"""What was measured to be best: (kernel, letter, n) -> constants, from kernels/tuned/.
+"""What was measured to be best: (kernel, letter, n) -> constants, from kernels/tuned/<arch>/.
 
-A table is {kernel: {letter: [row, ...]}}; the first row whose `to` covers n wins. An architecture
-without a table of its own uses the nearest. `bench tune` writes the rows; batch counts are not
-among the keys, so that results do not depend on them.
+<kernel>.json holds {letter: [row, ...]}; the first row whose `to` covers n wins, and its capitals
+are the kernel's compile-time constants. An architecture without a folder of its own uses the
+nearest. `bench tune` writes the rows; batch counts are not among the keys, so that results do not
+depend on them.
 """
 
 import json
@@ -11,22 +12,25 @@ from functools import cache
 
 from ._sources import FOLDER
 
-CONSTANTS = ("N", "LR", "LC", "CV", "WARPS", "BLOCKS")  # of the kernels that lanes.cuh serves
-LARGEST = 32  # the largest order that fits a team's registers
+LARGEST = 32  # the largest order that fits a team's registers (kernels/lanes.cuh)
+
+
+def row(kernel, letter, n, capability):
+    """The row that serves matrices of order `n`, or None past the last."""
+    return next((r for r in table(capability)[kernel][letter] if n <= r["to"]), None)
 
 
 def constants(kernel, letter, n, capability):
     """The constants with which `kernel` runs on matrices of order `n`."""
-    row = next(r for r in table(capability)[kernel][letter] if n <= r["to"])
-    return {k: row[k] for k in CONSTANTS}
+    return {k: v for k, v in row(kernel, letter, n, capability).items() if k.isupper()}
 
 
 @cache
 def table(capability):
-    """The table of the architecture nearest to a compute capability (90 is Hopper)."""
-    files = {int(re.search(r"\d+", f.stem)[0]): f for f in (FOLDER / "tuned").glob("sm*.json")}
-    nearest = min(files, key=lambda arch: abs(arch - capability))
-    return json.loads(files[nearest].read_text())
+    """{kernel: {letter: rows}} of the architecture nearest to a compute capability (90: Hopper)."""
+    folders = {int(re.search(r"\d+", d.name)[0]): d for d in (FOLDER / "tuned").glob("sm*")}
+    nearest = min(folders, key=lambda arch: abs(arch - capability))
+    return {f.stem: json.loads(f.read_text()) for f in sorted(folders[nearest].glob("*.json"))}
 
 
 def fits(letter, N, LR, LC, CV, WARPS, BLOCKS):

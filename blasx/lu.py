@@ -60,10 +60,10 @@ def _getrf_gpu(me, lu):
     import cupy
 
     from . import _cuda as gpu
-    from . import _gpu_batch
+    from .batched import _gpu_lu
     m, n = lu.shape
-    if max(m, n) <= _gpu_batch.LARGEST:
-        _, piv, info = _gpu_batch.getrf(me, lu[None], True)
+    if max(m, n) <= _gpu_lu.LARGEST:
+        _, piv, info = _gpu_lu.getrf(me, lu[None], True)
         return piv[0], info[0]
     piv = cupy.empty(min(m, n), np.int64)
     if not lu.size:

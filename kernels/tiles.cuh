@@ -143,11 +143,7 @@ __device__ inline void from_panel(Block& a, int k, int first, const Scratch& s)
 
 // The operands of C -= A B with A 8 x 8 in the panel and B 8 x 8: a lane's part of B is column
 // g of it on the tensor cores, columns 2 t and 2 t + 1 on the vector units.
-#ifndef BLASX_SIM
 constexpr bool TENSOR = sizeof(scalar_t) == 8 && sizeof(real_t) == 8;
-#else
-constexpr bool TENSOR = false;
-#endif
 struct Right { scalar_t x[TENSOR ? 2 : 16]; };
 
 // B(r, c) = at(r, c)
@@ -185,13 +181,15 @@ template <class At> __device__ void adjoint_operand(Right& b, const Left& a, At 
 
 // (c0, c1) += A B for 8 x 4 times 4 x 8 tiles, one number of each in a lane
 template <class T> __device__ void tensor_product(T&, T&, T, T);
-#ifndef BLASX_SIM
 template <> __device__ inline void tensor_product(double& c0, double& c1, double a, double b)
 {
+#ifndef BLASX_SIM
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
         : "+d"(c0), "+d"(c1) : "d"(a), "d"(b));
-}
+#else
+    sim::mma_m8n8k4(c0, c1, a, b);
 #endif
+}
 
 // (c0, c1) -= row of A times columns of B
 template <class T> __device__ void rank_8(T& c0, T& c1, const Left& a, const Right& b)

@@ -12,7 +12,8 @@ import pytest
 from blasx import _sources, _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = sorted(k for k in _tuned.table(90) if k.endswith("_small"))
+KERNELS = sorted(kernel for kernel, letters in _tuned.table(90).items()
+                 if "LR" in letters["s"][0])  # those of lanes.cuh
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 
@@ -97,7 +98,7 @@ def test_runs_on_the_cpu(folder, kernel, letter):
 def test_small_products_run_on_the_cpu(folder, letter):
     """gemm_small under the same sanitizers and schedules (tests/sim/run_gemm.py)."""
     from tests.sim import build, run_gemm
-    for row in _tuned.table(90)["gemm"][letter]:
+    for row in _tuned.table(90)["gemm_small"][letter]:
         library = build.build(folder, "gemm_small", letter, {"TILE": row["TILE"]},
                               entry=run_gemm.ENTRY)
         run = subprocess.run(

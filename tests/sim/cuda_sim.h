@@ -3,7 +3,8 @@
 // Every thread of a block is a fiber. A fiber runs until it has to wait: at __syncthreads() for its
 // block, at a warp's shuffle, vote or __syncwarp() for its warp. The order in which fibers get
 // their turn is the schedule: 0 upwards, 1 downwards, 2 and more shuffled. What a kernel computes
-// must not depend on it. Shared memory starts as NaN. A fiber that waits where another fiber of
+// must not depend on it. Shared memory starts as NaN; of dynamic shared memory there is what the
+// launch asks for, to the byte. A fiber that waits where another fiber of
 // its group waits elsewhere, or has ended, is an error.
 #pragma once
 #include <math.h>
@@ -66,6 +67,8 @@ static void* scheduler_shadow;
 static const void* scheduler_stack;
 static size_t scheduler_size;
 static std::function<void()> body;
+static char* dynamic = nullptr;
+static size_t dynamic_size = 0;
 
 [[noreturn]] static void fail(const char* what, int line)
 {
@@ -122,6 +125,7 @@ static void run_block(int schedule)
 {
     if (__start_shared_memory)
         std::memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
+    std::memset(dynamic, 0xff, dynamic_size);
     std::vector<size_t> turn(fibers.size());
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
@@ -160,8 +164,10 @@ void set_body(void (*kernel)(P...), const uint64_t* numbers, std::index_sequence
 // Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
 template <class... P>
 void launch(void (*kernel)(P...), dim3 blocks, dim3 threads, int schedule,
-            const uint64_t* numbers)
+            const uint64_t* numbers, size_t shared = 0)
 {
+    dynamic = (char*)std::aligned_alloc(128, (shared + 127) / 128 * 128);
+    dynamic_size = shared;
     set_body(kernel, numbers, std::index_sequence_for<P...>{});
     gridDim = blocks;
     blockDim = threads;
@@ -171,6 +177,7 @@ void launch(void (*kernel)(P...), dim3 blocks, dim3 threads, int schedule,
         blockIdx = {b % blocks.x, b / blocks.x, 0};
         run_block(schedule);
     }
+    std::free(dynamic);
 }
 
 // What every lane of the warp has put up: each mailbox is read before it can be filled again.
@@ -194,7 +201,24 @@ template <class T> struct Posted {
 
 static int lane() { return (current - &fibers[0]) & 31; }
 
+// mma.m8n8k4: lane (g, t) has A(g, t), B(t, g) and C(g, 2 t), C(g, 2 t + 1)
+static inline void mma_m8n8k4(double& c0, double& c1, double a, double b,
+                              int line = __builtin_LINE())
+{
+    const int g = lane() / 4, t = lane() % 4;
+    double row[4];
+    const Posted<double> A(a, line);
+    for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
+    const Posted<double> B(b, line);
+    for (int k = 0; k < 4; ++k) {
+        c0 = fma(row[k], B[8 * t + k], c0);
+        c1 = fma(row[k], B[8 * t + 4 + k], c1);
+    }
+}
+
 }  // namespace sim
+
+#define dynamic_shared sim::dynamic
 
 #define __syncthreads() sim::wait(sim::AT_BLOCK, __LINE__)
 

@@ -1,9 +1,9 @@
-"""python -m tests.sim.resources [--write]: what every kernel costs on every architecture.
+"""python -m tests.sim.resources [--write] [KERNEL ...]: what kernels cost, on every architecture.
 
 Compiles each reachable variant to a cubin (no GPU needed) and compares registers and spilled bytes
-with kernels/resources.json. A difference is drift; a spill must have its "justified" entry there,
-which names the measurement that shows it to be worth while: --write cites that of `bench tune`,
-which chose the variant among others that do not spill, for the architecture it was made on.
+with kernels/resources/<kernel>.json. A difference is drift; a spill must have its "justified" entry
+there, which names the measurement that shows it to be worth while: --write cites that of `bench
+tune`, which chose the variant among others that do not spill, for the architecture it was made on.
 """
 
 import io
@@ -17,7 +17,7 @@ from cuda.core import Program, ProgramOptions
 from blasx import _sources, _tuned
 from blasx._types import TYPES
 
-FILE = _sources.FOLDER / "resources.json"
+RECORDS = _sources.FOLDER / "resources"
 ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 
 
@@ -25,7 +25,6 @@ def variants():
     """(kernel, letter, constants) of all that the tuned table can reach, each once."""
     seen = {}
     for kernel, letters in _tuned.table(90).items():
-        kernel = kernel if (_sources.FOLDER / f"{kernel}.cu").exists() else f"{kernel}_small"
         for letter, rows in letters.items():
             for row in rows:
                 constants = {k: v for k, v in row.items() if k.isupper()}
@@ -70,11 +69,12 @@ def justification(key):
                 constants = {k: v for k, v in row.items() if k.isupper()}
                 if label(kernel, letter, constants) == key and "ms" in row:
                     return (f"bench tune on the H200: {row['ms']} ms, the next variant "
-                            f"{row['runner_up_ms']} (kernels/tuned/sm90.json)")
+                            f"{row['runner_up_ms']} (kernels/tuned/sm90/{kernel}.json)")
 
 
 def recorded():
-    return json.loads(FILE.read_text()) if FILE.exists() else {}
+    return {f"{file.stem} {key}": entry for file in sorted(RECORDS.glob("*.json"))
+            for key, entry in json.loads(file.read_text()).items()}
 
 
 def complaints(found, known):
@@ -88,18 +88,26 @@ def complaints(found, known):
                 yield f"{key} {arch}: spills {spilled} bytes, and nothing justifies it"
 
 
+def write(found):
+    """The records of the kernels measured, a file each."""
+    lines = {}
+    for key in sorted(found):
+        spills = any(spilled for _, spilled in found[key].values())
+        reason = justification(key) if spills else None
+        kernel, _, variant = key.partition(" ")
+        entry = found[key] | ({"justified": reason} if reason else {})
+        lines.setdefault(kernel, []).append(f"  {json.dumps(variant)}: {json.dumps(entry)}")
+    for kernel, entries in lines.items():
+        (RECORDS / f"{kernel}.json").write_text("{\n" + ",\n".join(entries) + "\n}\n")
+
+
 def main(arguments):
-    known, found = recorded(), measure(variants())
-    if arguments == ["--write"]:
-        lines = []
-        for key in sorted(found):
-            spills = any(spilled for _, spilled in found[key].values())
-            reason = justification(key) if spills else None
-            entry = found[key] | ({"justified": reason} if reason else {})
-            lines.append(f"  {json.dumps(key)}: {json.dumps(entry)}")
-        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        known = recorded()
-    wrong = list(complaints(found, known))
+    kernels = [x for x in arguments if x != "--write"]
+    keys = [key for key in variants() if not kernels or key.split()[0] in kernels]
+    found = measure(keys)
+    if "--write" in arguments:
+        write(found)
+    wrong = list(complaints(found, recorded()))
     print(*wrong, sep="\n")
     return bool(wrong)
 

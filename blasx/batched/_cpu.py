@@ -15,10 +15,10 @@ from itertools import repeat
 
 import numpy as np
 
-from . import _lapack, _trace
+from .. import _lapack, _trace
 
 try:
-    from . import _loop
+    from .. import _loop
 except ImportError:  # no compiler at installation: loop in Python
     _loop = None
 
@@ -92,7 +92,7 @@ def _run(routine, pointers, steps, count):
 # -- stacks
 
 
-def _columns(a, overwrite):
+def columns(a, overwrite):
     """A (batch, n, m) C-ordered stack whose members, read by columns, are those of `a`: the
     memory of `a` itself if it may be overwritten and lies so."""
     flipped = a.transpose(0, 2, 1)
@@ -101,7 +101,7 @@ def _columns(a, overwrite):
     return np.array(flipped, order="C")
 
 
-def _finish(a, work, overwrite):
+def finish(a, work, overwrite):
     """The result `work` (a stack by columns) in the memory order of `a`, or in `a` itself."""
     result = work.transpose(0, 2, 1)
     if overwrite:
@@ -112,116 +112,33 @@ def _finish(a, work, overwrite):
     return np.ascontiguousarray(result) if by_rows else result
 
 
-def _right_hand_sides(b, overwrite):
+def right_hand_sides(b, overwrite):
     """`b` as a stack by columns, (batch, nrhs, n)."""
-    return _columns(b, overwrite) if b.ndim == 3 else _vectors(b, overwrite)
+    return columns(b, overwrite) if b.ndim == 3 else vectors(b, overwrite)
 
 
-def _vectors(b, overwrite):
+def vectors(b, overwrite):
     stack = b if overwrite and b.flags.c_contiguous else np.array(b, order="C")
     return stack[:, None, :]
 
 
-def _solution(b, work, overwrite):
+def solution(b, work, overwrite):
     if b.ndim == 3:
-        return _finish(b, work, overwrite)
+        return finish(b, work, overwrite)
     x = work[:, 0, :]
     if overwrite and not np.may_share_memory(b, x):
         b[...] = x
     return b if overwrite else x
 
 
-def _pivots(piv):
+def pivots(piv):
     return np.ascontiguousarray(piv, _lapack.INT) + _lapack.INT.type(1)
 
 
-def getrf(me, a, overwrite_a):
-    """LU of every (m, n) member: lu, piv (0-based), info."""
-    batch, m, n = a.shape
-    work = _columns(a, overwrite_a)
-    piv = np.empty((batch, min(m, n)), _lapack.INT)
-    if not a.size:
-        return _finish(a, work, overwrite_a), piv.astype(np.int32), np.zeros(batch, np.int32)
-    info = each(me.letter + "getrf", batch, max(m, n), m, n, work, m, piv)
-    piv -= 1
-    return _finish(a, work, overwrite_a), piv.astype(np.int32, copy=False), info
-
-
-def getrs(me, lu, piv, b, trans, overwrite_b):
-    """Solve op(A) X = B with the factors of every member: x, info."""
-    batch, n, _ = lu.shape
-    work = _right_hand_sides(b, overwrite_b)
-    info = np.zeros(batch, np.int32)
-    if work.size:
-        info = each(me.letter + "getrs", batch, n, "NTC"[trans], n, work.shape[1],
-                    _columns(lu, True), n, _pivots(piv), work, n)
-    return _solution(b, work, overwrite_b), info
-
-
-def gesv(me, a, b, overwrite_a, overwrite_b):
-    """Factor and solve every member: lu, piv, x, info."""
-    batch, n, _ = a.shape
-    x = _right_hand_sides(b, overwrite_b)
-    if not x.size:
-        lu, piv, info = getrf(me, a, overwrite_a)
-        return lu, piv, _solution(b, x, overwrite_b), info
-    work = _columns(a, overwrite_a)
-    piv = np.empty((batch, n), _lapack.INT)
-    info = each(me.letter + "gesv", batch, n, n, x.shape[1], work, n, piv, x, n)
-    piv -= 1
-    return (_finish(a, work, overwrite_a), piv.astype(np.int32, copy=False),
-            _solution(b, x, overwrite_b), info)
-
-
-def _triangle(a, lower, overwrite):
+def triangle(a, lower, overwrite):
     """A stack whose members LAPACK may factor as Hermitian ones, and the uplo to say: by columns
     as it stands, by rows the transpose, whose triangles have changed sides."""
     if a.transpose(0, 2, 1).flags.c_contiguous and not a.flags.c_contiguous:
-        return _columns(a, overwrite).transpose(0, 2, 1), "UL"[bool(lower)], False
+        return columns(a, overwrite).transpose(0, 2, 1), "UL"[bool(lower)], False
     work = a if overwrite and a.flags.c_contiguous else np.array(a, order="C")
     return work, "LU"[bool(lower)], True
-
-
-def potrf(me, a, lower, overwrite_a):
-    """Cholesky of every member's `lower` triangle: c, info; the other triangle is left as it is."""
-    batch, n, _ = a.shape
-    work, uplo, _ = _triangle(a, lower, overwrite_a)
-    info = np.zeros(batch, np.int32)
-    if a.size:
-        info = each(me.letter + "potrf", batch, n, uplo, n, work, n)
-    if overwrite_a and not np.may_share_memory(a, work):
-        a[...] = work
-    return (a if overwrite_a else work), info
-
-
-def _solved_by(me, name, c, lower, b, overwrite_c, overwrite_b):
-    """posv and potrs: c and x and info. By rows it is conj(A) that LAPACK sees, so the right-hand
-    sides are conjugated before and after."""
-    batch, n, _ = c.shape
-    factor, uplo, transposed = _triangle(c, lower, overwrite_c)
-    x = _right_hand_sides(b, overwrite_b)
-    info = np.zeros(batch, np.int32)
-    if x.size:
-        conjugate = me.is_complex and transposed
-        if conjugate:
-            np.conjugate(x, out=x)
-        info = each(me.letter + name, batch, n, uplo, n, x.shape[1], factor, n, x, n)
-        if conjugate:
-            np.conjugate(x, out=x)
-    return factor, _solution(b, x, overwrite_b), info
-
-
-def potrs(me, c, b, lower, overwrite_b):
-    """Solve with the Cholesky factors of every member: x, info."""
-    return _solved_by(me, "potrs", c, lower, b, True, overwrite_b)[1:]
-
-
-def posv(me, a, b, lower, overwrite_a, overwrite_b):
-    """Factor the `lower` triangle and solve, for every member: c, x, info."""
-    if not b.size:
-        c, info = potrf(me, a, lower, overwrite_a)
-        return c, _solution(b, _right_hand_sides(b, overwrite_b), overwrite_b), info
-    factor, x, info = _solved_by(me, "posv", a, lower, b, overwrite_a, overwrite_b)
-    if overwrite_a and not np.may_share_memory(a, factor):
-        a[...] = factor
-    return (a if overwrite_a else factor), x, info

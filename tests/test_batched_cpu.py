@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import blasx
-from blasx import _cpu_batch
+from blasx.batched import _cpu
 
 CALLS = {
     "getrf": lambda letter, a, b: getattr(blasx, letter + "getrf_batched")(a),
@@ -35,17 +35,17 @@ def test_the_loop_does_not_show(monkeypatch, routine, letter, n):
         return [x.tobytes() for x in CALLS[routine](letter, a, b)]
 
     alone = bits()
-    monkeypatch.setattr(_cpu_batch, "_parts", lambda batch, n: 3)
+    monkeypatch.setattr(_cpu, "_parts", lambda batch, n: 3)
     shared = bits()
-    monkeypatch.setattr(_cpu_batch, "_loop", None)
+    monkeypatch.setattr(_cpu, "_loop", None)
     assert alone == shared == bits()
 
 
 def test_a_large_batch_is_shared_and_a_small_one_is_not(monkeypatch):
-    monkeypatch.setattr(_cpu_batch, "_cores", lambda: 8)
-    assert _cpu_batch._parts(10, 8) == 1
-    assert _cpu_batch._parts(10**6, 8) == 8
-    assert _cpu_batch._parts(10**6, _cpu_batch.SMALL + 1) == 1
+    monkeypatch.setattr(_cpu, "_cores", lambda: 8)
+    assert _cpu._parts(10, 8) == 1
+    assert _cpu._parts(10**6, 8) == 8
+    assert _cpu._parts(10**6, _cpu.SMALL + 1) == 1
 
 
 @pytest.mark.parametrize("overwrite", [0, 1])

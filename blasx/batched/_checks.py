@@ -1,0 +1,36 @@
+"""Argument checks that the batched routines share; `me` is the typed name (`_routine.Typed`)."""
+
+from functools import cache, partial
+from importlib import import_module
+
+
+def on_gpu(name):
+    """Returns the module `name` when called: imported when the first CuPy array is there, for it
+    imports CuPy."""
+    return cache(partial(import_module, "." + name, __package__))
+
+
+def square_stack(me, a, argument, overwrite=0):
+    a = me.stack(a, argument, 3, overwrite)
+    if a.shape[1] != a.shape[2]:
+        me.illegal(argument, a.shape, "a stack of square matrices (batch, n, n)")
+    return a
+
+
+def right_hand_sides(me, b, overwrite, **matrices):
+    """`b` checked against the stack of matrices, which has a name."""
+    (a,) = matrices.values()
+    b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
+    if b.shape[:2] != a.shape[:2]:
+        batch, n = a.shape[:2]
+        me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
+    if overwrite:
+        me.distinct(b, "b", **matrices)
+    return b
+
+
+def pivots(me, piv, lu):
+    piv = me.integer_array(piv, "piv")
+    if piv.shape != lu.shape[:2]:
+        me.illegal("piv", piv.shape, f"of shape {lu.shape[:2]}")
+    return me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])

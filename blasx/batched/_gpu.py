@@ -1,0 +1,131 @@
+"""What the batched routines share on the GPU: operands as kernels take them, results, launches of
+the kernels of lanes.cuh; and stacks by columns, as NVIDIA's libraries want them, whose copies
+trace() counts. Nothing synchronises.
+"""
+
+from functools import cache
+
+import cupy
+import numpy as np
+
+from .. import _trace
+from .._kernel import Kernel, current_device, pack
+from .._tuned import constants
+
+INT = np.dtype(np.int32)
+
+
+class Teams:
+    """A kernel of lanes.cuh with one set of constants; called with the batch, and the parameters
+    before it."""
+
+    def __init__(self, kernel, letter, values):
+        self.kernel = Kernel(kernel, letter, **values)
+        self.threads = 32 * values["WARPS"]
+        self.members = self.threads // (values["LR"] * values["LC"])  # of the batch, to a block
+
+    def __call__(self, batch, *numbers):
+        parameters = pack(*numbers, batch)
+        self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, parameters)
+
+
+@cache
+def _kernel_on(kernel, letter, n, device):
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    return teams(kernel, letter, **constants(kernel, letter, n, capability))
+
+
+@cache
+def teams(kernel, letter, **values):
+    """One object for all orders that are served by the same constants."""
+    return Teams(kernel, letter, values)
+
+
+def kernel(name, me, n):
+    return _kernel_on(name, me.letter, n, current_device())
+
+
+def matrix(a, transposed=False):
+    """Address and strides (rows, columns, members), in elements, of a stack of matrices."""
+    size = a.itemsize
+    next_, row, col = a.strides
+    if transposed:
+        row, col = col, row
+    return a.data.ptr, row // size, col // size, next_ // size
+
+
+def columns(b):
+    """`_matrix` of right-hand sides, (batch, n) or (batch, n, nrhs)."""
+    if b.ndim == 3:
+        return matrix(b)
+    next_, row = b.strides
+    return b.data.ptr, row // b.itemsize, 0, next_ // b.itemsize
+
+
+def nrhs(b):
+    return b.shape[2] if b.ndim == 3 else 1
+
+
+def like(a, overwrite):
+    """Where the result goes: `a` itself, or a new array whose members lie as those of `a` do."""
+    if overwrite:
+        return a
+    if a.ndim == 3 and a.strides[1] < a.strides[2] and a.shape[2] > 1:
+        batch, m, n = a.shape
+        return cupy.ndarray((batch, n, m), a.dtype).transpose(0, 2, 1)
+    return cupy.ndarray(a.shape, a.dtype)
+
+
+def pivots_and_infos(batch, k):
+    """Room for (batch, k) pivots and (batch,) infos: one allocation serves both."""
+    memory = cupy.cuda.alloc(4 * batch * (k + 1))
+    return (cupy.ndarray((batch, k), INT, memory),
+            cupy.ndarray((batch,), INT, memory + 4 * batch * k))
+
+
+def infos(batch, zero=False):
+    return cupy.zeros(batch, INT) if zero else cupy.ndarray((batch,), INT)
+
+
+# -- stacks by columns
+
+
+def by_columns(a, overwrite=True):
+    """A stack whose members lie by columns, one after the other: `a` itself if it lies so and may
+    be overwritten, else a copy."""
+    flipped = a.transpose(0, 2, 1)
+    if overwrite and flipped.flags.c_contiguous:
+        return a
+    _trace.note(copied=a.nbytes)
+    return flipped.copy(order="C").transpose(0, 2, 1)
+
+
+def finish(a, work, overwrite):
+    """The result `work`, by columns, in the memory order of `a`, or in `a` itself."""
+    if overwrite or a.strides[1] > a.strides[2]:
+        if overwrite and work is a:
+            return a
+        out = a if overwrite else cupy.ndarray(a.shape, a.dtype)
+        out[...] = work
+        return out
+    return work
+
+
+def pointers(a):
+    """The addresses of the members of a stack, on the device: to be held until they are used."""
+    return cupy.arange(len(a), dtype=np.uint64) * np.uint64(a.strides[0]) + np.uint64(a.data.ptr)
+
+
+def stacked(b):
+    return b if b.ndim == 3 else b[:, :, None]
+
+
+def unsolved(b, x, info, overwrite_b):
+    """x, and b again where info is not zero."""
+    kept = cupy.where(info.reshape((-1,) + (1,) * (b.ndim - 1)) == 0, x, b)
+    if not overwrite_b:
+        return kept
+    b[...] = kept
+    return b
+
+

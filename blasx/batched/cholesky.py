@@ -1,0 +1,142 @@
+"""Cholesky of many matrices at once: potrf potrs posv `_batched`."""
+
+import numpy as np
+
+from .._routine import public, typed
+from . import _cpu
+from ._checks import on_gpu, right_hand_sides, square_stack
+
+_gpu = on_gpu("_gpu_cholesky")
+
+
+def potrf_batched(me, a, lower=0, overwrite_a=0):
+    """Cholesky factorization of every member, A = U^H U, or A = L L^H if `lower`.
+
+    Parameters
+    ----------
+    a : (batch, n, n) array
+        Only the triangle that `lower` names is read. Overwritten by the factors if `overwrite_a`.
+
+    Returns
+    -------
+    c : (batch, n, n) array
+        The factors; the other triangle is that of `a`.
+    info : (batch,) int32 array
+        k > 0: the leading minor of order k is not positive (or nan); columns before it are done.
+
+    Notes
+    -----
+    n^3/3 operations each.
+    """
+    a = square_stack(me, a, "a", overwrite_a)
+    lower = me.choice(lower, "lower", (0, 1))
+    if me.on_cpu(a):
+        return _potrf_cpu(me, a, lower, overwrite_a)
+    return _gpu().potrf(me, a, lower, overwrite_a)
+
+
+def potrs_batched(me, c, b, lower=0, overwrite_b=0):
+    """Solve A X = B for every member with the factors of potrf_batched.
+
+    Parameters
+    ----------
+    c : (batch, n, n) array
+    b : (batch, n) or (batch, n, nrhs) array
+        Overwritten by the solutions if `overwrite_b`.
+
+    Returns
+    -------
+    x : array of the shape of b
+    info : (batch,) int32 array of zeros
+    """
+    c = square_stack(me, c, "c")
+    b = right_hand_sides(me, b, overwrite_b, c=c)
+    lower = me.choice(lower, "lower", (0, 1))
+    if me.on_cpu(c, b):
+        return _potrs_cpu(me, c, b, lower, overwrite_b)
+    return _gpu().potrs(me, c, b, lower, overwrite_b)
+
+
+def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
+    """Solve A X = B for every Hermitian positive definite member.
+
+    Parameters
+    ----------
+    a : (batch, n, n) array
+        Only the triangle that `lower` names is read.
+    b : (batch, n) or (batch, n, nrhs) array
+        Overwritten by factors and solutions if `overwrite_a`, `overwrite_b`.
+
+    Returns
+    -------
+    c : as potrf_batched leaves it
+    x : array of the shape of b
+    info : (batch,) int32 array
+        k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
+    """
+    a = square_stack(me, a, "a", overwrite_a)
+    b = right_hand_sides(me, b, overwrite_b, a=a)
+    lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_a:
+        me.distinct(a, "a", b=b)
+    if me.on_cpu(a, b):
+        return _posv_cpu(me, a, b, lower, overwrite_a, overwrite_b)
+    return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
+
+
+# -- CPU
+
+
+def _potrf_cpu(me, a, lower, overwrite_a):
+    """Cholesky of every member's `lower` triangle: c, info; the other triangle is left as it is."""
+    batch, n, _ = a.shape
+    work, uplo, _ = _cpu.triangle(a, lower, overwrite_a)
+    info = np.zeros(batch, np.int32)
+    if a.size:
+        info = _cpu.each(me.letter + "potrf", batch, n, uplo, n, work, n)
+    if overwrite_a and not np.may_share_memory(a, work):
+        a[...] = work
+    return (a if overwrite_a else work), info
+
+
+def _solved_by(me, name, c, lower, b, overwrite_c, overwrite_b):
+    """posv and potrs: c and x and info. By rows it is conj(A) that LAPACK sees, so the right-hand
+    sides are conjugated before and after."""
+    batch, n, _ = c.shape
+    factor, uplo, transposed = _cpu.triangle(c, lower, overwrite_c)
+    x = _cpu.right_hand_sides(b, overwrite_b)
+    info = np.zeros(batch, np.int32)
+    if x.size:
+        conjugate = me.is_complex and transposed
+        if conjugate:
+            np.conjugate(x, out=x)
+        info = _cpu.each(me.letter + name, batch, n, uplo, n, x.shape[1], factor, n, x, n)
+        if conjugate:
+            np.conjugate(x, out=x)
+    return factor, _cpu.solution(b, x, overwrite_b), info
+
+
+def _potrs_cpu(me, c, b, lower, overwrite_b):
+    """Solve with the Cholesky factors of every member: x, info."""
+    return _solved_by(me, "potrs", c, lower, b, True, overwrite_b)[1:]
+
+
+def _posv_cpu(me, a, b, lower, overwrite_a, overwrite_b):
+    """Factor the `lower` triangle and solve, for every member: c, x, info."""
+    if not b.size:
+        c, info = _potrf_cpu(me, a, lower, overwrite_a)
+        return c, _cpu.solution(b, _cpu.right_hand_sides(b, overwrite_b), overwrite_b), info
+    factor, x, info = _solved_by(me, "posv", a, lower, b, overwrite_a, overwrite_b)
+    if overwrite_a and not np.may_share_memory(a, factor):
+        a[...] = factor
+    return (a if overwrite_a else factor), x, info
+
+
+potrf_batched, spotrf_batched, dpotrf_batched, cpotrf_batched, zpotrf_batched = typed(
+    potrf_batched, "sdcz")
+potrs_batched, spotrs_batched, dpotrs_batched, cpotrs_batched, zpotrs_batched = typed(
+    potrs_batched, "sdcz")
+posv_batched, sposv_batched, dposv_batched, cposv_batched, zposv_batched = typed(
+    posv_batched, "sdcz")
+
+__all__ = public(globals())
