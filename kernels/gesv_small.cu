@@ -20,7 +20,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
 
     Block a;
-    load(a, in, in.in_packs(n, a_next), [=](int i, int j) { return i < order && j < order; });
+    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < order && j < order; });
     Tags tag;
     Factors f;
     lu(a, tag, f, n, n);
@@ -28,7 +28,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, out.in_packs(n, lu_next), to,
+    store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < order; });
     store_kept(f.piv, piv + m * n, order);
 

@@ -17,7 +17,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const Strided<scalar_t> out{LU + b * lu_next, lu_row, lu_col};
 
     Block a;
-    load(a, in, in.in_packs(n, a_next), [=](int i, int j) { return i < rows && j < cols; });
+    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < rows && j < cols; });
     Tags tag;
     Factors f;
     lu(a, tag, f, m, n);
@@ -25,7 +25,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, out.in_packs(n, lu_next), to,
+    store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < cols; });
     store_kept(f.piv, piv + b * steps, steps);
     if (member() == 0 && b < batch) info[b] = f.info;

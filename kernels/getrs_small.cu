@@ -32,7 +32,7 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
 
     Block a;
-    load(a, lu, lu.in_packs(n, lu_next), [=](int i, int j) { return i < order && j < order; });
+    load(a, lu, lu.in_packs<CV>(n, lu_next), [=](int i, int j) { return i < order && j < order; });
     if (trans == 2) {
         #pragma unroll
         for (int i = 0; i < RN; ++i)

@@ -12,7 +12,7 @@
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
 #pragma once
-#include "scalar.cuh"
+#include "memory.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int N = 32;       // the largest order
@@ -26,7 +26,6 @@ constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = N / LR, CN = N / LC;
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
 static_assert(N % LR == 0 && N % (LC * CV) == 0 && 32 % TEAM == 0 && CV * sizeof(scalar_t) <= 16);
 
-using size = long long;
 using Block = scalar_t[RN][CN];   // a lane's part of a matrix
 using Column = scalar_t[RN];      // a lane's part of a column
 
@@ -121,20 +120,6 @@ __device__ inline void store_kept(const int (&x)[KEEP], int* to, int count)
 }
 
 // -- memory
-
-template <class T> struct Strided {  // matrices in memory, any strides, in elements
-    T* p;
-    size rs, cs;
-
-    __device__ T& operator()(unsigned i, unsigned j) const { return p[i * rs + j * cs]; }
-    // True if CV neighbouring columns of n can be moved at once
-    __device__ bool in_packs(int n, size bs) const
-    {
-        constexpr size width = CV * sizeof(scalar_t);
-        return cs == 1 && n % CV == 0 && (size(p) | size(rs * sizeof(scalar_t))
-                                          | size(bs * sizeof(scalar_t))) % width == 0;
-    }
-};
 
 struct alignas(CV * sizeof(scalar_t)) Pack { scalar_t x[CV]; };
 

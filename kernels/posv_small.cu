@@ -23,7 +23,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto wanted = [=](int i, int j) { return i < order && j < order && (both || j <= i); };
 
     Block a;
-    load(a, in, in.in_packs(n, a_next), wanted);
+    load(a, in, in.in_packs<CV>(n, a_next), wanted);
     Factors f;
     cholesky(a, f, n);
     if (m < batch) restore(a, in, f, n);
@@ -31,7 +31,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = row(i);
-    store(a, out, out.in_packs(n, c_next), to, wanted);
+    store(a, out, out.in_packs<CV>(n, c_next), to, wanted);
     solve_positive(a, f, b, x, upper, order, n, nrhs, !f.info);
     if (member() == 0 && m < batch) info[m] = f.info;
 }

@@ -14,7 +14,7 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const bool both = A != C;
     const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
     const Strided<scalar_t> out{C + b * c_next, c_row, c_col};
-    const bool in_packs = in.in_packs(n, a_next), out_packs = out.in_packs(n, c_next);
+    const bool in_packs = in.in_packs<CV>(n, a_next), out_packs = out.in_packs<CV>(n, c_next);
     const auto wanted = [=](int i, int j) {
         return i < order && j < order && (both ? !right_of_tiles(i, j) : j <= i);
     };

@@ -19,7 +19,7 @@ potrs_small(const scalar_t* C, size c_row, size c_col, size c_next,
     const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
 
     Block a;
-    load(a, c, c.in_packs(n, c_next), [=](int i, int j) { return i < order && j <= i; });
+    load(a, c, c.in_packs<CV>(n, c_next), [=](int i, int j) { return i < order && j <= i; });
     Factors f;
     invert_diagonal(a, f, n);
     solve_positive(a, f, b, x, upper, order, n, nrhs, true);
