@@ -36,8 +36,7 @@ __device__ inline void factor_panel(Row& x, int k, Factors& f, Scratch& s)
 
 __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
 {
-    __shared__ Scratch scratch[WARPS];
-    Scratch& s = scratch[threadIdx.x / 32];
+    Scratch& s = scratch();
     f.info = 0, f.lifted = 0;
     ones_from(a, n);
     #pragma unroll
@@ -52,7 +51,7 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
         from_panel(a, k, k, s);
         #pragma unroll
         for (int e = 0; e < 2; ++e)
-            if (g() < 2 * t() + e) a[k][2 * k + e] = above[e];
+            if (g() < tile_col(e)) a[k][2 * k + e] = above[e];
 
         Left l[NT];
         #pragma unroll
@@ -65,8 +64,8 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
             for (int i = j; i < NT; ++i) {
                 scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
                 rank_8(c0, c1, l[i], u);
-                if (i > j || g() >= 2 * t()) a[i][2 * j] = c0;
-                if (i > j || g() >= 2 * t() + 1) a[i][2 * j + 1] = c1;
+                if (i > j || g() >= tile_col(0)) a[i][2 * j] = c0;
+                if (i > j || g() >= tile_col(1)) a[i][2 * j + 1] = c1;
             }
         }
         __syncwarp();

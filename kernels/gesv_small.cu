@@ -5,6 +5,24 @@
 // bandwidth. Rows stay where they were loaded, those of B too; storing puts them in place.
 #include "solve.cuh"
 
+// R right-hand sides, from the first-th on, with a matrix in tiles; a singular one leaves them.
+template <int R>
+__device__ void solve_rows(const Block& a, int at, const Factors& f,
+                           const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
+                           int order, int n, size nrhs, size first)
+{
+    scalar_t given[R], y[R];
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        y[q] = given[q] = lane() < order && first + q < nrhs ? b(lane(), first + q) : scalar_t{};
+    substitute_by_panels<true, true>(a, at, f, y, n, true, scratch());
+    substitute_by_panels<false, true>(a, at, f, y, n, false, scratch());
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (lane() < order && first + q < nrhs)
+            x(f.info ? lane() : at, first + q) = f.info ? given[q] : y[q];
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
            scalar_t* LU, size lu_row, size lu_col, size lu_next, int* piv,
@@ -32,6 +50,16 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
           [=](int i, int j) { return i >= 0 && j < order; });
     store_kept(f.piv, piv + m * n, order);
 
+    if (member() == 0 && m < batch) info[m] = f.info;
+
+    if constexpr (TILES) {
+        const int at = place_of_lane(tag);
+        if (nrhs == 1) solve_rows<1>(a, at, f, b, x, order, n, nrhs, 0);
+        else
+            #pragma unroll 1
+            for (size j = 0; j < nrhs; j += 4) solve_rows<4>(a, at, f, b, x, order, n, nrhs, j);
+        return;
+    }
     #pragma unroll 1
     for (size first = 0; first < nrhs; first += LC) {
         const size j = first + t();
@@ -47,5 +75,4 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
             if (row(i) < order && j < nrhs)
                 x(f.info ? row(i) : to[i], j) = f.info ? given[i] : y[i];
     }
-    if (member() == 0 && m < batch) info[m] = f.info;
 }

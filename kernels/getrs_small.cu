@@ -19,6 +19,23 @@ __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
     return at >= 0 && at < n ? at : i;  // pivots that are none must not reach past b
 }
 
+// R right-hand sides, from the first-th on, with factors in tiles; row `at` of b is the lane's.
+template <int R>
+__device__ void solve_rows(const Block& a, int at, const Factors& f,
+                           const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
+                           bool trans, int order, int n, size nrhs, size first)
+{
+    scalar_t y[R];
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        y[q] = lane() < order && first + q < nrhs ? b(trans ? lane() : at, first + q) : scalar_t{};
+    substitute_by_panels<true, false>(a, lane(), f, y, n, !trans, scratch());
+    substitute_by_panels<false, false>(a, lane(), f, y, n, trans, scratch());
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (lane() < order && first + q < nrhs) x(trans ? at : lane(), first + q) = y[q];
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
             const scalar_t* B, size b_row, size b_col, size b_next,
@@ -49,6 +66,17 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         const int k = member() + TEAM * q;
         f.piv[q] = k < order ? piv[m * n + k] : k;
     }
+    if (member() == 0 && m < batch) info[m] = 0;
+
+    if constexpr (TILES) {
+        const int at = origin(lane(), f.piv, n);
+        if (nrhs == 1) solve_rows<1>(a, at, f, b, x, trans, order, n, nrhs, 0);
+        else
+            #pragma unroll 1
+            for (size j = 0; j < nrhs; j += 4)
+                solve_rows<4>(a, at, f, b, x, trans, order, n, nrhs, j);
+        return;
+    }
     int at[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) at[i] = origin(row(i), f.piv, n);
@@ -67,5 +95,4 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         for (int i = 0; i < RN; ++i)
             if (row(i) < order && j < nrhs) x(trans ? at[i] : row(i), j) = y[i];
     }
-    if (member() == 0 && m < batch) info[m] = 0;
 }

@@ -153,6 +153,18 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
 
 #include "lu_tiles.cuh"
 
+// The place of row `lane()` of a matrix in tiles
+__device__ inline int place_of_lane(const Tags& tag)
+{
+    int p = -1;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        const int x = from(place(tag[i]), lane() % 8 * 4);
+        p = lane() / 8 == i ? x : p;
+    }
+    return p;
+}
+
 __device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
 {
     if constexpr (TILES) lu_by_panels(a, tag, f, m, n);

@@ -81,8 +81,7 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
         if (place[i] >> 3 == k)
             #pragma unroll
             for (int j = k + 1; j < NT; ++j)
-                *reinterpret_cast<Two*>(&s.u[place[i] & 7][8 * j + 2 * t()])
-                    = {a[i][2 * j], a[i][2 * j + 1]};
+                write_pair(&s.u[place[i] & 7][8 * j], a[i][2 * j], a[i][2 * j + 1]);
     __syncwarp();
     const int column = 8 * (k + 1) + lane();
     if (column < N) {
@@ -103,10 +102,8 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
     for (int i = 0; i < NT; ++i)
         if (place[i] >> 3 == k)
             #pragma unroll
-            for (int j = k + 1; j < NT; ++j) {
-                const Two pair = *reinterpret_cast<const Two*>(&s.u[place[i] & 7][8 * j + 2 * t()]);
-                a[i][2 * j] = pair.x[0], a[i][2 * j + 1] = pair.x[1];
-            }
+            for (int j = k + 1; j < NT; ++j)
+                read_pair(&s.u[place[i] & 7][8 * j], a[i][2 * j], a[i][2 * j + 1]);
 }
 
 // The rows below the pivot rows of panel k, right of it
@@ -129,8 +126,7 @@ __device__ inline void update(Block& a, const int (&place)[NT], int k, const Scr
 
 __device__ inline void lu_by_panels(Block& a, Tags& tag, Factors& f, int m, int n)
 {
-    __shared__ Scratch scratch[WARPS];
-    Scratch& s = scratch[threadIdx.x / 32];
+    Scratch& s = scratch();
     f.info = 0, f.lifted = 0;
     int at = lane() < N ? lane() : -1, place[NT];
     ones_from(a, m);

@@ -1,7 +1,8 @@
 // solve.cuh: triangular solves with the factors that a team holds.
 //
 // Right-hand sides come LC at a time: the lanes (., t) of a team solve for the t-th. A step takes
-// one number of the solution and one column of the factor to the lanes that need them.
+// one number of the solution and one column of the factor to the lanes that need them. A matrix in
+// tiles has a way of its own (solve_tiles.cuh).
 #pragma once
 #include "lu.cuh"
 
@@ -36,6 +37,8 @@ __device__ inline scalar_t over_diagonal(scalar_t y, const Factors& f, int k)
 {
     return mul(f.lifted >> k & 1 ? mul(y, LIFT) : y, kept(f.inverse, k));
 }
+
+#include "solve_tiles.cuh"
 
 // b := inv(L) b (DOWN) or inv(U) b, the triangle of a with or without a diagonal of ones. Step k
 // uses row k, which is where f.order says if rows were MOVED.
@@ -83,6 +86,27 @@ __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Colu
     }
 }
 
+// R right-hand sides, from the first-th on, with a matrix in tiles (see solve_positive)
+template <int R>
+__device__ void solve_positive_rows(const Block& a, const Factors& f,
+                                    const Strided<const scalar_t>& B, const Strided<scalar_t>& X,
+                                    bool upper, int order, int n, size nrhs, size first,
+                                    bool positive)
+{
+    scalar_t given[R], y[R];
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        given[q] = lane() < order && first + q < nrhs ? B(lane(), first + q) : scalar_t{};
+        y[q] = upper ? conj(given[q]) : given[q];
+    }
+    substitute_by_panels<true, false>(a, lane(), f, y, n, false, scratch());
+    substitute_adjoint_by_panels(a, f, y, n, scratch());
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (lane() < order && first + q < nrhs)
+            X(lane(), first + q) = !positive ? given[q] : upper ? conj(y[q]) : y[q];
+}
+
 // X := inv(L L^H) B, or B itself unless it is `positive`; conj(X) of conj(B) for an upper factor.
 // order: the rows there are, n: the rows that some team of the warp may have.
 __device__ inline void solve_positive(const Block& a, const Factors& f,
@@ -90,6 +114,14 @@ __device__ inline void solve_positive(const Block& a, const Factors& f,
                                       const Strided<scalar_t>& X, bool upper, int order, int n,
                                       size nrhs, bool positive)
 {
+    if constexpr (TILES) {
+        if (nrhs == 1) solve_positive_rows<1>(a, f, B, X, upper, order, n, nrhs, 0, positive);
+        else
+            #pragma unroll 1
+            for (size j = 0; j < nrhs; j += 4)
+                solve_positive_rows<4>(a, f, B, X, upper, order, n, nrhs, j, positive);
+        return;
+    }
     Tags tag;
     in_order(tag);
     #pragma unroll 1

@@ -1,19 +1,24 @@
 // tiles.cuh: a team of a whole warp that holds 8 x 8 tiles as the tensor cores do.
 //
 // With LR, LC, CV = 8, 4, 2 lane (g, t) holds row g and columns 2 t, 2 t + 1 of every tile, which
-// is the accumulator of mma.m8n8k4. A factorization then goes by panels of 8 columns: a panel
-// passes through shared memory to rows, one row to a lane, is factored there without a word from
-// other lanes but the pivot row, and the tiles right of it take one product of rank 8 each:
-// double on the tensor cores, the other types on the vector units.
+// is the accumulator of mma.m8n8k4; complex double, of which two do not fit a pack, has CV = 1 and
+// columns t, t + 4, the same accumulator of a tile with its columns in another order. A
+// factorization then goes by panels of 8 columns: a panel passes through shared memory to rows, one
+// row to a lane, is factored there without a word from other lanes but the pivot row, and the tiles
+// right of it take one product of rank 8 each: double and complex double on the tensor cores, the
+// others on the vector units.
 #pragma once
 #include "lanes.cuh"
 
-constexpr bool TILES = LR == 8 && LC == 4 && CV == 2;
+constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
 constexpr int PAD = 16 / sizeof(scalar_t);          // rows of 16 bytes more: no bank twice
 
 // True for what lies in the tiles right of those on the diagonal
 __device__ inline bool right_of_tiles(int i, int j) { return TILES && j >> 3 > i >> 3; }
+
+// The column in its tile of a lane's element 0 or 1
+__device__ inline int tile_col(int e) { return CV == 2 ? 2 * t() + e : 4 * e + t(); }
 
 using Row = scalar_t[8];                            // a lane's row of the panel
 
@@ -26,7 +31,7 @@ struct Scratch {
 };
 
 // 1 / x and 1 / sqrt(x) for TINY <= |x| < HUGE without a branch, wrong by an ulp at most: the
-// hardware's approximation and Newton's iteration. Complex numbers take the ordinary way.
+// hardware's approximation and Newton's iteration; a part of a complex reciprocal by a few.
 constexpr real_t HUGE = 1 / TINY / 4;
 
 #ifndef BLASX_SIM
@@ -75,7 +80,12 @@ template <class R> __device__ R near_reciprocal(R x)
     const R y = approximate_reciprocal(x), e = fma(-x, y, R(1));
     return fma(y, sizeof(R) == 8 ? fma(e, e, e) : e, y);
 }
-template <class R> __device__ complex<R> near_reciprocal(complex<R> x) { return reciprocal(x); }
+template <class R> __device__ complex<R> near_reciprocal(complex<R> x)
+{
+    const R a = abs1(x.re), b = abs1(x.im), s = mirror(a < b ? b : a);
+    const R re = x.re * s, im = x.im * s, q = s * near_reciprocal(fma(re, re, im * im));
+    return {re * q, -im * q};
+}
 
 template <class R> __device__ R near_rsqrt(R x)
 {
@@ -84,7 +94,22 @@ template <class R> __device__ R near_rsqrt(R x)
 }
 
 struct alignas(16) Quad { scalar_t x[PAD]; };
-struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
+
+// A lane's two elements of a row of a tile, to and from the row's 8 elements in shared memory
+template <class T> __device__ void write_pair(T* row, T x0, T x1)
+{
+    if constexpr (CV == 2) *reinterpret_cast<Pack*>(row + 2 * t()) = {x0, x1};
+    else row[tile_col(0)] = x0, row[tile_col(1)] = x1;
+}
+template <class T> __device__ void read_pair(const T* row, T& x0, T& x1)
+{
+    if constexpr (CV == 2) {
+        const Pack pair = *reinterpret_cast<const Pack*>(row + 2 * t());
+        x0 = pair.x[0], x1 = pair.x[1];
+    } else {
+        x0 = row[tile_col(0)], x1 = row[tile_col(1)];
+    }
+}
 
 // Columns `first` and after of a row; those before it in the same 16 bytes come along.
 template <class T> __device__ void read_row(const T* from, Row& x, int first = 0)
@@ -117,7 +142,7 @@ __device__ inline void ones_from(Block& a, int m)
     for (int i = 0; i < NT; ++i)
         #pragma unroll
         for (int e = 0; e < 2; ++e)
-            if (g() == 2 * t() + e && row(i) >= m) a[i][2 * i + e] = scalar_t{1};
+            if (g() == tile_col(e) && row(i) >= m) a[i][2 * i + e] = scalar_t{1};
 }
 
 // Tile column k of a, from tile row `first` on, to the panel and back
@@ -125,8 +150,7 @@ __device__ inline void to_panel(const Block& a, int k, int first, Scratch& s)
 {
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (i >= first)
-            *reinterpret_cast<Two*>(&s.panel[row(i)][2 * t()]) = {a[i][2 * k], a[i][2 * k + 1]};
+        if (i >= first) write_pair(s.panel[row(i)], a[i][2 * k], a[i][2 * k + 1]);
     __syncwarp();
 }
 
@@ -135,35 +159,35 @@ __device__ inline void from_panel(Block& a, int k, int first, const Scratch& s)
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (i >= first) {
-            const Two pair = *reinterpret_cast<const Two*>(&s.panel[row(i)][2 * t()]);
-            a[i][2 * k] = pair.x[0], a[i][2 * k + 1] = pair.x[1];
-        }
+        if (i >= first) read_pair(s.panel[row(i)], a[i][2 * k], a[i][2 * k + 1]);
 }
 
-// The operands of C -= A B with A 8 x 8 in the panel and B 8 x 8: a lane's part of B is column
-// g of it on the tensor cores, columns 2 t and 2 t + 1 on the vector units.
-constexpr bool TENSOR = sizeof(scalar_t) == 8 && sizeof(real_t) == 8;
+// The operands of C -= A B with A 8 x 8 in the panel and B 8 x 8: a lane's part of B is one column
+// of it on the tensor cores, which give the lanes two neighbouring columns of theirs, and on the
+// vector units the columns of its part of C.
+constexpr bool TENSOR = TILES && sizeof(real_t) == 8;
+__device__ inline int tensor_col() { return CV == 2 ? g() : g() / 2 + g() % 2 * 4; }
 struct Right { scalar_t x[TENSOR ? 2 : 16]; };
 
 // B(r, c) = at(r, c)
 template <class At> __device__ void right_operand(Right& b, At at)
 {
     if constexpr (TENSOR) {
-        b.x[0] = at(t(), g()), b.x[1] = at(t() + 4, g());
+        b.x[0] = at(t(), tensor_col()), b.x[1] = at(t() + 4, tensor_col());
     } else {
         #pragma unroll
-        for (int r = 0; r < 8; ++r) b.x[2 * r] = at(r, 2 * t()), b.x[2 * r + 1] = at(r, 2 * t() + 1);
+        for (int r = 0; r < 8; ++r)
+            b.x[2 * r] = at(r, tile_col(0)), b.x[2 * r + 1] = at(r, tile_col(1));
     }
 }
 
 struct Left { scalar_t x[TENSOR ? 2 : 8]; };
 
 // A lane's part of A, whose row in the panel is given; negated for the tensor cores, which add
-template <class T> __device__ void left_operand(Left& l, const T* panel_row)
+__device__ inline void left_operand(Left& l, const scalar_t* panel_row)
 {
-    if constexpr (TENSOR && sizeof(T) == 8) {
-        l.x[0] = -panel_row[t()], l.x[1] = -panel_row[t() + 4];
+    if constexpr (TENSOR) {
+        l.x[0] = mul(panel_row[t()], real_t(-1)), l.x[1] = mul(panel_row[t() + 4], real_t(-1));
     } else {
         Row x;
         read_row(panel_row, x);
@@ -172,16 +196,16 @@ template <class T> __device__ void left_operand(Left& l, const T* panel_row)
     }
 }
 
-// B = A^H: on the tensor cores a lane's part of it is its part of A
+// B = A^H: on the tensor cores a lane's part of it is its part of A, if the columns are in order
 template <class At> __device__ void adjoint_operand(Right& b, const Left& a, At at)
 {
-    if constexpr (TENSOR) b.x[0] = mul(a.x[0], real_t(-1)), b.x[1] = mul(a.x[1], real_t(-1));
+    if constexpr (TENSOR && CV == 2)
+        b.x[0] = mul(a.x[0], real_t(-1)), b.x[1] = mul(a.x[1], real_t(-1));
     else right_operand(b, at);
 }
 
 // (c0, c1) += A B for 8 x 4 times 4 x 8 tiles, one number of each in a lane
-template <class T> __device__ void tensor_product(T&, T&, T, T);
-template <> __device__ inline void tensor_product(double& c0, double& c1, double a, double b)
+__device__ inline void tensor_product(double& c0, double& c1, double a, double b)
 {
 #ifndef BLASX_SIM
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
@@ -191,10 +215,19 @@ template <> __device__ inline void tensor_product(double& c0, double& c1, double
 #endif
 }
 
+template <class R>
+__device__ void tensor_product(complex<R>& c0, complex<R>& c1, complex<R> a, complex<R> b)
+{
+    tensor_product(c0.re, c1.re, a.re, b.re);
+    tensor_product(c0.im, c1.im, a.re, b.im);
+    tensor_product(c0.re, c1.re, -a.im, b.im);
+    tensor_product(c0.im, c1.im, a.im, b.re);
+}
+
 // (c0, c1) -= row of A times columns of B
 template <class T> __device__ void rank_8(T& c0, T& c1, const Left& a, const Right& b)
 {
-    if constexpr (TENSOR && sizeof(T) == 8) {
+    if constexpr (TENSOR) {
         #pragma unroll
         for (int h = 0; h < 2; ++h) tensor_product(c0, c1, a.x[h], b.x[h]);
     } else {
@@ -204,4 +237,11 @@ template <class T> __device__ void rank_8(T& c0, T& c1, const Left& a, const Rig
             c1 = minus_product(c1, a.x[r], b.x[2 * r + 1]);
         }
     }
+}
+
+// The shared memory of the warp
+__device__ inline Scratch& scratch()
+{
+    __shared__ Scratch all[WARPS];
+    return all[threadIdx.x / 32];
 }
