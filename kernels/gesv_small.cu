@@ -7,7 +7,7 @@
 
 // R right-hand sides, from the first-th on, with a matrix in tiles; a singular one leaves them.
 template <int R>
-__device__ void solve_rows(const Block& a, int at, const Factors& f,
+__device__ void solve_rows(const Scratch& s, int at, const Factors& f,
                            const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
                            int order, int n, size nrhs, size first)
 {
@@ -15,8 +15,8 @@ __device__ void solve_rows(const Block& a, int at, const Factors& f,
     #pragma unroll
     for (int q = 0; q < R; ++q)
         y[q] = given[q] = lane() < order && first + q < nrhs ? b(lane(), first + q) : scalar_t{};
-    substitute_by_panels<true, true>(a, at, f, y, n, true, scratch());
-    substitute_by_panels<false, true>(a, at, f, y, n, false, scratch());
+    substitute_by_rows<true, true>(s, at, f, y, n, true);
+    substitute_by_rows<false, true>(s, at, f, y, n, false);
     #pragma unroll
     for (int q = 0; q < R; ++q)
         if (lane() < order && first + q < nrhs)
@@ -54,10 +54,12 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
 
     if constexpr (TILES) {
         const int at = place_of_lane(tag);
-        if (nrhs == 1) solve_rows<1>(a, at, f, b, x, order, n, nrhs, 0);
+        const Scratch& s = scratch();
+        to_rows(a, scratch());
+        if (nrhs == 1) solve_rows<1>(s, at, f, b, x, order, n, nrhs, 0);
         else
             #pragma unroll 1
-            for (size j = 0; j < nrhs; j += 4) solve_rows<4>(a, at, f, b, x, order, n, nrhs, j);
+            for (size j = 0; j < nrhs; j += 4) solve_rows<4>(s, at, f, b, x, order, n, nrhs, j);
         return;
     }
     #pragma unroll 1

@@ -21,7 +21,7 @@ __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
 
 // R right-hand sides, from the first-th on, with factors in tiles; row `at` of b is the lane's.
 template <int R>
-__device__ void solve_rows(const Block& a, int at, const Factors& f,
+__device__ void solve_rows(const Scratch& s, int at, const Factors& f,
                            const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
                            bool trans, int order, int n, size nrhs, size first)
 {
@@ -29,8 +29,8 @@ __device__ void solve_rows(const Block& a, int at, const Factors& f,
     #pragma unroll
     for (int q = 0; q < R; ++q)
         y[q] = lane() < order && first + q < nrhs ? b(trans ? lane() : at, first + q) : scalar_t{};
-    substitute_by_panels<true, false>(a, lane(), f, y, n, !trans, scratch());
-    substitute_by_panels<false, false>(a, lane(), f, y, n, trans, scratch());
+    substitute_by_rows<true, false>(s, lane(), f, y, n, !trans);
+    substitute_by_rows<false, false>(s, lane(), f, y, n, trans);
     #pragma unroll
     for (int q = 0; q < R; ++q)
         if (lane() < order && first + q < nrhs) x(trans ? at : lane(), first + q) = y[q];
@@ -70,11 +70,13 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
 
     if constexpr (TILES) {
         const int at = origin(lane(), f.piv, n);
-        if (nrhs == 1) solve_rows<1>(a, at, f, b, x, trans, order, n, nrhs, 0);
+        const Scratch& s = scratch();
+        to_rows(a, scratch());
+        if (nrhs == 1) solve_rows<1>(s, at, f, b, x, trans, order, n, nrhs, 0);
         else
             #pragma unroll 1
             for (size j = 0; j < nrhs; j += 4)
-                solve_rows<4>(a, at, f, b, x, trans, order, n, nrhs, j);
+                solve_rows<4>(s, at, f, b, x, trans, order, n, nrhs, j);
         return;
     }
     int at[RN];

@@ -110,7 +110,7 @@ template <class T> __device__ void keep(T (&x)[KEEP], int k, T value)
 }
 template <class T> __device__ T kept(const T (&x)[KEEP], int k)
 {
-    return from(x[k / TEAM], k % TEAM);
+    return from(x[KEEP == 1 ? 0 : k / TEAM], k % TEAM);
 }
 __device__ inline void store_kept(const int (&x)[KEEP], int* to, int count)
 {

@@ -53,7 +53,7 @@ __device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int
             f.lifted |= 1u << j;
         }
         Row u = {};
-        u[r] = usual ? near_reciprocal(x[r]) : reciprocal(x[r]);
+        u[r] = any_reciprocal(x[r], usual);
         #pragma unroll
         for (int c = r + 1; c < 8; ++c) u[c] = x[c];
         if (lane() == p) write_row(s.head[r % 2], u, r);
@@ -120,6 +120,7 @@ __device__ inline void update(Block& a, const int (&place)[NT], int k, const Scr
             scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
             rank_8(c0, c1, l, u);
             if (place[i] >= 8 * k + 8) a[i][2 * j] = c0, a[i][2 * j + 1] = c1;
+            if (sizeof(scalar_t) > 4 && !TENSOR) __syncwarp();  // or all operands stay in registers
         }
     }
 }

@@ -88,7 +88,7 @@ __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Colu
 
 // R right-hand sides, from the first-th on, with a matrix in tiles (see solve_positive)
 template <int R>
-__device__ void solve_positive_rows(const Block& a, const Factors& f,
+__device__ void solve_positive_rows(const Scratch& s, const Factors& f,
                                     const Strided<const scalar_t>& B, const Strided<scalar_t>& X,
                                     bool upper, int order, int n, size nrhs, size first,
                                     bool positive)
@@ -99,8 +99,8 @@ __device__ void solve_positive_rows(const Block& a, const Factors& f,
         given[q] = lane() < order && first + q < nrhs ? B(lane(), first + q) : scalar_t{};
         y[q] = upper ? conj(given[q]) : given[q];
     }
-    substitute_by_panels<true, false>(a, lane(), f, y, n, false, scratch());
-    substitute_adjoint_by_panels(a, f, y, n, scratch());
+    substitute_by_rows<true, false>(s, lane(), f, y, n, false);
+    substitute_adjoint_by_rows(s, f, y, n);
     #pragma unroll
     for (int q = 0; q < R; ++q)
         if (lane() < order && first + q < nrhs)
@@ -115,11 +115,13 @@ __device__ inline void solve_positive(const Block& a, const Factors& f,
                                       size nrhs, bool positive)
 {
     if constexpr (TILES) {
-        if (nrhs == 1) solve_positive_rows<1>(a, f, B, X, upper, order, n, nrhs, 0, positive);
+        const Scratch& s = scratch();
+        to_rows(a, scratch());
+        if (nrhs == 1) solve_positive_rows<1>(s, f, B, X, upper, order, n, nrhs, 0, positive);
         else
             #pragma unroll 1
             for (size j = 0; j < nrhs; j += 4)
-                solve_positive_rows<4>(a, f, B, X, upper, order, n, nrhs, j, positive);
+                solve_positive_rows<4>(s, f, B, X, upper, order, n, nrhs, j, positive);
         return;
     }
     Tags tag;

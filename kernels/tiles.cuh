@@ -22,12 +22,16 @@ __device__ inline int tile_col(int e) { return CV == 2 ? 2 * t() + e : 4 * e + t
 
 using Row = scalar_t[8];                            // a lane's row of the panel
 
-// What a warp has in shared memory: the panel by rows, a pivot row on its way to all lanes, and
-// the rows of U right of a panel, which start 32 bytes (mod 128) apart.
-struct Scratch {
-    alignas(16) scalar_t panel[N][8 + PAD];
-    alignas(16) scalar_t head[2][8];
-    alignas(16) scalar_t u[8][N + 2 * PAD + 8];
+// What a warp has in shared memory. While it factors: the panel by rows, a pivot row on its way to
+// all lanes, and the rows of U right of a panel, which start 32 bytes (mod 128) apart. While it
+// solves: the whole factor by rows.
+union Scratch {
+    struct {
+        alignas(16) scalar_t panel[N][8 + PAD];
+        alignas(16) scalar_t head[2][8];
+        alignas(16) scalar_t u[8][N + 2 * PAD + 8];
+    };
+    alignas(16) scalar_t whole[N][N + PAD];
 };
 
 // 1 / x and 1 / sqrt(x) for TINY <= |x| < HUGE without a branch, wrong by an ulp at most: the
@@ -85,6 +89,18 @@ template <class R> __device__ complex<R> near_reciprocal(complex<R> x)
     const R a = abs1(x.re), b = abs1(x.im), s = mirror(a < b ? b : a);
     const R re = x.re * s, im = x.im * s, q = s * near_reciprocal(fma(re, re, im * im));
     return {re * q, -im * q};
+}
+
+// 1 / x for any |x| of at least TINY, `usual` if it is less than HUGE
+template <class R> __device__ R any_reciprocal(R x, bool usual)
+{
+    if (usual) return near_reciprocal(x);
+    const R y = near_reciprocal(x / 16) / 16;
+    return isinf(x) ? R(0) : y;  // of which the iteration would make nan
+}
+template <class R> __device__ complex<R> any_reciprocal(complex<R> x, bool)
+{
+    return near_reciprocal(x);
 }
 
 template <class R> __device__ R near_rsqrt(R x)

@@ -108,7 +108,7 @@ def positive(rng, dtype, batch, n):
 
 def residual(a, x, y):
     """|a - x y| / (n eps |a|) of one member, in the 1-norm."""
-    if not np.isfinite(a).all():
+    if not a.size or not np.isfinite(a).all():
         return 0.0
     wide = np.result_type(a.dtype, np.float64)
     n, eps = max(a.shape), np.finfo(a.dtype).eps
@@ -123,7 +123,7 @@ def check_lu(a, lu, piv, info):
     m, n = a.shape
     k = min(m, n)
     assert all(j <= piv[j] < m for j in range(k)), piv
-    if not np.isfinite(a).all():
+    if not a.size or not np.isfinite(a).all():
         return
     diagonal = np.diag(lu)[:k]
     zeros = np.flatnonzero(diagonal == 0)
