@@ -43,9 +43,9 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
     for (int k = 0; k < NT; ++k) {
         to_panel(a, k, k, s);
         Row x = {};
-        if (N == 32 || lane() < N) read_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) read_row(s.panel(lane()), x);
         factor_panel(x, k, f, s);
-        if (N == 32 || lane() < N) write_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) write_row(s.panel(lane()), x);
 
         const scalar_t above[2] = {a[k][2 * k], a[k][2 * k + 1]};
         from_panel(a, k, k, s);
@@ -55,11 +55,11 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
 
         Left l[NT];
         #pragma unroll
-        for (int i = k + 1; i < NT; ++i) left_operand(l[i], s.panel[row(i)]);
+        for (int i = k + 1; i < NT; ++i) left_operand(l[i], s.panel(row(i)));
         #pragma unroll
         for (int j = k + 1; j < NT; ++j) {
             Right u;
-            adjoint_operand(u, l[j], [&](int q, int c) { return conj(s.panel[8 * j + c][q]); });
+            adjoint_operand(u, l[j], [&](int q, int c) { return conj(s.panel(8 * j + c)[q]); });
             #pragma unroll
             for (int i = j; i < NT; ++i) {
                 scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];

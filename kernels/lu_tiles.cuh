@@ -91,7 +91,7 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
         #pragma unroll
         for (int q = 1; q < 8; ++q) {
             Row l;
-            read_row(s.panel[order[q]], l);
+            read_row(s.panel(order[q]), l);
             #pragma unroll
             for (int r = 0; r < q; ++r) y[q] = minus_product(y[q], l[r], y[r]);
             s.u[q][column] = y[q];
@@ -116,7 +116,7 @@ __device__ inline void update(Block& a, const int (&place)[NT], int k, const Scr
         #pragma unroll
         for (int i = 0; i < NT; ++i) {
             Left l;
-            left_operand(l, s.panel[row(i)]);
+            left_operand(l, s.panel(row(i)));
             scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
             rank_8(c0, c1, l, u);
             if (place[i] >= 8 * k + 8) a[i][2 * j] = c0, a[i][2 * j + 1] = c1;
@@ -136,9 +136,9 @@ __device__ inline void lu_by_panels(Block& a, Tags& tag, Factors& f, int m, int 
         int order[8];
         Row x = {};
         to_panel(a, k, 0, s);
-        if (N == 32 || lane() < N) read_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) read_row(s.panel(lane()), x);
         factor_panel(x, at, k, order, m < n ? m : n, f, s);
-        if (N == 32 || lane() < N) write_row(s.panel[lane()], x);
+        if (N == 32 || lane() < N) write_row(s.panel(lane()), x);
         from_panel(a, k, 0, s);
         #pragma unroll
         for (int i = 0; i < NT; ++i) place[i] = __shfl_sync(ALL, at, row(i));

@@ -22,16 +22,27 @@ __device__ inline int tile_col(int e) { return CV == 2 ? 2 * t() + e : 4 * e + t
 
 using Row = scalar_t[8];                            // a lane's row of the panel
 
+// Where row r of a panel begins in shared memory: 8 lanes at a time find 8 banks of 16 bytes, both
+// with a row to a lane, as in factoring, and with a row or two to them all, as in tiles.
+__device__ inline int panel_row(int r)
+{
+    constexpr int width = sizeof(scalar_t) == 16 ? 12 : 8, bend = sizeof(scalar_t) == 4 ? 4 : 2;
+    return r * width + r / bend * PAD;
+}
+
 // What a warp has in shared memory. While it factors: the panel by rows, a pivot row on its way to
 // all lanes, and the rows of U right of a panel, which start 32 bytes (mod 128) apart. While it
 // solves: the whole factor by rows.
 union Scratch {
     struct {
-        alignas(16) scalar_t panel[N][8 + PAD];
+        alignas(16) scalar_t rows[N * (sizeof(scalar_t) == 16 ? 12 : 8) + N / 2 * PAD];
         alignas(16) scalar_t head[2][8];
         alignas(16) scalar_t u[8][N + 2 * PAD + 8];
     };
     alignas(16) scalar_t whole[N][N + PAD];
+
+    __device__ scalar_t* panel(int r) { return rows + panel_row(r); }
+    __device__ const scalar_t* panel(int r) const { return rows + panel_row(r); }
 };
 
 // 1 / x and 1 / sqrt(x) for TINY <= |x| < HUGE without a branch, wrong by an ulp at most: the
@@ -166,7 +177,7 @@ __device__ inline void to_panel(const Block& a, int k, int first, Scratch& s)
 {
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (i >= first) write_pair(s.panel[row(i)], a[i][2 * k], a[i][2 * k + 1]);
+        if (i >= first) write_pair(s.panel(row(i)), a[i][2 * k], a[i][2 * k + 1]);
     __syncwarp();
 }
 
@@ -175,7 +186,7 @@ __device__ inline void from_panel(Block& a, int k, int first, const Scratch& s)
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < NT; ++i)
-        if (i >= first) read_pair(s.panel[row(i)], a[i][2 * k], a[i][2 * k + 1]);
+        if (i >= first) read_pair(s.panel(row(i)), a[i][2 * k], a[i][2 * k + 1]);
 }
 
 // The operands of C -= A B with A 8 x 8 in the panel and B 8 x 8: a lane's part of B is one column
@@ -200,13 +211,13 @@ template <class At> __device__ void right_operand(Right& b, At at)
 struct Left { scalar_t x[TENSOR ? 2 : 8]; };
 
 // A lane's part of A, whose row in the panel is given; negated for the tensor cores, which add
-__device__ inline void left_operand(Left& l, const scalar_t* panel_row)
+template <class T> __device__ void left_operand(Left& l, const T* row)
 {
     if constexpr (TENSOR) {
-        l.x[0] = mul(panel_row[t()], real_t(-1)), l.x[1] = mul(panel_row[t() + 4], real_t(-1));
+        l.x[0] = mul(row[t()], real_t(-1)), l.x[1] = mul(row[t() + 4], real_t(-1));
     } else {
         Row x;
-        read_row(panel_row, x);
+        read_row(row, x);
         #pragma unroll
         for (int r = 0; r < 8; ++r) l.x[r] = x[r];
     }
