@@ -1,5 +1,5 @@
-"""The compiled loop of blasx/_loop_build.py; all else is in pyproject.toml."""
+"""The compiled part, blasx/_batch_build.py; all else is in pyproject.toml."""
 
 from setuptools import setup
 
-setup(cffi_modules=["blasx/_loop_build.py:ffi"])
+setup(cffi_modules=["blasx/_batch_build.py:ffi"])

@@ -1,57 +1,298 @@
-"""The CPU's batches: the same bits however they are looped over."""
+"""The CPU's batches: the same bits in every batch, place, number of threads and width of vectors;
+the core of small LU and Cholesky beside LAPACK."""
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
 import blasx
 from blasx.batched import _cpu
 
 CALLS = {
     "getrf": lambda letter, a, b: getattr(blasx, letter + "getrf_batched")(a),
+    "getrs": lambda letter, a, b: getattr(blasx, letter + "getrs_batched")(a, PIVOTS(a), b),
     "gesv": lambda letter, a, b: getattr(blasx, letter + "gesv_batched")(a, b),
     "potrf": lambda letter, a, b: getattr(blasx, letter + "potrf_batched")(a, lower=1),
     "posv": lambda letter, a, b: getattr(blasx, letter + "posv_batched")(a, b),
 }
+ORDERS = (1, 2, 3, 5, 8, 13, 16, 17, 32, 33, 64, 70)
+DTYPES = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}
+
+every_routine = pytest.mark.parametrize("routine", CALLS)
+every_letter = pytest.mark.parametrize("letter", "sdcz")
+with_core = pytest.mark.skipif(_cpu._batch is None, reason="no compiler at installation")
+
+
+def PIVOTS(a):
+    return np.broadcast_to(np.arange(a.shape[1]), a.shape[:2])
+
+
+def random(letter, *shape):
+    rng = np.random.default_rng(shape[-1])
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if letter in "cz" else x).astype(DTYPES[letter])
 
 
 def problem(letter, n, batch=23):
-    rng = np.random.default_rng(n)
-    x = rng.standard_normal((batch, n, n))
-    if letter in "cz":
-        x = x + 1j * rng.standard_normal(x.shape)
-    a = x @ x.conj().transpose(0, 2, 1) + n * np.eye(n)
-    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
-    return a.astype(dtype), a[:, :, :2].astype(dtype)
+    x = random(letter, batch, n, n)
+    a = x @ x.conj().transpose(0, 2, 1) + n * np.eye(n, dtype=x.dtype)
+    return a.astype(x.dtype), random(letter, batch, n, n)[:, :, :2].copy()
 
 
-@pytest.mark.parametrize("routine", CALLS)
-@pytest.mark.parametrize("letter", "sdcz")
+def bits(routine, letter, a, b):
+    return [x.tobytes() for x in CALLS[routine](letter, a, b)]
+
+
+def use(monkeypatch, **table):
+    """Another table of tuned values: all plans anew."""
+    values = _cpu.tuned() | table
+    monkeypatch.setattr(_cpu, "tuned", lambda: values)
+    _cpu._plan.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def plans():
+    yield
+    _cpu._plan.cache_clear()
+
+
+# -- how a batch is worked on does not show
+
+
+@every_routine
+@every_letter
 @pytest.mark.parametrize("n", [1, 5, 32, 70])
-def test_the_loop_does_not_show(monkeypatch, routine, letter, n):
-    """Compiled or in Python, in one thread or shared among three."""
+def test_threads_do_not_show(monkeypatch, routine, letter, n):
     a, b = problem(letter, n)
+    alone = bits(routine, letter, a, b)
+    monkeypatch.setattr(_cpu, "_threads", lambda batch, microseconds: 3)
+    monkeypatch.setattr(_cpu, "_parts", lambda *_: 3)
+    _cpu._plan.cache_clear()
+    assert alone == bits(routine, letter, a, b)
+    monkeypatch.setattr(_cpu, "_batch", None)
+    in_three = bits(routine, letter, a, b)
+    monkeypatch.setattr(_cpu, "_parts", lambda *_: 1)
+    assert in_three == bits(routine, letter, a, b)
+    if routine == "getrs":  # LAPACK's, from C and from Python
+        assert in_three == alone
 
-    def bits():
-        return [x.tobytes() for x in CALLS[routine](letter, a, b)]
 
-    alone = bits()
-    monkeypatch.setattr(_cpu, "_parts", lambda batch, n: 3)
-    shared = bits()
-    monkeypatch.setattr(_cpu, "_loop", None)
-    assert alone == shared == bits()
+@every_routine
+@every_letter
+@pytest.mark.parametrize("core", [pytest.param(True, marks=with_core), False])
+def test_place_and_batch_do_not_show(monkeypatch, routine, letter, core):
+    if not core:
+        monkeypatch.setattr(_cpu, "_batch", None)
+    for n in ORDERS:
+        a, b = problem(letter, n)
+        whole = CALLS[routine](letter, a, b)
+        for part in (slice(0, 1), slice(3, 4), slice(5, 12), slice(22, 23)):
+            for x, y in zip(whole, CALLS[routine](letter, a[part], b[part]), strict=True):
+                assert x[part].tobytes() == y.tobytes(), n
+
+
+@with_core
+@pytest.mark.parametrize("routine", ["getrf", "gesv", "potrf", "posv"])
+@every_letter
+def test_the_processor_does_not_show(monkeypatch, routine, letter):
+    """Vectors of 16, 32 and 64 bytes where the processor has them, shared by members or not."""
+    widest = _cpu.WIDTH
+    for n in ORDERS:
+        a, b = problem(letter, n)
+        expected = bits(routine, letter, a, b)
+        for width in (16, 32, 64)[:{16: 1, 32: 2, 64: 3}[widest]]:
+            monkeypatch.setattr(_cpu, "WIDTH", width)
+            for shared in (0, 1000):
+                row = {"to": 128, "SHARED": shared, "US": 1}
+                use(monkeypatch, getrf=dict.fromkeys("sdcz", [row]),
+                    potrf=dict.fromkeys("sdcz", [row]))
+                assert expected == bits(routine, letter, a, b), (n, width, shared)
 
 
 def test_a_large_batch_is_shared_and_a_small_one_is_not(monkeypatch):
     monkeypatch.setattr(_cpu, "_cores", lambda: 8)
     assert _cpu._parts(10, 8) == 1
     assert _cpu._parts(10**6, 8) == 8
-    assert _cpu._parts(10**6, _cpu.SMALL + 1) == 1
+    assert 1 < _cpu._parts(1500, 8) < 8
+    assert _cpu._parts(10**6, _cpu.tuned()["lapack"]["other"][-1]["to"] + 1) == 1
+
+
+def test_a_failing_thread_is_heard(monkeypatch):
+    def fails():
+        raise KeyError("here")
+    with pytest.raises(KeyError):
+        _cpu._together(2, fails)
+
+
+# -- LAPACK over a batch
+
+
+@pytest.mark.parametrize("compiled", [pytest.param(True, marks=with_core), False])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("order", ["rows", "columns", "every other"])
+def test_each_turns_members_to_columns(monkeypatch, compiled, threads, order):
+    if not compiled:
+        monkeypatch.setattr(_cpu, "_batch", None)
+    monkeypatch.setattr(_cpu, "_parts", lambda *_: threads)
+    for letter in "sdcz":
+        m, n = 7, 5
+        a = {"rows": random(letter, 20, m, n),
+             "columns": random(letter, 20, n, m).transpose(0, 2, 1),
+             "every other": random(letter, 40, 2 * m, 3 * n)[::-2, ::2, ::3]}[order]
+        q, tau = np.zeros_like(a), np.empty((20, n), a.dtype)
+        info = _cpu.each(letter + "geqrf", 20, m, m, n, _cpu.Columns(a, q), m, tau,
+                         _cpu.Scratch(n, a.dtype), n)
+        assert not info.any()
+        for k in range(20):
+            expected = getattr(lapack, letter + "geqrf")(a[k], lwork=n)
+            assert np.array_equal(q[k], expected[0]) and np.array_equal(tau[k], expected[1])
+        here = a.copy() if order == "rows" else np.array(a.transpose(0, 2, 1)).transpose(0, 2, 1)
+        _cpu.each(letter + "geqrf", 20, m, m, n, _cpu.Columns(here, here), m, tau,
+                  _cpu.Scratch(n, a.dtype), n)
+        assert np.array_equal(here, q)
+
+
+# -- the core, and LAPACK in its place
+
+
+@pytest.fixture(params=[pytest.param(True, marks=with_core), False], ids=["core", "LAPACK"])
+def engine(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setattr(_cpu, "_batch", None)
+    return request.param
 
 
 @pytest.mark.parametrize("overwrite", [0, 1])
-def test_info_without_right_hand_sides_is_the_factorizations(overwrite):
+def test_info_without_right_hand_sides_is_the_factorizations(engine, overwrite):
     a, b = np.array([np.eye(3), np.zeros((3, 3))]), np.empty((2, 3, 0))
     flags = {"overwrite_a": overwrite, "overwrite_b": overwrite}
     for f in (blasx.dgesv_batched, blasx.dposv_batched):
         *_, x, info = f(a.copy(), b.copy(), **flags)
         assert x.shape == b.shape and list(info) == [0, 1]
+
+
+@every_letter
+@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (16, 16), (24, 24), (9, 4), (3, 8), (33, 20)])
+def test_pivots_of_ties_are_lapacks(engine, letter, shape):
+    """Entries of -1, 0, 1 until the first rounding, many of them singular."""
+    a = np.sign(np.round(random(letter, 60, *shape).real)).astype(DTYPES[letter])
+    if letter in "cz":
+        a = a + 1j * a[::-1]
+    lu, piv, info = getattr(blasx, letter + "getrf_batched")(a)
+    steps = min(shape)
+    for k in range(len(a)):
+        x, first = a[k].copy(), 0
+        for j in range(steps):
+            sizes = abs(x[j:, j].real) + abs(x[j:, j].imag)
+            p = j + int(np.argmax(sizes == sizes.max()))
+            if max(shape) <= 4 or j == 0:
+                assert piv[k, j] == p
+            x[[j, piv[k, j]]] = x[[piv[k, j], j]]
+            if x[j, j] == 0:
+                first = first or j + 1
+            else:
+                x[j + 1:, j] /= x[j, j]
+            x[j + 1:, j + 1:] -= np.outer(x[j + 1:, j], x[j, j + 1:])
+        if max(shape) <= 4:
+            assert info[k] == first
+        assert (abs(np.tril(lu[k], -1)) <= 1.5).all()
+
+
+@every_letter
+@pytest.mark.parametrize("n", [2, 8, 20, 40])
+def test_a_bad_member_touches_no_other(engine, letter, n):
+    a, b = problem(letter, n, 19)
+    good = [CALLS[r](letter, a, b) for r in ("gesv", "posv")]
+    spoiled = a.copy()
+    spoiled[3] = 0
+    spoiled[5] = np.nan
+    spoiled[6, :, n // 2] = np.inf
+    spoiled[11, n - 1, n - 1] = np.nan
+    spoiled[18, n // 2, n // 2] = -1
+    others = np.setdiff1d(np.arange(19), [3, 5, 6, 11, 18])
+    for routine, before in zip(("gesv", "posv"), good, strict=True):
+        after = CALLS[routine](letter, spoiled, b)
+        for x, y in zip(before, after, strict=True):
+            assert x[others].tobytes() == y[others].tobytes()
+        *_, x, info = after
+        assert info[3] == 1 and np.array_equal(x[3], b[3])
+        if routine == "posv" and engine:  # OpenBLAS's potrf does not see a nan
+            assert info[5] == 1 and info[11] == n and info[18] == n // 2 + 1
+            assert np.array_equal(x[18], b[18])
+        elif routine == "gesv":
+            assert np.isnan(x[5]).any() and np.isnan(x[11]).any()
+
+
+@every_letter
+@pytest.mark.parametrize("n", [3, 8, 24, 40])
+@pytest.mark.parametrize("power", [-1, 1])
+def test_scaled_near_over_and_underflow(engine, letter, n, power):
+    """Subnormal entries, and entries near the largest: X is that of the unscaled problem."""
+    a, b = problem(letter, n, 9)
+    top = np.finfo(a.dtype).maxexp
+    scale = np.array(2, a.real.dtype) ** (power * (top - 12 - 2 * int(np.log2(n))))
+    for routine, solution in (("gesv", 2), ("posv", 1)):
+        x = CALLS[routine](letter, a, b)[solution]
+        scaled = CALLS[routine](letter, a * scale, b * scale)[solution]
+        tolerance = 100 * n * np.finfo(a.dtype).eps
+        assert np.allclose(x, scaled, rtol=tolerance, atol=tolerance * abs(x).max())
+
+
+@with_core
+@every_letter
+def test_a_subnormal_pivot_divides(letter):
+    tiny = np.finfo(DTYPES[letter]).smallest_subnormal
+    for n in (2, 24):
+        a = np.zeros((5, n, n), DTYPES[letter])
+        a[:] = np.eye(n)
+        a[2, :2, :2] = [[8 * tiny, 1], [4 * tiny, 1]]
+        lu, piv, info = getattr(blasx, letter + "getrf_batched")(a)
+        assert not info.any() and lu[2, 1, 0] == 0.5 and lu[2, 1, 1] == 0.5
+
+
+@every_letter
+@pytest.mark.parametrize("n", [1, 6, 20])
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_any_strides(engine, letter, n, overwrite):
+    """Views of larger arrays, reversed, transposed, unaligned: the bits of the plain stack."""
+    a, b = problem(letter, n, 7)
+    flags = {"overwrite_a": overwrite, "overwrite_b": overwrite}
+
+    def views(x):
+        large = np.zeros((15, 2 * x.shape[1] + 1, 3 * x.shape[2] + 1), x.dtype)
+        yield large[::-2, 1::2, 1::3][:7]
+        yield large[1:8, :x.shape[1], :x.shape[2]]
+        yield np.zeros((7, x.shape[2], x.shape[1]), x.dtype).transpose(0, 2, 1)
+        raw = np.zeros(x.nbytes + 1, np.uint8)
+        yield raw[1:].view(x.dtype).reshape(x.shape)
+
+    for f, options in ((blasx.gesv_batched, {}), (blasx.posv_batched, {"lower": 0}),
+                       (blasx.posv_batched, {"lower": 1})):
+        expected = f(a, b, **options)
+        for x, y in zip(views(a), views(b), strict=True):
+            x[...], y[...] = a, b
+            found = f(x, y, **options, **flags)
+            for p, q in zip(expected, found, strict=True):
+                # LAPACK factors the upper triangle by rows as a lower one, and rounds otherwise
+                assert np.array_equal(p, q) if engine else np.allclose(p, q, rtol=1e-4, atol=1e-6)
+            if overwrite:
+                assert found[0] is x and found[-2] is y
+            else:
+                assert np.array_equal(x, a) and np.array_equal(y, b)
+
+
+@every_letter
+def test_the_other_triangle_is_not_read(engine, letter):
+    for n in (3, 8, 20, 40):
+        a, b = problem(letter, n)
+        for lower in (0, 1):
+            poisoned = a.copy()
+            part = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
+            poisoned[:, part[0], part[1]] = np.nan
+            f = getattr(blasx, letter + "posv_batched")
+            c, x, info = f(a, b, lower)
+            d, y, info2 = f(poisoned, b, lower)
+            assert np.array_equal(x, y) and not info.any() and not info2.any(), (n, lower)
+            assert np.isnan(d[:, part[0], part[1]]).all()
+            d[:, part[0], part[1]] = c[:, part[0], part[1]]
+            assert np.array_equal(c, d)

@@ -54,9 +54,9 @@ def test_everything_is_inside(wheel):
     for folder, package in (("kernels", "blasx/kernels"), ("testing", "blasx/testing"),
                             ("blasx", "blasx")):
         for file in (ROOT / folder).rglob("*"):
-            if file.suffix in (".py", ".cu", ".cuh", ".json"):
+            if file.suffix in (".py", ".c", ".h", ".cu", ".cuh", ".json"):
                 assert f"{package}/{file.relative_to(ROOT / folder).as_posix()}" in names
-    assert any(x.startswith("blasx/_loop") and x.endswith(".so") for x in names)
+    assert any(x.startswith("blasx/_batch") and x.endswith(".so") for x in names)
     assert any(x.endswith("LICENSE") for x in names)
     assert not any(x.startswith(("tests/", "bench/", "testing/", "kernels/")) for x in names)
 

@@ -1,92 +1,321 @@
-"""LAPACK over a batch on the CPU: a loop in C, split over the cores.
+"""Batches on the CPU: the small members' own LU and Cholesky, and LAPACK called over a batch.
 
-Members up to 64 x 64 are so small that LAPACK starts no threads for them; there each core takes
-a share of the batch. Larger members go one after the other, and LAPACK's own threads work inside
-each. A member's arithmetic is the same either way, whatever the batch.
+`own` factors and solves members up to an order that kernels/tuned/cpu.json names in the compiled
+core (core/*.h): several members share the processor's vectors, and any strides are read and
+written where they are. `each` calls LAPACK member by member. Without a compiler at installation
+there is no core, and `each` loops in Python. The two round differently; either gives a member the
+same bits in every batch, at every place, in any number of threads.
 
-LAPACK wants columns. A stack that lies by rows is transposed on the way in and out for LU; a
-Cholesky factor is not, for the lower triangle by rows is the upper one by columns.
+LAPACK starts no threads for small members (OpenBLAS: in potrf from 65 on, in getrf from 200);
+there, and in the core, the cores take shares of a batch. Larger members go one after the other, and
+LAPACK's own threads work inside each.
 """
 
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from itertools import repeat
+from math import ceil
 
 import numpy as np
 
 from .. import _lapack, _trace
+from .._sources import FOLDER
+from .._types import TYPES
 
 try:
-    from .. import _loop
-except ImportError:  # no compiler at installation: loop in Python
-    _loop = None
+    from .. import _batch
+except ImportError:  # no compiler at installation
+    _batch = None
 
-SMALL = 64  # OpenBLAS starts threads in potrf from here on, in getrf from 200
-SHARE = 1000.0  # microseconds of work that are worth waking a thread for
+ffi = _lapack.ffi if _batch is None else _batch.ffi
+NULL, _start, _INT32 = ffi.NULL, ffi.from_buffer, ffi.typeof("int32_t[]")
+WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
+ROUTINES = ("getrf", "potrf")  # of the core, in its order
+LANES = {letter: WIDTH // t.real.itemsize for letter, t in TYPES.items()}  # members to a vector
+
+
+# -- threads
 
 
 @cache
 def _pool():
-    return ThreadPoolExecutor(_cores(), "blasx-batch")
+    return ThreadPoolExecutor(max(_cores() - 1, 1), "blasx-batch")
 
 
 def _cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@cache
+def tuned():
+    """What was measured to be best on a CPU: kernels/tuned/cpu.json."""
+    return json.loads((FOLDER / "tuned" / "cpu.json").read_text())
+
+
+def _threads(batch, microseconds):
+    """How many threads share a batch whose members take so long: as many as have enough to do to
+    be worth waking."""
+    shares = int(batch * microseconds / tuned()["threads"]["SHARE"])
+    return min(_cores(), shares) if shares > 1 else 1
+
+
+def _share(batch, threads):
+    """How many members a thread takes at a time: a few shares for each, for cores are not alike."""
+    return max(1, ceil(batch / (threads * tuned()["threads"]["TURNS"])))
+
+
+def _together(threads, work):
+    """`work()` in so many threads, this one among them."""
+    jobs = [_pool().submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        for job in jobs:
+            if not job.cancel():  # it has begun
+                job.result()
+
+
+# -- the core
+
+
+def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
+    """Factor every member of `a` and solve for `b` in the core: (factors, piv, x, info), in the
+    memory order of the operands. `routine` is getrf or potrf (where `piv` is None). Returns None
+    where LAPACK is to do it: no core, members too large, too many right-hand sides.
+    """
+    shape, strides = (None, None) if b is None else (b.shape, b.strides)
+    plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
+                 shape, strides, 1 if overwrite_b else 0, lower)
+    if plan is None or _batch is None:
+        return None
+    which, sizes, (threads, share), f_shape, f_flipped, x_shape, x_flipped, piv_shape = plan
+    f, x, piv, at_piv = a, b, None, NULL
+    at_f = at_a = _at(a)
+    at_x = at_b = NULL if b is None else _at(b)
+    if f_shape:
+        f = np.empty(f_shape, a.dtype)
+        at_f = _start(f)
+        f = f.transpose(0, 2, 1) if f_flipped else f
+    if x_shape:
+        x = np.empty(x_shape, a.dtype)
+        at_x = _start(x)
+        x = x.transpose(0, 2, 1) if x_flipped else x
+    if piv_shape:
+        piv = np.empty(piv_shape, np.int32)
+        at_piv = _start(_INT32, piv)
+    batch = a.shape[0]
+    info = np.empty(batch, np.int32)
+    call = (WIDTH, *which, sizes, at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info), batch)
+    if threads == 1:
+        short = _batch.lib.own(*call, batch, NULL)
+    else:
+        following, answers = ffi.new("ptrdiff_t *"), []
+        _together(threads, lambda: answers.append(_batch.lib.own(*call, share, following)))
+        short = any(answers)
+    if short:
+        raise MemoryError(f"{me.name}: no memory to work in")
+    if _trace._open:
+        _trace.note("own")
+    return f, piv, x, info
+
+
+@lru_cache(4096)
+def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b, lower):
+    """What does not change from call to call: the core's function and its `sizes`, the threads
+    and how many members each takes at a time, the outputs' shapes (None: in place; True: transpose
+    them) for operands of these shapes and strides."""
+    batch, m, n = a
+    row = next((r for r in tuned()[routine][letter] if max(m, n) <= r["to"]), None)
+    nrhs = 0 if b is None else 1 if len(b) == 2 else b[2]
+    if row is None or not batch * m * n or nrhs > tuned()["threads"]["NRHS"]:
+        return None
+    size, lanes = TYPES[letter].dtype.itemsize, LANES[letter]
+    f, f_flipped, f_strides = _new(a, a_strides, size, overwrite_a)
+    x = x_flipped = None
+    if b is None:
+        b_strides = x_strides = (0, 0, 0)
+    else:
+        x, x_flipped, x_strides = _new(b, b_strides, size, overwrite_b)
+    if lower:  # an upper triangle of the transpose
+        a_strides, f_strides = ((s[0], s[2], s[1]) for s in (a_strides, f_strides))
+    sizes = ffi.new("ptrdiff_t[]", [
+        m, n, nrhs, ceil(row["SHARED"] * lanes), lower, *a_strides, *f_strides,
+        *(*b_strides, 0)[:3], *(*x_strides, 0)[:3]])
+    threads = _threads(batch, row["US"])
+    share = _share(batch, threads)
+    return ((ROUTINES.index(routine), "sdcz".index(letter)), sizes,
+            (threads, share + -share % lanes), f, f_flipped, x, x_flipped,
+            (batch, min(m, n)) if routine == "getrf" else None)
+
+
+def _new(shape, strides, size, overwrite):
+    """The shape of a result like an array of these strides, by columns if that is, whether to
+    transpose it then, and its strides; no shape where it takes the array's place."""
+    if overwrite:
+        return None, False, strides
+    if len(shape) == 2:
+        return shape, False, (shape[1] * size, size)
+    batch, m, n = shape
+    if strides[2] > strides[1]:
+        return (batch, n, m), True, (m * n * size, size, m * size)
+    return shape, False, (m * n * size, n * size, size)
+
+
+def _at(x):
+    """Where an array starts, for C."""
+    if x.flags.c_contiguous:
+        return _start(x)
+    return ffi.cast("void *", x.ctypes.data)
+
+
+# -- LAPACK over a batch
+
+
+class Columns:
+    """An argument of `each`: matrices that LAPACK sees by columns whatever their strides. It works
+    on a copy of `source`, and the copy is written to `target`; either may be None."""
+
+    def __init__(self, source, target=None):
+        self.source, self.target = source, target
+        self.like = target if source is None else source
+
+    def in_place(self):
+        """The memory LAPACK may work in directly, if there is such."""
+        a, size = self.like, self.like.itemsize
+        by_columns = a.strides[1:] == (size, size * a.shape[1])
+        return a if self.source is self.target and by_columns else None
+
+
+class Scratch:
+    """An argument of `each`: `size` numbers of memory that no two threads share."""
+
+    def __init__(self, size, dtype):
+        self.bytes = max(1, size) * np.dtype(dtype).itemsize
 
 
 def each(routine, batch, n, *arguments):
     """Call LAPACK's `routine` for every member and return the (batch,) infos.
 
-    An int or str argument is the same in every call; of an array, call k gets member k. `n`, the
-    order of the members, decides whether they share the cores.
+    An int or str argument is the same in every call; of an array, call k gets member k; see also
+    `Columns` and `Scratch`. `n`, the order of the members, decides whether they share the cores.
     """
     info = np.zeros(batch, _lapack.INT)
-    cells = [_cell(x) for x in (*arguments, info)]
-    starts = [c.ctypes.data for c in cells]
-    steps = [c.strides[0] if isinstance(x, np.ndarray) else 0
-             for c, x in zip(cells, (*arguments, info))]
-    parts = _parts(batch, n)
+    arguments = [_direct(x) for x in arguments] + [info]
+    if _batch:
+        threads = _parts(batch, n, routine)
+        following = ffi.new("ptrdiff_t *") if threads > 1 else NULL
+        share = _share(batch, threads) if threads > 1 else batch
+        calls = [_prepared(routine, arguments) for _ in range(threads)]
+
+        def run():
+            call, _ = calls.pop()
+            _batch.lib.lapack(*call, batch, share, following)
+
+        run() if threads == 1 else _together(threads, run)
+    else:
+        _in_python(routine, batch, _parts(batch, n, routine), arguments)
+    if _trace._open:
+        _trace.note("lapack")
+    return info if info.dtype == np.int32 else info.astype(np.int32)
+
+
+def _direct(x):
+    """The array itself for `Columns` that LAPACK may work on where they are."""
+    if x.__class__ is Columns:
+        a = x.in_place()
+        return x if a is None else a
+    return x
+
+
+def _parts(batch, n, routine="other"):
+    """How many threads share a batch of members of order n: one where LAPACK has its own."""
+    table = tuned()["lapack"]
+    row = next((r for r in table.get(routine[1:], table["other"]) if n <= r["to"]), None)
+    return _threads(batch, row["US"]) if row else 1
+
+
+def _prepared(routine, arguments):
+    """The C loop's arguments for one thread, up to its count, and the memory they point to."""
+    pointers, steps, turned, turned_steps, keep = [], [], [], [], []
+    for place, x in enumerate(arguments):
+        if x.__class__ is np.ndarray:
+            pointers.append(_at(x))
+            steps.append(x.strides[0])
+            continue
+        steps.append(0)
+        if x.__class__ is Columns:
+            _, rows, columns = x.like.shape
+            keep.append(np.empty(max(1, rows * columns), x.like.dtype))
+            pointers.append(ffi.from_buffer(keep[-1]))
+            turned += [place, rows, columns, x.like.itemsize]
+            for a in (x.source, x.target):
+                turned += [0, 0, 0] if a is None else [a.ctypes.data, *a.strides[1:]]
+                turned_steps.append(0 if a is None else a.strides[0])
+        elif x.__class__ is Scratch:
+            keep.append(np.empty(x.bytes, np.uint8))
+            pointers.append(ffi.from_buffer(keep[-1]))
+        else:
+            pointers.append(_constant(x))
+    keep.append(pointers)
+    count = len(turned_steps) // 2
+    return (_lapack.address(routine), len(pointers), ffi.new("void *[]", pointers),
+            ffi.new("ptrdiff_t[]", steps), count,
+            ffi.new("ptrdiff_t[]", turned) if count else NULL,
+            ffi.new("ptrdiff_t[]", turned_steps) if count else NULL), keep
+
+
+@lru_cache(4096)
+def _constant(x):
+    """The cell of an argument that LAPACK only reads."""
+    if isinstance(x, str):
+        return ffi.new("char[]", x.encode())
+    return ffi.new(f"int{8 * _lapack.INT.itemsize}_t[1]", [int(x)])
+
+
+def _in_python(routine, batch, parts, arguments):
+    """`each` without the compiled loop."""
+    copies = [(x, np.array(x.like.transpose(0, 2, 1), order="C"))
+              for x in arguments if x.__class__ is Columns]
+    works = iter(copies)
+    shared = [next(works)[1] if x.__class__ is Columns else x for x in arguments]
+    f = _lapack.by_address(routine)
     edges = [batch * i // parts for i in range(parts + 1)]
 
-    def run(lo, hi):
-        _run(routine, [p + lo * s for p, s in zip(starts, steps)], steps, hi - lo)
+    def run(part):
+        lo, hi = edges[part], edges[part + 1]
+        keep, moving = [], []
+        for x in shared:
+            if x.__class__ is np.ndarray:
+                start, step = x.ctypes.data + lo * x.strides[0], x.strides[0]
+            else:
+                memory = np.empty(x.bytes, np.uint8) if x.__class__ is Scratch else _cell(x)
+                keep.append(memory)
+                start, step = memory.ctypes.data, 0
+            moving.append(range(start, start + (hi - lo) * step, step) if step and hi > lo
+                          else repeat(start, hi - lo))
+        for _ in map(f, *moving):
+            pass
 
-    jobs = [_pool().submit(run, lo, hi) for lo, hi in zip(edges[1:], edges[2:])]
-    run(0, edges[1])
+    jobs = [_pool().submit(run, part) for part in range(1, parts)]
+    run(0)
     for job in jobs:
         job.result()
-    _trace.note("lapack")
-    return info.astype(np.int32, copy=False)
-
-
-def _parts(batch, n):
-    """How many threads share a batch. A member takes about 0.2 + n^2 / 80 microseconds."""
-    if n > SMALL:
-        return 1
-    return max(1, min(_cores(), int(batch * (0.2 + n * n / 80) / SHARE)))
+    for x, work in copies:
+        if x.target is not None:
+            x.target[...] = work.transpose(0, 2, 1)
 
 
 def _cell(x):
-    """Where a constant argument lives for the length of the loop; a stack as it is."""
+    """The memory of a constant argument."""
     if isinstance(x, str):
         return np.frombuffer(x.encode() + b"\0", np.uint8)
-    return x if isinstance(x, np.ndarray) else np.array([x], _lapack.INT)
-
-
-def _run(routine, pointers, steps, count):
-    """`count` calls, each with the pointers moved on by `steps`."""
-    if _loop:
-        _loop.lib.each(_lapack.address(routine), len(pointers), pointers, steps, count)
-        return
-    f = _lapack.by_address(routine)
-    moving = [range(p, p + count * s, s) if s else repeat(p, count)
-              for p, s in zip(pointers, steps)]
-    for _ in map(f, *moving):
-        pass
+    return np.array([x], _lapack.INT)
 
 
 # -- stacks

@@ -89,6 +89,8 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
 
 def _potrf_cpu(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is left as it is."""
+    if done := _cpu.own(me, "potrf", a, overwrite_a, lower=lower):
+        return done[0], done[3]
     batch, n, _ = a.shape
     work, uplo, _ = _cpu.triangle(a, lower, overwrite_a)
     info = np.zeros(batch, np.int32)
@@ -123,6 +125,9 @@ def _potrs_cpu(me, c, b, lower, overwrite_b):
 
 def _posv_cpu(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
+    if done := _cpu.own(me, "potrf", a, overwrite_a, b, overwrite_b, lower):
+        c, _, x, info = done
+        return c, x, info
     if not b.size:
         c, info = _potrf_cpu(me, a, lower, overwrite_a)
         return c, _cpu.solution(b, _cpu.right_hand_sides(b, overwrite_b), overwrite_b), info

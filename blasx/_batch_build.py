@@ -1,0 +1,26 @@
+"""Builds blasx._batch, the one compiled file of blasx: batches on the CPU, from core/*.c.
+
+A Python loop costs a microsecond per call, more than the factorization of an 8 x 8 matrix; LAPACK
+itself is made for larger ones. Without a compiler at installation the extension is left out, and
+`batched/_cpu.py` loops over LAPACK in Python: right results, slower at n < 64.
+"""
+
+from pathlib import Path
+
+from cffi import FFI
+
+CORE = Path(__file__).resolve().parent / "core"
+FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+
+ffi = FFI()
+ffi.cdef("""
+    void lapack(uintptr_t routine, int arguments, void **pointers, const ptrdiff_t *steps,
+                int count, const ptrdiff_t *turned, const ptrdiff_t *turned_steps,
+                ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
+    int widest(void);
+    int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
+            void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share,
+            ptrdiff_t *next);
+""")
+ffi.set_source("blasx._batch", '#include "batch.c"', optional=True, include_dirs=[str(CORE)],
+               depends=sorted(map(str, CORE.iterdir())), extra_compile_args=FLAGS)

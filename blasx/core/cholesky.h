@@ -1,0 +1,141 @@
+/* A = U^H U, U by rows, and X of A X = B; a lower triangle by columns is an upper one by rows.
+
+   The right-hand sides stand beside A: row i of Y = U^-H B comes out as row i of U does. The two
+   layouts are those of lu.h. A row is finished by the rows above it, in their order. */
+
+/* sqrt of a pivot's real part; `bad` where it is not positive, nan included. */
+INLINE V OWN(diagonal)(E *pivot, VI *bad)
+{
+    *bad = ~(VI)(pivot->re > 0);
+    V root = OWN(root)(OWN(select)(*bad, OWN(all)(1), pivot->re));
+    *pivot = (E){root};
+    return 1 / root;
+}
+
+INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t ld, VI *info)
+{
+    *info = (VI){0};
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        E *row = a + k * ld;
+        for (ptrdiff_t s = 0; s < k; ++s) {
+            const E *above = a + s * ld;
+            E l = above[k];
+            for (ptrdiff_t j = k; j < ld; ++j)
+                row[j] = OWN(less_conjugate)(row[j], l, above[j]);
+        }
+        VI bad;
+        V inverse = OWN(diagonal)(row + k, &bad);
+        *info |= bad & (VI)(*info == 0) & OWN(integers)(k + 1);
+        for (ptrdiff_t j = k + 1; j < ld; ++j)
+            row[j] = OWN(scaled)(row[j], inverse);
+    }
+}
+
+/* C -= conj(U)^T U for rows i to i + R - 1 of elements u to u + N - 1, by the rows above i. */
+#define ABOVE(R, N)                                                                              \
+    do {                                                                                         \
+        E c[R][N];                                                                               \
+        for (int r = 0; r < R; ++r)                                                              \
+            for (int v = 0; v < N; ++v)                                                          \
+                c[r][v] = a[(i + r) * ld + u + v];                                               \
+        for (ptrdiff_t s = 0; s < i; ++s) {                                                      \
+            E y[N];                                                                              \
+            for (int v = 0; v < N; ++v)                                                          \
+                y[v] = a[s * ld + u + v];                                                        \
+            for (int r = 0; r < R; ++r) {                                                        \
+                E l = OWN(spread)(OWN(number)(a + s * ld, i + r));                               \
+                for (int v = 0; v < N; ++v)                                                      \
+                    c[r][v] = OWN(less_conjugate)(c[r][v], l, y[v]);                             \
+            }                                                                                    \
+        }                                                                                        \
+        for (int r = 0; r < R; ++r)                                                              \
+            for (int v = 0; v < N; ++v)                                                          \
+                a[(i + r) * ld + u + v] = c[r][v];                                               \
+    } while (0)
+
+INLINE void OWN(cholesky_alone)(E *a, ptrdiff_t n, ptrdiff_t ld, int *info)
+{
+    *info = 0;
+    for (ptrdiff_t i = 0; i < n; i += ROWS) {
+        ptrdiff_t rows = n - i < ROWS ? n - i : ROWS, u = i / W;
+        if (rows == ROWS) {
+            for (; u + 1 < ld; u += 2)
+                ABOVE(ROWS, 2);
+            for (; u < ld; ++u)
+                ABOVE(ROWS, 1);
+        }
+        for (ptrdiff_t k = i; k < i + rows; ++k) {
+            E *row = a + k * ld;
+            for (u = k / W; u < ld; ++u) {
+                E c = row[u];
+                for (ptrdiff_t s = rows == ROWS ? i : 0; s < k; ++s)
+                    c = OWN(less_conjugate)(c, OWN(spread)(OWN(number)(a + s * ld, k)),
+                                            a[s * ld + u]);
+                row[u] = c;
+            }
+            VI bad;
+            E pivot = OWN(spread)(OWN(number)(row, k));
+            V inverse = OWN(diagonal)(&pivot, &bad);
+            if (bad[0]) {
+                *info = (int)(k + 1);
+                return;
+            }
+            for (u = k / W; u < ld; ++u)
+                row[u] = OWN(scaled)(row[u], inverse);
+            REAL *at = OWN(number)(row, k);
+            at[0] = pivot.re[0];
+#if COMPLEX
+            at[W] = 0;
+#endif
+        }
+    }
+}
+
+/* What is factored and solved goes out; rows from the one that failed on stay as they are. */
+INLINE ptrdiff_t OWN(rest_of_cholesky)(const problem *p, ptrdiff_t member, ptrdiff_t info)
+{
+    ptrdiff_t n = p->n, done = info ? info - 1 : n;
+    p->info[member] = (int32_t)info;
+    OWN(copy)(&p->a, &p->f, member, done, n, n, 1);
+    OWN(copy)(&p->a, &p->f, member, 0, n, n, -1);
+    if (info)
+        OWN(copy)(&p->b, &p->x, member, 0, n, p->nrhs, 0);
+    return done;
+}
+
+static void OWN(posv_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count, E *a)
+{
+    ptrdiff_t n = p->n, nrhs = p->nrhs, ld = n + nrhs;
+    VI info;
+    OWN(pack_apart)(a, ld, &p->a, first, count, n, n, 1, (int)p->conjugate);
+    if (nrhs)
+        OWN(pack_apart)(a + n, ld, &p->b, first, count, n, nrhs, 0, 0);
+    OWN(cholesky_apart)(a, n, ld, &info);
+    if (nrhs)
+        OWN(back_apart)(a, n, ld);
+    for (ptrdiff_t w = 0; w < count; ++w) {
+        ptrdiff_t member = first + w, done = OWN(rest_of_cholesky)(p, member, info[w]);
+        OWN(unpack_apart)(a, ld, &p->f, member, w, done, n, 1, (int)p->conjugate);
+        if (nrhs && !info[w])
+            OWN(unpack_apart)(a + n, ld, &p->x, member, w, n, nrhs, 0, 0);
+    }
+}
+
+static void OWN(posv_alone)(const problem *p, ptrdiff_t member, E *a)
+{
+    ptrdiff_t n = p->n, nrhs = p->nrhs;
+    ptrdiff_t units = (n + W - 1) / W, ld = units + (nrhs + W - 1) / W;
+    OWN(pack_alone)(a, ld, &p->a, member, n, n, 1, (int)p->conjugate);
+    if (nrhs)
+        OWN(pack_alone)(a + units, ld, &p->b, member, n, nrhs, 0, 0);
+    int info;
+    OWN(cholesky_alone)(a, n, ld, &info);
+    ptrdiff_t done = OWN(rest_of_cholesky)(p, member, info);
+    OWN(unpack_alone)(a, ld, &p->f, member, done, n, 1, (int)p->conjugate);
+    if (nrhs && !info) {
+        OWN(back_alone)(a, n, units, ld);
+        OWN(unpack_alone)(a + units, ld, &p->x, member, n, nrhs, 0, 0);
+    }
+}
+
+WORKER(posv)

@@ -1,0 +1,19 @@
+/* Everything for one type at one width. */
+
+#include "vectors.h"
+#include "pack.h"
+#include "lu.h"
+#include "cholesky.h"
+
+#undef WORKER
+#undef TILE
+#undef ABOVE
+#undef V
+#undef VI
+#undef E
+#undef W
+#undef PARTS
+#undef OWN
+#undef PASTE2
+#undef PASTE3
+#undef INLINE
