@@ -50,6 +50,11 @@ def use(monkeypatch, **table):
     _cpu._plan.cache_clear()
 
 
+def without_core(monkeypatch):
+    monkeypatch.setattr(_cpu, "_batch", None)
+    _cpu._plan.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def plans():
     yield
@@ -69,7 +74,7 @@ def test_threads_do_not_show(monkeypatch, routine, letter, n):
     monkeypatch.setattr(_cpu, "_parts", lambda *_: 3)
     _cpu._plan.cache_clear()
     assert alone == bits(routine, letter, a, b)
-    monkeypatch.setattr(_cpu, "_batch", None)
+    without_core(monkeypatch)
     in_three = bits(routine, letter, a, b)
     monkeypatch.setattr(_cpu, "_parts", lambda *_: 1)
     assert in_three == bits(routine, letter, a, b)
@@ -82,7 +87,7 @@ def test_threads_do_not_show(monkeypatch, routine, letter, n):
 @pytest.mark.parametrize("core", [pytest.param(True, marks=with_core), False])
 def test_place_and_batch_do_not_show(monkeypatch, routine, letter, core):
     if not core:
-        monkeypatch.setattr(_cpu, "_batch", None)
+        without_core(monkeypatch)
     for n in ORDERS:
         a, b = problem(letter, n)
         whole = CALLS[routine](letter, a, b)
@@ -132,7 +137,7 @@ def test_a_failing_thread_is_heard(monkeypatch):
 @pytest.mark.parametrize("order", ["rows", "columns", "every other"])
 def test_each_turns_members_to_columns(monkeypatch, compiled, threads, order):
     if not compiled:
-        monkeypatch.setattr(_cpu, "_batch", None)
+        without_core(monkeypatch)
     monkeypatch.setattr(_cpu, "_parts", lambda *_: threads)
     for letter in "sdcz":
         m, n = 7, 5
@@ -158,7 +163,7 @@ def test_each_turns_members_to_columns(monkeypatch, compiled, threads, order):
 @pytest.fixture(params=[pytest.param(True, marks=with_core), False], ids=["core", "LAPACK"])
 def engine(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(_cpu, "_batch", None)
+        without_core(monkeypatch)
     return request.param
 
 

@@ -21,8 +21,8 @@ def right_hand_sides(me, b, overwrite, **matrices):
     """`b` checked against the stack of matrices, which has a name."""
     (a,) = matrices.values()
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
-    if b.shape[:2] != a.shape[:2]:
-        batch, n = a.shape[:2]
+    batch, n, _ = a.shape
+    if b.shape[0] != batch or b.shape[1] != n:
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
     if overwrite:
         me.distinct(b, "b", **matrices)

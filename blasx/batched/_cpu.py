@@ -14,7 +14,7 @@ LAPACK's own threads work inside each.
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import repeat
 from math import ceil
 
@@ -31,6 +31,7 @@ except ImportError:  # no compiler at installation
 
 ffi = _lapack.ffi if _batch is None else _batch.ffi
 NULL, _start, _INT32 = ffi.NULL, ffi.from_buffer, ffi.typeof("int32_t[]")
+_empty, _int32 = np.empty, np.dtype(np.int32)
 WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
 ROUTINES = ("getrf", "potrf")  # of the core, in its order
 LANES = {letter: WIDTH // t.real.itemsize for letter, t in TYPES.items()}  # members to a vector
@@ -89,35 +90,35 @@ def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
     memory order of the operands. `routine` is getrf or potrf (where `piv` is None). Returns None
     where LAPACK is to do it: no core, members too large, too many right-hand sides.
     """
-    shape, strides = (None, None) if b is None else (b.shape, b.strides)
-    plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
-                 shape, strides, 1 if overwrite_b else 0, lower)
-    if plan is None or _batch is None:
+    if b is None:
+        plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
+                     None, None, 0, lower)
+    else:
+        plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
+                     b.shape, b.strides, 1 if overwrite_b else 0, lower)
+    if plan is None:
         return None
-    which, sizes, (threads, share), f_shape, f_flipped, x_shape, x_flipped, piv_shape = plan
+    work, batch, threads, a_plain, f_shape, f_flipped, b_plain, x_shape, x_flipped, piv_shape = plan
     f, x, piv, at_piv = a, b, None, NULL
-    at_f = at_a = _at(a)
-    at_x = at_b = NULL if b is None else _at(b)
+    at_f = at_a = _start(a) if a_plain else _at(a)
+    at_x = at_b = NULL if b is None else _start(b) if b_plain else _at(b)
     if f_shape:
-        f = np.empty(f_shape, a.dtype)
+        f = _empty(f_shape, me.dtype)
         at_f = _start(f)
         f = f.transpose(0, 2, 1) if f_flipped else f
     if x_shape:
-        x = np.empty(x_shape, a.dtype)
+        x = _empty(x_shape, me.dtype)
         at_x = _start(x)
         x = x.transpose(0, 2, 1) if x_flipped else x
     if piv_shape:
-        piv = np.empty(piv_shape, np.int32)
+        piv = _empty(piv_shape, _int32)
         at_piv = _start(_INT32, piv)
-    batch = a.shape[0]
-    info = np.empty(batch, np.int32)
-    call = (WIDTH, *which, sizes, at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info), batch)
+    info = _empty(batch, _int32)
     if threads == 1:
-        short = _batch.lib.own(*call, batch, NULL)
+        short = work(at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info), batch, batch, NULL)
     else:
-        following, answers = ffi.new("ptrdiff_t *"), []
-        _together(threads, lambda: answers.append(_batch.lib.own(*call, share, following)))
-        short = any(answers)
+        short = _shared(work, batch, threads, LANES[me.letter],
+                        (at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info)))
     if short:
         raise MemoryError(f"{me.name}: no memory to work in")
     if _trace._open:
@@ -125,32 +126,42 @@ def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
     return f, piv, x, info
 
 
+def _shared(work, batch, threads, lanes, operands):
+    """`work` in so many threads, by shares that fill vectors; not 0 where one was short of
+    memory."""
+    share, following, answers = _share(batch, threads), ffi.new("ptrdiff_t *"), []
+    share += -share % lanes
+    _together(threads, lambda: answers.append(work(*operands, batch, share, following)))
+    return any(answers)
+
+
 @lru_cache(4096)
 def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b, lower):
-    """What does not change from call to call: the core's function and its `sizes`, the threads
-    and how many members each takes at a time, the outputs' shapes (None: in place; True: transpose
-    them) for operands of these shapes and strides."""
+    """What does not change from call to call for operands of these shapes and strides: the core's
+    function with its `sizes`, threads, whether an operand starts where its memory does, and the
+    outputs' shapes (None: in place) and whether to transpose them."""
     batch, m, n = a
     row = next((r for r in tuned()[routine][letter] if max(m, n) <= r["to"]), None)
     nrhs = 0 if b is None else 1 if len(b) == 2 else b[2]
-    if row is None or not batch * m * n or nrhs > tuned()["threads"]["NRHS"]:
+    if (_batch is None or row is None or not batch * m * n
+            or nrhs > tuned()["threads"]["NRHS"]):
         return None
     size, lanes = TYPES[letter].dtype.itemsize, LANES[letter]
     f, f_flipped, f_strides = _new(a, a_strides, size, overwrite_a)
+    a_plain, b_plain = a_strides == (m * n * size, n * size, size), False
     x = x_flipped = None
     if b is None:
         b_strides = x_strides = (0, 0, 0)
     else:
         x, x_flipped, x_strides = _new(b, b_strides, size, overwrite_b)
+        b_plain = b_strides == (n * nrhs * size, nrhs * size, size)[:len(b)]
     if lower:  # an upper triangle of the transpose
         a_strides, f_strides = ((s[0], s[2], s[1]) for s in (a_strides, f_strides))
     sizes = ffi.new("ptrdiff_t[]", [
         m, n, nrhs, ceil(row["SHARED"] * lanes), lower, *a_strides, *f_strides,
         *(*b_strides, 0)[:3], *(*x_strides, 0)[:3]])
-    threads = _threads(batch, row["US"])
-    share = _share(batch, threads)
-    return ((ROUTINES.index(routine), "sdcz".index(letter)), sizes,
-            (threads, share + -share % lanes), f, f_flipped, x, x_flipped,
+    work = partial(_batch.lib.own, WIDTH, ROUTINES.index(routine), "sdcz".index(letter), sizes)
+    return (work, batch, _threads(batch, row["US"]), a_plain, f, f_flipped, b_plain, x, x_flipped,
             (batch, min(m, n)) if routine == "getrf" else None)
 
 
