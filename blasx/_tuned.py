@@ -34,9 +34,13 @@ def table(capability):
 
 
 def fits(letter, N, LR, LC, CV, WARPS, BLOCKS):
-    """True if a variant may be compiled: what kernels/lanes.cuh asserts, and that a lane's part
-    of the matrix leaves registers for the work (65536 a multiprocessor, 255 a thread)."""
+    """True if a variant may be compiled: what kernels/lanes.cuh asserts, that a lane's part of the
+    matrix leaves registers for the work (65536 a multiprocessor, 255 a thread), and that matrices
+    in tiles (kernels/tiles.cuh) fit into the shared memory that every GPU gives."""
     words = {"s": 1, "d": 2, "c": 2, "z": 4}[letter]
     part = N // LR * (N // LC) * words
+    tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)
+    shared = WARPS * N * (4 * N * words + 16) if tiles else 0
     return (N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0 and 4 * words * CV <= 16
-            and part <= 160 and 32 * WARPS <= 1024 and part * 32 * WARPS * BLOCKS <= 49152)
+            and part <= 160 and 32 * WARPS <= 1024 and part * 32 * WARPS * BLOCKS <= 49152
+            and shared <= 49152)
