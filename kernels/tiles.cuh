@@ -9,6 +9,7 @@
 // others on the vector units.
 #pragma once
 #include "lanes.cuh"
+#include "tensor.cuh"
 
 constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
@@ -229,26 +230,6 @@ template <class At> __device__ void adjoint_operand(Right& b, const Left& a, At 
     if constexpr (TENSOR && CV == 2)
         b.x[0] = mul(a.x[0], real_t(-1)), b.x[1] = mul(a.x[1], real_t(-1));
     else right_operand(b, at);
-}
-
-// (c0, c1) += A B for 8 x 4 times 4 x 8 tiles, one number of each in a lane
-__device__ inline void tensor_product(double& c0, double& c1, double a, double b)
-{
-#ifndef BLASX_SIM
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
-        : "+d"(c0), "+d"(c1) : "d"(a), "d"(b));
-#else
-    sim::mma_m8n8k4(c0, c1, a, b);
-#endif
-}
-
-template <class R>
-__device__ void tensor_product(complex<R>& c0, complex<R>& c1, complex<R> a, complex<R> b)
-{
-    tensor_product(c0.re, c1.re, a.re, b.re);
-    tensor_product(c0.im, c1.im, a.re, b.im);
-    tensor_product(c0.re, c1.re, -a.im, b.im);
-    tensor_product(c0.im, c1.im, a.im, b.re);
 }
 
 // (c0, c1) -= row of A times columns of B

@@ -1,0 +1,34 @@
+"""The products of a block and the batched BLAS kernels without a GPU."""
+
+import subprocess
+import sys
+
+import pytest
+from test_kernels import ROOT, sanitized
+
+from blasx import _sources
+from blasx._types import TYPES
+
+every_letter = pytest.mark.parametrize("letter", "sdcz")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("blas")
+
+
+@every_letter
+def test_products_of_a_block(folder, letter):
+    """multiply.cuh under the sanitizers (tests/sim/run_multiply.py)."""
+    from tests.sim import run_multiply
+    from tests.sim.build import FLAGS, SHIM
+    warps = 2
+    file, library = folder / f"multiply_{letter}.cpp", folder / f"multiply_{letter}.so"
+    file.write_text(f'#include "{SHIM}"\n#define BLASX\n#define SCALAR {TYPES[letter].cpp}\n'
+                    f"constexpr int WARPS = {warps};\n{_sources.source('multiply.cuh')}"
+                    f"{run_multiply.KERNEL}")
+    subprocess.run(["g++", *FLAGS, file, "-o", library], check=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_multiply", library, letter, str(warps)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
