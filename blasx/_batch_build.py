@@ -12,8 +12,7 @@ from cffi import FFI
 CORE = Path(__file__).resolve().parent / "core"
 FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 
-ffi = FFI()
-ffi.cdef("""
+DECLARATIONS = """
     void lapack(uintptr_t routine, int arguments, void **pointers, const ptrdiff_t *steps,
                 int count, const ptrdiff_t *turned, const ptrdiff_t *turned_steps,
                 ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
@@ -21,6 +20,9 @@ ffi.cdef("""
     int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
             void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share,
             ptrdiff_t *next);
-""")
+"""
+
+ffi = FFI()
+ffi.cdef(DECLARATIONS)
 ffi.set_source("blasx._batch", '#include "batch.c"', optional=True, include_dirs=[str(CORE)],
                depends=sorted(map(str, CORE.iterdir())), extra_compile_args=FLAGS)

@@ -1,6 +1,12 @@
 """The CPU's batches: the same bits in every batch, place, number of threads and width of vectors;
 the core of small LU and Cholesky beside LAPACK."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.linalg import lapack
@@ -16,6 +22,7 @@ CALLS = {
     "posv": lambda letter, a, b: getattr(blasx, letter + "posv_batched")(a, b),
 }
 ORDERS = (1, 2, 3, 5, 8, 13, 16, 17, 32, 33, 64, 70)
+ROOT = Path(__file__).parent.parent
 DTYPES = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}
 
 every_routine = pytest.mark.parametrize("routine", CALLS)
@@ -301,3 +308,62 @@ def test_the_other_triangle_is_not_read(engine, letter):
             assert np.isnan(d[:, part[0], part[1]]).all()
             d[:, part[0], part[1]] = c[:, part[0], part[1]]
             assert np.array_equal(c, d)
+
+
+@with_core
+@every_letter
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (5, 3), (3, 5), (16, 16), (40, 33), (64, 7)])
+def test_qr_is_lapacks(letter, shape):
+    """The core's reflectors and tau beside LAPACK's, scaled and not; nan stays its member's."""
+    a = random(letter, 11, *shape)
+    a[2], a[3, :, 0] = 0, 0
+    me = SimpleNamespace(letter=letter, dtype=a.dtype, name=letter + "geqrf_batched")
+    f, _, tau, info = _cpu.own(me, "geqrf", a, 0)
+    expected, scalars = np.linalg.qr(a, "raw")
+    tolerance = 50 * max(shape) * np.finfo(a.dtype).eps
+    assert np.allclose(f, expected.transpose(0, 2, 1), atol=tolerance * 10)
+    assert np.allclose(tau, scalars, atol=tolerance * 10) and not info.any()
+    for power in (-1, 1):
+        top = np.finfo(a.dtype).maxexp
+        scale = np.array(2, a.real.dtype) ** (power * (top - 10))
+        g, _, t, _ = _cpu.own(me, "geqrf", a * scale, 0)
+        rows = np.triu_indices(shape[0], 0, shape[1])
+        assert np.allclose(t, tau, atol=1000 * tolerance)
+        assert np.allclose(g[:, *rows] / scale, f[:, *rows], atol=1000 * tolerance)
+    spoiled = a.copy()
+    spoiled[5, -1, 0] = np.nan
+    h, _, t, _ = _cpu.own(me, "geqrf", spoiled, 0)
+    others = np.arange(11) != 5
+    assert np.isnan(h[5]).any()
+    assert h[others].tobytes() == f[others].tobytes()
+    assert t[others].tobytes() == tau[others].tobytes()
+
+
+# -- under sanitizers
+
+
+@pytest.fixture(scope="module")
+def sanitized():
+    from tests.sim.build import runtimes
+    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
+                         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+PLANTED = {  # file, what the text says, what it shall say
+    "no bug": None,
+    "a row past the end": ("pack.h", "i < rows; ++i", "i <= rows; ++i"),
+    "a member past the last": ("pack.h", "w < count ? w : count - 1", "w"),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_core_under_sanitizers(tmp_path, sanitized, bug):
+    """AddressSanitizer and UBSan over all types and widths (tests/sim/run_core.py)."""
+    from tests.sim.build_core import build
+    library = build(tmp_path, PLANTED[bug])
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_core", library], cwd=ROOT,
+                         env=sanitized, capture_output=True, text=True)
+    if PLANTED[bug]:
+        assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
+    else:
+        assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

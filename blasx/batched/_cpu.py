@@ -33,7 +33,7 @@ ffi = _lapack.ffi if _batch is None else _batch.ffi
 NULL, _start, _INT32 = ffi.NULL, ffi.from_buffer, ffi.typeof("int32_t[]")
 _empty, _int32 = np.empty, np.dtype(np.int32)
 WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
-ROUTINES = ("getrf", "potrf")  # of the core, in its order
+ROUTINES = ("getrf", "potrf", "geqrf")  # of the core, in its order
 LANES = {letter: WIDTH // t.real.itemsize for letter, t in TYPES.items()}  # members to a vector
 
 
@@ -87,8 +87,9 @@ def _together(threads, work):
 
 def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
     """Factor every member of `a` and solve for `b` in the core: (factors, piv, x, info), in the
-    memory order of the operands. `routine` is getrf or potrf (where `piv` is None). Returns None
-    where LAPACK is to do it: no core, members too large, too many right-hand sides.
+    memory order of the operands. `routine` is getrf, potrf (where `piv` is None) or geqrf (where
+    `x` is tau). Returns None where LAPACK is to do it: no core, members too large, too many
+    right-hand sides.
     """
     if b is None:
         plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
@@ -150,7 +151,9 @@ def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b,
     f, f_flipped, f_strides = _new(a, a_strides, size, overwrite_a)
     a_plain, b_plain = a_strides == (m * n * size, n * size, size), False
     x = x_flipped = None
-    if b is None:
+    if routine == "geqrf":
+        x, b_strides, x_strides = (batch, min(m, n)), (0, 0, 0), (min(m, n) * size, size, 0)
+    elif b is None:
         b_strides = x_strides = (0, 0, 0)
     else:
         x, x_flipped, x_strides = _new(b, b_strides, size, overwrite_b)

@@ -1,4 +1,5 @@
-/* The CPU's batches: LAPACK called member by member, and the small members' own LU and Cholesky.
+/* The CPU's batches: LAPACK called member by member, and the small members' own LU,
+   Cholesky and QR.
 
    Every function works on shares of a batch until none is left: threads that are handed the same
    counter `next` take from it `share` members at a time. Without a counter the batch is one share.
@@ -137,7 +138,7 @@ void lapack(uintptr_t routine, int arguments, void **pointers, const ptrdiff_t *
         }
 }
 
-/* -- own LU and Cholesky */
+/* -- own LU, Cholesky and QR */
 
 /* Where entry (i, j) of member k is: data + k step + i row + j column, in bytes. */
 typedef struct {
@@ -160,7 +161,8 @@ typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
         f##_s##width, f##_d##width, f##_c##width, f##_z##width                                   \
     }
 #define TABLE(width)                                                                             \
-    static worker *const own_##width[2][4] = {WORKERS(gesv, width), WORKERS(posv, width)};
+    static worker *const own_##width[3][4] = {WORKERS(gesv, width), WORKERS(posv, width),      \
+                                                 WORKERS(geqrf, width)};
 
 #define WIDTH 16
 #include "width.h"
@@ -215,7 +217,7 @@ static worker *const (*at_width(int width))[4]
     return own_16;
 }
 
-/* `routine`: 0 LU, 1 Cholesky; `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
+/* `routine`: 0 LU, 1 Cholesky, 2 QR (x is then tau); `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
    then the three strides of a, f, b, x. Returns 0, or 1 where memory is short. */
 int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
         void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next)

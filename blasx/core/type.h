@@ -4,10 +4,12 @@
 #include "pack.h"
 #include "lu.h"
 #include "cholesky.h"
+#include "qr.h"
 
 #undef WORKER
 #undef TILE
 #undef ABOVE
+#undef REFLECT
 #undef V
 #undef VI
 #undef E

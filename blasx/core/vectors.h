@@ -110,6 +110,15 @@ INLINE E OWN(times)(E a, E b)
     return c;
 }
 
+INLINE E OWN(minus)(E a, E b)
+{
+    a.re -= b.re;
+#if COMPLEX
+    a.im -= b.im;
+#endif
+    return a;
+}
+
 INLINE E OWN(scaled)(E a, V real)
 {
     a.re *= real;

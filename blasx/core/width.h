@@ -3,6 +3,8 @@
 #define REAL float
 #define INTEGER int32_t
 #define SAFE FLT_MIN
+#define SQUARES_OVER 0x1p+50f
+#define SQUARES_SCALE 0x1p+100f
 #define SQRT __builtin_sqrtf
 #define ABS __builtin_fabsf
 
@@ -25,12 +27,16 @@
 #undef REAL
 #undef INTEGER
 #undef SAFE
+#undef SQUARES_OVER
+#undef SQUARES_SCALE
 #undef SQRT
 #undef ABS
 
 #define REAL double
 #define INTEGER int64_t
 #define SAFE DBL_MIN
+#define SQUARES_OVER 0x1p+500
+#define SQUARES_SCALE 0x1p+700
 #define SQRT __builtin_sqrt
 #define ABS __builtin_fabs
 
@@ -53,5 +59,7 @@
 #undef REAL
 #undef INTEGER
 #undef SAFE
+#undef SQUARES_OVER
+#undef SQUARES_SCALE
 #undef SQRT
 #undef ABS
