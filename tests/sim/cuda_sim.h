@@ -270,6 +270,12 @@ static inline unsigned __float_as_uint(float x) { return unsigned(__float_as_int
 static inline float __int_as_float(int i) { float x; std::memcpy(&x, &i, 4); return x; }
 static inline int __double2hiint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i >> 32); }
 static inline int __double2loint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i); }
+static inline double __longlong_as_double(long long i)
+{
+    double x;
+    std::memcpy(&x, &i, 8);
+    return x;
+}
 static inline double __hiloint2double(int hi, int lo)
 {
     const int64_t i = int64_t(uint64_t(uint32_t(hi)) << 32 | uint32_t(lo));
