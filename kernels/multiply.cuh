@@ -115,7 +115,8 @@ struct alignas(16) Vector { scalar_t x[VECTOR]; };
 
 template <class X> __device__ Vector vector_of(const X& x, int i, int j)
 {
-    return *reinterpret_cast<const Vector*>(&x(i, j));
+    if constexpr (along<X> < 0) return Vector{};  // never asked for
+    else return *reinterpret_cast<const Vector*>(&x(i, j));
 }
 template <class X> __device__ Vector vector_of(const Conjugate<X>& c, int i, int j)
 {
@@ -192,6 +193,31 @@ template <int TM, int TN, class A, class B> struct Tile {
         }
     }
 
+    // The same with operands in global memory, DEPTH of k at a time: their loads are under way
+    // together. Every element of A and B is loaded once, by one lane or for several.
+    template <int DEPTH> __device__ void stream(const A& a, const B& b, int m, int n, int k)
+    {
+        if (m <= 0 || n <= 0) return;
+        if constexpr (ON_TENSORS) {
+            for (int p = 0; p < k; p += DEPTH) {
+                scalar_t x[DEPTH / 4][RM] = {}, y[DEPTH / 4][TN / 8] = {};
+                #pragma unroll
+                for (int s = 0; s < DEPTH / 4; ++s)
+                    if (p + 4 * s + across() < k) fragments(x[s], y[s], a, b, m, n, p + 4 * s);
+                #pragma unroll
+                for (int s = 0; s < DEPTH / 4; ++s)
+                    if (p + 4 * s < k) tensor_products(x[s], y[s], m);
+            }
+        } else {
+            int p = 0;
+            constexpr int V = along<A> >= 0 || along<B> >= 0 ? VECTOR : 1, TURNS = DEPTH / V;
+            #pragma unroll TURNS
+            for (; p + V <= k; p += V) vector_step<1, V>(a, b, m, n, p);
+            if constexpr (V > 1)
+                for (; p < k; ++p) vector_step<1, 1>(a, b, m, n, p);
+        }
+    }
+
 private:
     template <bool OUT, class T> static __device__ void move(T& mine, T& its)
     {
@@ -227,18 +253,19 @@ private:
     // A row or column that exists in place of one that does not: its products are dropped.
     static __device__ int inside(int i, int m) { return i < m ? i : m - 1; }
 
-    // k from p on: `depth` of 4. What is not there is zero on both sides.
-    template <int SIGN>
-    __device__ void tensor_step(const A& a, const B& b, int m, int n, int p, int depth)
+    // What a lane has of the 4 of k from p on
+    static __device__ void fragments(scalar_t (&x)[RM], scalar_t (&y)[TN / 8], const A& a,
+                                     const B& b, int m, int n, int p)
     {
-        const int g = down(), t = across();
-        scalar_t x[RM] = {}, y[TN / 8] = {};
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         #pragma unroll
-        for (int i = 0; i < RM; ++i)
-            if (t < depth) x[i] = mul(a(inside(g + 8 * i, m), p + t), real_t(SIGN));
+        for (int i = 0; i < RM; ++i) x[i] = a(inside(g + 8 * i, m), p + t);
         #pragma unroll
-        for (int j = 0; j < TN / 8; ++j)
-            if (t < depth) y[j] = b(p + t, inside(g + 8 * j, n));
+        for (int j = 0; j < TN / 8; ++j) y[j] = b(p + t, inside(g + 8 * j, n));
+    }
+
+    __device__ void tensor_products(const scalar_t (&x)[RM], const scalar_t (&y)[TN / 8], int m)
+    {
         #pragma unroll
         for (int i = 0; i < RM; ++i) {
             if (8 * i >= m) break;
@@ -246,6 +273,17 @@ private:
             for (int j = 0; j < TN / 8; ++j)
                 tensor_product(c[i][2 * j], c[i][2 * j + 1], x[i], y[j]);
         }
+    }
+
+    // k from p on: `depth` of 4. What is not there is zero on both sides.
+    template <int SIGN>
+    __device__ void tensor_step(const A& a, const B& b, int m, int n, int p, int depth)
+    {
+        scalar_t x[RM] = {}, y[TN / 8] = {};
+        if (across() < depth) fragments(x, y, a, b, m, n, p);
+        #pragma unroll
+        for (int i = 0; i < RM; ++i) x[i] = mul(x[i], real_t(SIGN));
+        tensor_products(x, y, m);
     }
 
     // V of k from p on
