@@ -76,8 +76,8 @@ def higham(result, reference, k, *terms):
     bound = 0.0
     for weight, (scalar, *arrays) in zip((np.sqrt(k + 2), 2.0), terms):
         scaled = [unit(a) for a in arrays]
-        size = float(abs(scalar)) * np.prod([fro(a) for a, _ in scaled])
-        bound = bound + weight * float(shift(size, sum(e for _, e in scaled)))
+        size = float(abs(scalar)) * np.prod([fro(a) for a, _ in scaled], axis=0)
+        bound = bound + weight * shift(size, sum(e for _, e in scaled))
     return ratio(fro(wide(result) - wide(reference)), bound)
 
 

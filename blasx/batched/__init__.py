@@ -6,5 +6,9 @@ which. CPU: LAPACK, the batch split over the cores. GPU: own kernels in the curr
 synchronisation.
 """
 
+from .._routine import public
+from .blas import *
 from .cholesky import *
 from .lu import *
+
+__all__ = public(globals())
