@@ -10,5 +10,6 @@ from .._routine import public
 from .blas import *
 from .cholesky import *
 from .lu import *
+from .qr import *
 
 __all__ = public(globals())

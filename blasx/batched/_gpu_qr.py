@@ -1,0 +1,181 @@
+"""QR of a batch on the GPU: own kernels for members up to 1024 x 1024, the one-matrix routines in
+a loop above."""
+
+from functools import cache
+
+import cupy
+
+from .._kernel import Kernel, current_device, pack
+from .._tuned import row
+from ._gpu import INT, by_columns, columns, finish, infos, like, matrix, nrhs
+
+MOST = 1024  # rows and columns of a member of the kernels
+
+
+class Blocks:
+    """A kernel of which a block has a member, with one set of constants; called with the batch,
+    the bytes of dynamic shared memory, and the parameters."""
+
+    def __init__(self, kernel, letter, values):
+        self.kernel = Kernel(kernel, letter, **values)
+        self.threads, self.values = 32 * values["WARPS"], values
+
+    def __call__(self, batch, shared, *numbers):
+        self.kernel.launch(batch, 1, self.threads, 1, pack(*numbers), shared)
+
+
+@cache
+def _blocks(kernel, letter, values):
+    """One object for all sizes that are served by the same constants."""
+    return Blocks(kernel, letter, dict(values))
+
+
+@cache
+def _kernel_on(kernel, letter, n, device):
+    """The kernel for members of size n, or None past its last row."""
+    found = row(kernel, letter, n, int(cupy.cuda.Device(device).compute_capability))
+    return found and _blocks(kernel, letter,
+                             tuple((k, v) for k, v in found.items() if k.isupper()))
+
+
+def _kernel(name, me, n):
+    return _kernel_on(name, me.letter, n, current_device())
+
+
+def _panel_bytes(kernel, a, rows):
+    """Dynamic shared memory of kernels/qr_panels.cuh: `rows` of a panel."""
+    return rows * (kernel.values["NB"] + (2 if a.itemsize == 16 else 4)) * a.itemsize
+
+
+def geqrf(me, a, overwrite_a):
+    """QR of every (m, n) member: qr, tau, info."""
+    batch, m, n = a.shape
+    tau, info = cupy.ndarray((batch, min(m, n)), a.dtype), infos(batch, zero=True)
+    if max(m, n) > MOST:
+        return _each_geqrf(a, overwrite_a, tau), tau, info
+    qr = like(a, overwrite_a)
+    if a.size:
+        small = _kernel("geqrf_small", me, max(m, n))
+        where = *matrix(a), *matrix(qr), tau.data.ptr
+        if small:
+            members = small.threads // small.values["N"]
+            small(-(-batch // members), 0, *where, m, n, batch)
+        else:
+            _by_panels(me, where, a, m, n)
+    return qr, tau, info
+
+
+def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):
+    """geqrf_block: factors at `where`, Q^H B over the (m, k) members of B."""
+    kernel = _kernel("geqrf_block", me, m)
+    kernel(len(a), _panel_bytes(kernel, a, m) + n * me.real.itemsize, *where, *b, m, n, k)
+
+
+def _each_geqrf(a, overwrite_a, tau):
+    from ..qr import geqrf as one
+    work = by_columns(a, overwrite_a)
+    for i in range(len(a)):
+        work[i], tau[i] = one(work[i])[:2]
+    return finish(a, work, overwrite_a)
+
+
+def orgqr(me, a, tau, overwrite_a):
+    """The first n columns of Q of every (m, n) member: q, info."""
+    batch, m, n = a.shape
+    info = infos(batch, zero=True)
+    if max(m, n) > MOST:
+        from ..qr import orgqr, ungqr
+        one, work = (ungqr if me.is_complex else orgqr), by_columns(a, overwrite_a)
+        for i in range(batch):
+            work[i] = one(work[i], tau[i])[0]
+        return finish(a, work, overwrite_a), info
+    factors = a.copy() if overwrite_a else a
+    q = like(a, overwrite_a)
+    if a.size:
+        tau = cupy.ascontiguousarray(tau)
+        kernel = _kernel("orgqr_block", me, m)
+        kernel(batch, _panel_bytes(kernel, a, m), *matrix(factors), tau.data.ptr, tau.shape[1],
+               *matrix(q), m, n, tau.shape[1])
+    return q, info
+
+
+def ormqr(me, side, trans, a, tau, c, overwrite_c):
+    """op(Q) C or C op(Q) for every member: cq, info."""
+    batch, m, n = c.shape
+    info = infos(batch, zero=True)
+    if max(m, n) > MOST:
+        from ..qr import ormqr, unmqr
+        one, work = (unmqr if me.is_complex else ormqr), by_columns(c, overwrite_c)
+        flag = trans if trans == "N" else "C" if me.is_complex else "T"
+        for i in range(batch):
+            work[i] = one(side, flag, a[i], tau[i], work[i])[0]
+        return finish(c, work, overwrite_c), info
+    cq = like(c, overwrite_c)
+    if not overwrite_c:
+        cq[...] = c
+    _multiply(me, side, trans, a, tau, cq)
+    return cq, info
+
+
+def _multiply(me, side, trans, a, tau, c):
+    """op(Q) C or C op(Q) in place, `a` and `tau` being what geqrf left."""
+    batch, m, n = c.shape
+    if not (c.size and tau.size):
+        return
+    # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
+    right = side == "R"
+    adjoint = (trans != "N") != right
+    rows, width = (n, m) if right else (m, n)
+    tau = cupy.ascontiguousarray(tau)
+    kernel = _kernel("ormqr_block", me, rows)
+    kernel(batch, _panel_bytes(kernel, a, rows), *matrix(a), tau.data.ptr, tau.shape[1],
+           *matrix(c, right), rows, width, tau.shape[1], right and me.is_complex, adjoint)
+
+
+def gels(me, a, b, trans, overwrite_a, overwrite_b):
+    """Least squares or minimum norm solutions of every member: lqr, x, info."""
+    batch, m, n = a.shape
+    if max(m, n) > MOST:
+        return _each_gels(me, a, b, trans, overwrite_a, overwrite_b)
+    x, info = like(b, overwrite_b), infos(batch, zero=True)
+    lqr = like(a, overwrite_a)
+    if not overwrite_b:
+        x[...] = b
+    if not a.size:
+        x.fill(0)
+        return a if overwrite_a else lqr, x, info
+    f, out = a, lqr
+    if m < n:  # A = L Q is the adjoint of A^H = Q^H L^H
+        f, out = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1)
+        if me.is_complex:
+            cupy.conjugate(f, out=out)
+            f = out
+        m, n = n, m
+    tau = cupy.ndarray((batch, n), a.dtype)
+    where = *matrix(f), *matrix(out), tau.data.ptr
+    fits = (a.shape[1] >= a.shape[2]) == (trans == "N")  # op(A) is tall: least squares
+    if fits:
+        _by_panels(me, where, a, m, n, columns(x), nrhs(x))
+    else:
+        _by_panels(me, where, a, m, n)
+    if x.size:
+        kernel = _kernel("gels_solve", me, n)
+        kernel(batch, n * kernel.values["COLUMNS"] * a.itemsize, *matrix(out), *columns(x),
+               info.data.ptr, not fits, n, nrhs(x))
+        if not fits:
+            x[:, n:] = 0
+            _multiply(me, "L", "N", out, tau, x if x.ndim == 3 else x[:, :, None])
+    if out is not lqr and me.is_complex:
+        cupy.conjugate(lqr, out=lqr)
+    return lqr, x, info
+
+
+def _each_gels(me, a, b, trans, overwrite_a, overwrite_b):
+    from ..qr import gels as one
+    work, x = by_columns(a, overwrite_a), b if overwrite_b else b.copy()
+    info = cupy.ndarray((len(a),), INT)
+    for i in range(len(a)):
+        work[i], x[i], info[i] = one(work[i], x[i], trans)
+    return finish(a, work, overwrite_a), x, info
+
+

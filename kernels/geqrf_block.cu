@@ -1,0 +1,85 @@
+// geqrf_block.cu: QR factorization of a batch of m x n matrices by panels, and Q^H B with it.
+//
+// A block has a matrix, which stays in global memory (in L2, for it is used again and again): a
+// panel goes through shared memory, the columns right of it and B are updated where they are. An
+// element is read twice and written once for every panel left of it, so that m n^2 / (2 NB) of
+// each cross L2; 2 m n^2 - 2/3 n^3 operations; every column waits for one barrier.
+#include "qr_panels.cuh"
+
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+#endif
+
+// A to QR, each column scaled where its squares might over- or underflow; `powers` are the sizes
+// of the columns. True if any was scaled.
+__device__ inline bool scaled_copy(Strided<const scalar_t> A, Strided<scalar_t> QR, Shared& s,
+                                   real_t* sizes, int m, int n)
+{
+    if (A.p != QR.p) {
+        put(QR, A, m, n);
+        __syncthreads();
+    }
+    real_t unusual = 0;
+    for (int j = thread(); j < n; j += THREADS) {
+        real_t most = 0;
+        for (int i = 0; i < m; ++i) most = larger(most, QR(i, j));
+        sizes[j] = most;
+        if (!is_usual(most)) unusual = 1;
+    }
+    if (block_most(unusual, s) == 0) return false;
+    for_each(m, n, QR.cs == 1, [=](int i, int j) {
+        if (!is_usual(sizes[j])) QR(i, j) = to_one(sizes[j]).times(QR(i, j));
+    });
+    __syncthreads();
+    return true;
+}
+
+// A of one member to QR and tau, and B := Q^H B. V: rows of LD numbers in shared memory, m of them.
+__device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scalar_t* tau,
+                          Strided<scalar_t> B, scalar_t* V, real_t* sizes, Shared& s, int m,
+                          int n, int nrhs)
+{
+    const bool scaled = scaled_copy(A, QR, s, sizes, m, n);
+    const int steps = m < n ? m : n;
+    #pragma unroll 1
+    for (int k = 0; k < steps; k += NB) {
+        const int rows = m - k, count = steps - k < NB ? steps - k : NB;
+        const int width = n - k < NB ? n - k : NB;
+        const Strided<scalar_t> panel{&QR(k, k), QR.rs, QR.cs}, inside{V, LD, 1};
+        for_each(rows, NB, QR.cs == 1, [=](int i, int j) {
+            inside(i, j) = j < width ? panel(i, j) : scalar_t{};
+        });
+        __syncthreads();
+        factor_panel(V, s, rows, count);
+        __syncthreads();
+        put(panel, inside, rows, width);
+        if (warp() == 0) form_t(s);
+        if (thread() < count) tau[k + thread()] = s.tau[thread()];
+        __syncthreads();
+        make_trapezoid(V, rows, count);
+        __syncthreads();
+        const int right = k + NB;
+        if (right < n)
+            apply_panel<true>(V, s, {&QR(k, right), QR.rs, QR.cs}, rows, n - right);
+        if (nrhs) apply_panel<true>(V, s, {&B(k, 0), B.rs, B.cs}, rows, nrhs);
+        __syncthreads();
+    }
+    if (scaled)
+        for_each(steps, n, QR.cs == 1, [=](int i, int j) {
+            if (i <= j && !is_usual(sizes[j]))
+                QR(i, j) = to_one(sizes[j]).inverse().times(QR(i, j));
+        });
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+geqrf_block(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
+            size q_col, size q_next, scalar_t* tau, scalar_t* B, size b_row, size b_col,
+            size b_next, size m, size n, size nrhs)
+{
+    __shared__ Shared s;
+    const size b = blockIdx.x;
+    scalar_t* const V = reinterpret_cast<scalar_t*>(dynamic_shared);
+    real_t* const sizes = reinterpret_cast<real_t*>(V + m * LD);
+    qr({A + b * a_next, a_row, a_col}, {QR + b * q_next, q_row, q_col},
+       tau + b * (m < n ? m : n), {B + b * b_next, b_row, b_col}, V, sizes, s, m, n, nrhs);
+}

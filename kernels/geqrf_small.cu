@@ -1,0 +1,140 @@
+// geqrf_small.cu: QR factorization of a batch of m x n matrices, m, n <= N, a power of two.
+//
+// A team of N lanes holds a matrix, a lane one column in registers. In step k every lane's register
+// i holds row k + i: the update writes one register further down, so the loop over k needs no
+// unrolling, and register 0 of all lanes is row k of the result, stored at once. Column k crosses
+// between lanes through shared memory; x^H a is then each lane's own work. The window of registers
+// shrinks by an eighth of N. Memory is read and written once: the floor is 2 m n scalars; 4/3 n^3
+// operations, two thirds more for what the window and the reading of dead lanes waste.
+#include "memory.cuh"
+#include "qr.cuh"
+
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int N = 32;       // the largest order
+constexpr int WARPS = 2;    // warps per block
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+#endif
+constexpr int TEAMS = 32 / N;                   // of a warp
+constexpr int STEP = N < 8 ? N : 8;             // of the window
+constexpr int FEW = 16 / sizeof(scalar_t);
+constexpr unsigned ALL = 0xffffffffu;
+static_assert(N % FEW == 0 && 32 % N == 0);
+
+struct alignas(16) Vector { scalar_t x[FEW]; };
+
+template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source, N); }
+template <class R> __device__ complex<R> from(complex<R> x, int source)
+{
+    return {from(x.re, source), from(x.im, source)};
+}
+
+struct Member {
+    Strided<scalar_t> out;
+    scalar_t* tau;
+    Vector (*columns)[N / FEW];  // of the team in shared memory, two in turn
+    real_t back;                 // what takes this lane's scaling out of R
+    int m, n;
+    bool here;                   // in the batch
+};
+
+// Steps `first` and on, STEP of them, by a window of W rows
+template <int W> __device__ void steps(scalar_t (&a)[N], const Member& my, int first)
+{
+    const int lane = threadIdx.x % N;
+    #pragma unroll 1
+    for (int k = first; k < first + STEP && k < my.m; ++k) {
+        Vector* const column = my.columns[k % 2];
+        if (lane == k)
+            #pragma unroll
+            for (int i = 0; i < W; i += FEW) {
+                Vector v;
+                #pragma unroll
+                for (int e = 0; e < FEW; ++e) v.x[e] = a[i + e];
+                column[i / FEW] = v;
+            }
+        __syncwarp();
+        scalar_t x[W], sums[2] = {};
+        #pragma unroll
+        for (int i = 0; i < W; i += FEW) {
+            const Vector v = column[i / FEW];
+            #pragma unroll
+            for (int e = 0; e < FEW; ++e) x[i + e] = v.x[e];
+        }
+        #pragma unroll
+        for (int i = 1; i < W; ++i) sums[i % 2] = plus_inner(sums[i % 2], x[i], a[i]);
+        scalar_t inner = add(sums[0], sums[1]);
+        real_t squares = real(from(inner, k));
+        bool none = k >= my.n;
+        Power undo{1, 1};
+        if (!none && !(squares >= LEAST)) {          // rare: x is zero, tiny or nan
+            real_t most = 0;
+            #pragma unroll
+            for (int i = 1; i < W; ++i) most = larger(most, x[i]);
+            none = most == 0 && imaginary(x[0]) == 0;
+            const Power power = to_one(larger(most, x[0]));
+            undo = power.inverse();
+            inner = scalar_t{}, squares = 0;
+            #pragma unroll
+            for (int i = 0; i < W; ++i) {
+                x[i] = power.times(x[i]);
+                if (i) inner = plus_inner(inner, x[i], a[i]);
+                if (i) squares += real(plus_inner(scalar_t{}, x[i], x[i]));
+            }
+        }
+        const Reflector h = reflector(x[0], squares, none);
+        // What a lane takes off its column: nothing left of k; column k becomes x scale.
+        const scalar_t sum = add(a[0], mul(conj(h.scale), inner));
+        const scalar_t w = lane > k ? mul(conj(h.tau), sum) : scalar_t{};
+        const scalar_t down = lane == k ? mul(h.scale, real_t(-1)) : mul(h.scale, w);
+        scalar_t top = lane == k && !none ? scalar_t{undo.times(h.beta)}
+                                          : minus_product(a[0], scalar_t{1}, w);
+        if (lane >= k) top = mul(top, my.back);
+        if (my.here && lane < my.n) my.out(k, lane) = top;
+        if (my.here && lane == k && k < my.n) my.tau[k] = h.tau;
+        #pragma unroll
+        for (int i = 1; i < W; ++i)
+            a[i - 1] = minus_product(lane == k ? scalar_t{} : a[i], x[i], down);
+        a[W - 1] = scalar_t{};
+    }
+}
+
+// All steps, the window no larger than what is left of m rows
+template <int W> __device__ void all_steps(scalar_t (&a)[N], const Member& my, int first)
+{
+    if (my.m - first > W - STEP) {
+        steps<W>(a, my, first);
+        first += STEP;
+    }
+    if constexpr (W > STEP) all_steps<W - STEP>(a, my, first);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
+            size q_col, size q_next, scalar_t* tau, size m, size n, size batch)
+{
+    __shared__ Vector columns[WARPS * TEAMS][2][N / FEW];
+    const int team = threadIdx.x / N, lane = threadIdx.x % N;
+    const size b = size(blockIdx.x) * (WARPS * TEAMS) + team;
+    const bool here = b < batch;
+    const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
+
+    scalar_t a[N];
+    real_t most = 0;
+    #pragma unroll
+    for (int i = 0; i < N; ++i) {
+        a[i] = scalar_t{};
+        if (here && i < m && lane < n) a[i] = in(i, lane);
+    }
+    #pragma unroll
+    for (int i = 0; i < N; ++i) most = larger(most, a[i]);
+    Power power{1, 1};
+    if (!is_usual(most)) {
+        power = to_one(most);
+        #pragma unroll
+        for (int i = 0; i < N; ++i) a[i] = power.times(a[i]);
+    }
+    __syncwarp();  // in place: all of the team have loaded
+    const Member my{{QR + b * q_next, q_row, q_col}, tau + b * (m < n ? m : n), columns[team],
+                    power.inverse().times(real_t(1)), int(m), int(n), here};
+    all_steps<N>(a, my, 0);
+}

@@ -1,0 +1,22 @@
+// ormqr_block.cu: op(Q) C for a batch, Q the product of the first k reflectors of geqrf.
+//
+// A block has a member: C is m x n and stays in global memory, read twice and written once for
+// every panel; 4 m n k - 2 n k^2 operations. C op(Q) is this for the transposes: what the launcher
+// says by strides, `conjugated` and `adjoint`.
+#include "qr_panels.cuh"
+
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+ormqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scalar_t* tau,
+            size tau_next, scalar_t* C, size c_row, size c_col, size c_next, size m, size n,
+            size k, size conjugated, size adjoint)
+{
+    __shared__ Shared s;
+    const size b = blockIdx.x;
+    apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, conjugated, adjoint,
+            {C + b * c_next, c_row, c_col}, reinterpret_cast<scalar_t*>(dynamic_shared), s, m, n,
+            k, false);
+}

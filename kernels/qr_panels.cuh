@@ -1,0 +1,475 @@
+// qr_panels.cuh: QR by panels, one block to a matrix in global memory.
+//
+// A panel of NB columns is factored with its rows in registers, a row to a thread (ROWS of them,
+// THREADS apart): a step sums x^H a for all columns over the lanes, then over the warps, at one
+// barrier. The reflectors V of a panel then lie in shared memory, unit trapezoidal, and with
+// H_1 ... H_NB = I - V T V^H every warp updates strips of columns for itself:
+//
+//     W = V^H C, C -= V (T^H W)        Q^H C; with T for T^H Q C
+//
+// Double precision is multiplied by the tensor cores, single precision has a column to a lane.
+#pragma once
+#include "block.cuh"
+#include "qr.cuh"
+#include "tensor.cuh"
+
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int NB = 16;      // columns of a panel
+constexpr int ROWS = 2;     // of a panel to a thread
+#endif
+constexpr unsigned ALL = 0xffffffffu;
+constexpr int LD = NB + (sizeof(scalar_t) == 16 ? 2 : 4);  // tensor operands meet no bank twice
+constexpr bool TENSOR = sizeof(real_t) == 8;
+constexpr int STRIP = TENSOR ? sizeof(scalar_t) == 16 ? 8 : 16 : 32;  // columns
+constexpr int DEEP = 4;     // loads of C that are under way together
+static_assert(NB == 8 || NB == 16);
+
+struct alignas(16) Vector { scalar_t x[16 / sizeof(scalar_t)]; };
+
+// What a block keeps beside V
+struct Shared {
+    scalar_t t[NB][LD];              // T
+    scalar_t z[NB][NB];              // V^H V above the diagonal
+    scalar_t tau[NB];
+    scalar_t row[2][NB];             // the row in which a step finds alpha
+    scalar_t sums[2][WARPS][NB];
+    real_t most[WARPS];
+    alignas(16) scalar_t f[WARPS][NB];
+    alignas(16) scalar_t w[WARPS][NB][TENSOR ? STRIP + 4 : 1];
+};
+
+template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source); }
+template <class R> __device__ complex<R> from(complex<R> x, int source)
+{
+    return {from(x.re, source), from(x.im, source)};
+}
+template <class T> __device__ T across(T x, int mask) { return __shfl_xor_sync(ALL, x, mask); }
+template <class R> __device__ complex<R> across(complex<R> x, int mask)
+{
+    return {across(x.re, mask), across(x.im, mask)};
+}
+
+__device__ inline int lane() { return threadIdx.x % 32; }
+
+// Sums over the lanes of a warp of K numbers each: lane l ends with that of number l / (32 / K).
+template <int K, int MASK = 16> __device__ scalar_t lane_sums(const scalar_t (&x)[K])
+{
+    const bool upper = lane() & MASK;
+    if constexpr (K > 1) {
+        scalar_t half[K / 2];
+        #pragma unroll
+        for (int i = 0; i < K / 2; ++i) {
+            const scalar_t mine = upper ? x[i + K / 2] : x[i], its = upper ? x[i] : x[i + K / 2];
+            half[i] = add(mine, across(its, MASK));
+        }
+        return lane_sums<K / 2, MASK / 2>(half);
+    } else {
+        const scalar_t sum = add(x[0], across(x[0], MASK));
+        if constexpr (MASK > 1) {
+            const scalar_t one[1] = {sum};
+            return lane_sums<1, MASK / 2>(one);
+        } else {
+            return sum;
+        }
+    }
+}
+
+// Sums over the block: lane l has that of number l % NB. One barrier; `turn` alternates.
+__device__ inline scalar_t block_sums(const scalar_t (&x)[NB], Shared& s, int turn)
+{
+    const scalar_t mine = lane_sums(x);
+    if (lane() % (32 / NB) == 0) s.sums[turn][warp()][lane() / (32 / NB)] = mine;
+    __syncthreads();
+    scalar_t sum = s.sums[turn][0][lane() % NB];
+    #pragma unroll
+    for (int w = 1; w < WARPS; ++w) sum = add(sum, s.sums[turn][w][lane() % NB]);
+    return sum;
+}
+
+// The largest over the block; two barriers
+__device__ inline real_t block_most(real_t x, Shared& s)
+{
+    #pragma unroll
+    for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
+    if (lane() == 0) s.most[warp()] = x;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) x = larger(x, s.most[w]);
+    __syncthreads();
+    return x;
+}
+
+// Factor the rows x NB panel in V: R on and above the diagonal, the reflectors below it; tau and
+// V^H V go to `s`. Columns from `count` on get no reflector.
+__device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
+{
+    scalar_t a[ROWS][NB];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const int r = thread() + i * THREADS;
+        #pragma unroll
+        for (int c = 0; c < NB; ++c) a[i][c] = scalar_t{};
+        if (r < rows)
+            #pragma unroll
+            for (int c = 0; c < NB; ++c) a[i][c] = V[r * LD + c];
+    }
+    // In step j register c holds column (c + j) % NB, so that the loop is not unrolled.
+    #pragma unroll 1
+    for (int j = 0; j < NB; ++j) {
+        scalar_t part[NB], x[ROWS];
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+            x[i] = thread() + i * THREADS > j ? a[i][0] : scalar_t{};
+        #pragma unroll
+        for (int c = 0; c < NB; ++c) {
+            part[c] = scalar_t{};
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) part[c] = plus_inner(part[c], x[i], a[i][c]);
+        }
+        if (thread() == j)
+            #pragma unroll
+            for (int c = 0; c < NB; ++c) s.row[j % 2][c] = a[0][c];
+        scalar_t sum = block_sums(part, s, j % 2);
+        real_t squares = real(from(sum, 0));
+        scalar_t alpha = s.row[j % 2][0];
+        bool none = j >= count;
+        Power undo{1, 1};
+        if (!none && !(squares >= LEAST)) {           // rare: x is zero, tiny or nan
+            real_t most = 0;
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
+            most = block_most(most, s);
+            none = most == 0 && imaginary(alpha) == 0;
+            const Power power = to_one(larger(most, alpha));
+            undo = power.inverse();
+            alpha = power.times(alpha);
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
+            #pragma unroll
+            for (int c = 0; c < NB; ++c) {
+                part[c] = scalar_t{};
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i)
+                    part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
+            }
+            sum = block_sums(part, s, j % 2);
+            squares = real(from(sum, 0));
+        }
+        const Reflector h = reflector(alpha, squares, none);
+        const int c = lane() % NB;
+        const bool earlier = c >= NB - j;
+        const scalar_t head = s.row[j % 2][c];
+        const scalar_t f = c && !earlier
+            ? mul(conj(h.tau), add(head, mul(conj(h.scale), sum))) : scalar_t{};
+        if (lane() < NB) {
+            s.f[warp()][c] = f;
+            if (warp() == 0 && earlier)
+                s.z[c + j - NB][j] = add(conj(head), mul(conj(sum), h.scale));
+            if (warp() == 0 && c == 0) s.tau[j] = h.tau;
+        }
+        __syncwarp();
+        scalar_t all[NB];
+        #pragma unroll
+        for (int c = 0; c < NB; ++c) all[c] = s.f[warp()][c];
+        __syncwarp();
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+            const int r = thread() + i * THREADS;
+            scalar_t v = mul(x[i], h.scale), kept = r > j ? v : a[i][0];
+            if (r == j) {
+                v = none ? scalar_t{} : scalar_t{1};
+                if (!none) kept = scalar_t{undo.times(h.beta)};
+            }
+            if (none) kept = a[i][0];
+            #pragma unroll
+            for (int c = 1; c < NB; ++c) a[i][c - 1] = minus_product(a[i][c], v, all[c]);
+            a[i][NB - 1] = kept;
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const int r = thread() + i * THREADS;
+        if (r < rows)
+            #pragma unroll
+            for (int c = 0; c < NB; ++c) V[r * LD + c] = a[i][c];
+    }
+}
+
+// T from tau and V^H V, by one warp: T e_j = tau_j (e_j - T V^H v_j)
+__device__ inline void form_t(Shared& s)
+{
+    const int c = lane();
+    if (c < NB) {
+        scalar_t t[NB];
+        #pragma unroll
+        for (int j = 0; j < NB; ++j) {
+            const scalar_t tau = s.tau[j];
+            scalar_t sum{};
+            #pragma unroll
+            for (int l = 0; l < j; ++l)
+                sum = plus_inner(sum, conj(t[l]), l >= c ? s.z[l][j] : scalar_t{});
+            t[j] = c < j ? mul(mul(tau, sum), real_t(-1)) : c == j ? tau : scalar_t{};
+            s.t[c][j] = t[j];
+        }
+    }
+}
+
+// -- W = V^H C and C -= V op(T) W for a strip of C's columns, by a warp
+
+// The column of an 8 x 8 tile that is the tensor cores' number g: lanes then have t and t + 4
+__device__ inline int tile_column(int g) { return g / 2 + g % 2 * 4; }
+
+// Row r of V, 16 bytes at a time
+__device__ inline void row_of(scalar_t (&v)[NB], const scalar_t* V, int r)
+{
+    constexpr int few = 16 / sizeof(scalar_t);
+    #pragma unroll
+    for (int c = 0; c < NB; c += few) {
+        const Vector x = *reinterpret_cast<const Vector*>(V + r * LD + c);
+        #pragma unroll
+        for (int e = 0; e < few; ++e) v[c + e] = x.x[e];
+    }
+}
+
+constexpr int M = NB / 8, TN = STRIP / 8;  // tiles
+template <class T> struct OnTensors {
+    using Product = T[M][TN][2];           // a lane's part of an NB x STRIP matrix
+
+    static __device__ void clear(Product& w)
+    {
+        #pragma unroll
+        for (int i = 0; i < M; ++i)
+            #pragma unroll
+            for (int j = 0; j < TN; ++j) w[i][j][0] = w[i][j][1] = T{};
+    }
+
+    // w = V^H C
+    static __device__ void project(Product& w, const T* V, Strided<T> C, int rows, int columns)
+    {
+        const int g = lane() / 4, t = lane() % 4;
+        clear(w);
+        #pragma unroll 1
+        for (int p = 0; p < rows; p += 4 * DEEP) {
+            T y[DEEP][TN];
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d)
+                #pragma unroll
+                for (int j = 0; j < TN; ++j) {
+                    const int r = p + 4 * d + t, column = 8 * j + tile_column(g);
+                    y[d][j] = T{};
+                    if (r < rows && column < columns) y[d][j] = C(r, column);
+                }
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d) {
+                const int r = p + 4 * d + t, inside = r < rows ? r : rows - 1;
+                #pragma unroll
+                for (int i = 0; i < M; ++i) {
+                    const T x = conj(V[inside * LD + 8 * i + g]);
+                    #pragma unroll
+                    for (int j = 0; j < TN; ++j)
+                        tensor_product(w[i][j][0], w[i][j][1], x, y[d][j]);
+                }
+            }
+        }
+    }
+
+    // f(i, j, value) for the lane's elements
+    template <class F> static __device__ void each(const Product& w, F f)
+    {
+        const int g = lane() / 4, t = lane() % 4;
+        #pragma unroll
+        for (int i = 0; i < M; ++i)
+            #pragma unroll
+            for (int j = 0; j < TN; ++j)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) f(8 * i + g, 8 * j + 4 * e + t, w[i][j][e]);
+    }
+
+    // C -= V op(T) w
+    template <bool ADJOINT>
+    static __device__ void subtract(Product& w, const T* V, Shared& s, Strided<T> C, int rows,
+                                    int columns)
+    {
+        const int g = lane() / 4, t = lane() % 4, own = tile_column(g);
+        auto& kept = s.w[warp()];
+        const auto keep = [&] {
+            __syncwarp();
+            each(w, [&](int i, int j, T x) { kept[i][j] = x; });
+            __syncwarp();
+        };
+        keep();
+        clear(w);
+        #pragma unroll
+        for (int p = 0; p < NB; p += 4)
+            #pragma unroll
+            for (int i = 0; i < M; ++i) {
+                const T x = ADJOINT ? conj(s.t[p + t][8 * i + g]) : s.t[8 * i + g][p + t];
+                #pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    tensor_product(w[i][j][0], w[i][j][1], x, kept[p + t][8 * j + own]);
+            }
+        keep();
+        T y[NB / 4][TN];
+        #pragma unroll
+        for (int q = 0; q < NB / 4; ++q)
+            #pragma unroll
+            for (int j = 0; j < TN; ++j)
+                y[q][j] = mul(kept[4 * q + t][8 * j + own], real_t(-1));
+        #pragma unroll 2
+        for (int p = 0; p < rows; p += 8) {
+            const int r = p + g, inside = r < rows ? r : rows - 1;
+            T c[TN][2];
+            #pragma unroll
+            for (int j = 0; j < TN; ++j)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const int column = 8 * j + 4 * e + t;
+                    c[j][e] = T{};
+                    if (r < rows && column < columns) c[j][e] = C(r, column);
+                }
+            #pragma unroll
+            for (int q = 0; q < NB / 4; ++q) {
+                const T x = V[inside * LD + 4 * q + t];
+                #pragma unroll
+                for (int j = 0; j < TN; ++j) tensor_product(c[j][0], c[j][1], x, y[q][j]);
+            }
+            #pragma unroll
+            for (int j = 0; j < TN; ++j)
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const int column = 8 * j + 4 * e + t;
+                    if (r < rows && column < columns) C(r, column) = c[j][e];
+                }
+        }
+    }
+};
+
+template <class T> struct OnLanes {
+    using Product = T[NB];                 // a lane's column
+
+    template <class F>
+    static __device__ void sweep(const T* V, Strided<T> C, int rows, int columns, bool out, F f)
+    {
+        const bool mine = lane() < columns;
+        T* const column = &C(0, mine ? lane() : 0);
+        const size step = C.rs;
+        #pragma unroll 1
+        for (int p = 0; p < rows; p += DEEP) {
+            T c[DEEP];
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d) {
+                c[d] = T{};
+                if (mine && p + d < rows) c[d] = column[(p + d) * step];
+            }
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d) {
+                T v[NB];
+                row_of(v, V, p + d < rows ? p + d : rows - 1);
+                f(v, c[d]);
+                if (out && mine && p + d < rows) column[(p + d) * step] = c[d];
+            }
+        }
+    }
+
+    static __device__ void project(Product& w, const T* V, Strided<T> C, int rows, int columns)
+    {
+        #pragma unroll
+        for (int i = 0; i < NB; ++i) w[i] = T{};
+        sweep(V, C, rows, columns, false, [&](const T (&v)[NB], T& c) {
+            #pragma unroll
+            for (int i = 0; i < NB; ++i) w[i] = plus_inner(w[i], v[i], c);
+        });
+    }
+
+    template <class F> static __device__ void each(const Product& w, F f)
+    {
+        #pragma unroll
+        for (int i = 0; i < NB; ++i) f(i, lane(), w[i]);
+    }
+
+    template <bool ADJOINT>
+    static __device__ void subtract(Product& w, const T* V, Shared& s, Strided<T> C, int rows,
+                                    int columns)
+    {
+        T y[NB];
+        #pragma unroll
+        for (int i = 0; i < NB; ++i) {
+            y[i] = T{};
+            #pragma unroll
+            for (int l = ADJOINT ? 0 : i; l < (ADJOINT ? i + 1 : NB); ++l)
+                y[i] = plus_inner(y[i], ADJOINT ? s.t[l][i] : conj(s.t[i][l]), w[l]);
+        }
+        sweep(V, C, rows, columns, true, [&](const T (&v)[NB], T& c) {
+            #pragma unroll
+            for (int i = 0; i < NB; ++i) c = minus_product(c, v[i], y[i]);
+        });
+    }
+};
+
+template <bool TENSOR, class T> struct Way { using type = OnLanes<T>; };
+template <class T> struct Way<true, T> { using type = OnTensors<T>; };
+using Products = Way<TENSOR, scalar_t>::type;
+
+// C := (I - V op(T) V^H) C, rows x columns, its strips shared by the warps
+template <bool ADJOINT>
+__device__ void apply_panel(const scalar_t* V, Shared& s, Strided<scalar_t> C, int rows,
+                            int columns)
+{
+    for (int j = warp() * STRIP; j < columns; j += WARPS * STRIP) {
+        const Strided<scalar_t> strip{C.p + j * C.cs, C.rs, C.cs};
+        Products::Product w;
+        Products::project(w, V, strip, rows, columns - j);
+        Products::subtract<ADJOINT>(w, V, s, strip, rows, columns - j);
+    }
+}
+
+// The reflectors' zeros above their ones, over what the panel had there, R. The caller
+// synchronises before, for another thread may still read R, and after.
+__device__ inline void make_trapezoid(scalar_t* V, int rows, int count)
+{
+    for (int e = thread(); e < NB * NB; e += THREADS) {
+        const int r = e / NB, c = e % NB;
+        if (r < rows && r <= c) V[r * LD + c] = scalar_t{real_t(r == c && c < count)};
+    }
+}
+
+// Reflectors k to k + NB of `count` from QR to V and `s`, conjugated if `conjugated`, and their T
+__device__ inline void load_panel(scalar_t* V, Shared& s, Strided<const scalar_t> QR,
+                                  const scalar_t* tau, bool conjugated, int m, int count, int k)
+{
+    const Strided<const scalar_t> panel{&QR(k, k), QR.rs, QR.cs};
+    const auto read = [=](scalar_t x) { return conjugated ? conj(x) : x; };
+    for_each(m - k, NB, QR.cs == 1, [=](int i, int j) {
+        scalar_t x{};
+        if (k + j < count) x = i > j ? read(panel(i, j)) : scalar_t{real_t(i == j)};
+        V[i * LD + j] = x;
+    });
+    if (thread() < NB) s.tau[thread()] = k + thread() < count ? read(tau[k + thread()]) : scalar_t{};
+    __syncthreads();
+    if (warp() == 0) {
+        Products::Product w;
+        Products::project(w, V, {V, LD, 1}, m - k, NB);
+        Products::each(w, [&](int i, int j, scalar_t x) { if (j < NB) s.z[i][j] = x; });
+        __syncwarp();
+        form_t(s);
+    }
+    __syncthreads();
+}
+
+// C := Q C, or Q^H C if `adjoint`, m x n, of Q the first `count` reflectors; from the first column
+// of a panel on if C began as the identity.
+__device__ inline void apply_q(Strided<const scalar_t> QR, const scalar_t* tau, bool conjugated,
+                               bool adjoint, Strided<scalar_t> C, scalar_t* V, Shared& s, int m,
+                               int n, int count, bool identity)
+{
+    const int panels = (count + NB - 1) / NB;
+    #pragma unroll 1
+    for (int i = 0; i < panels; ++i) {
+        const int k = (adjoint ? i : panels - 1 - i) * NB, first = identity ? k : 0;
+        load_panel(V, s, QR, tau, conjugated, m, count, k);
+        const Strided<scalar_t> part{C.p + k * C.rs + first * C.cs, C.rs, C.cs};
+        if (adjoint) apply_panel<true>(V, s, part, m - k, n - first);
+        else apply_panel<false>(V, s, part, m - k, n - first);
+        __syncthreads();
+    }
+}

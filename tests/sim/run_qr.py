@@ -1,0 +1,227 @@
+"""Runs the kernels of QR, built by `build` with ENTRY, through their problems; for a process that
+has the sanitizers:  python -m tests.sim.run_qr LIBRARY KERNEL LETTER CONSTANTS(json) [m,n ...]
+
+Four schedules must agree to the bit. Factors are judged by LAPACK's Q out of the reflectors in
+double precision, and against LAPACK's factors: the convention of signs and tau is to be the same.
+"""
+
+import json
+import sys
+
+import numpy as np
+from cffi import FFI
+from scipy.linalg import lapack
+
+from blasx._types import TYPES
+
+from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
+
+ENTRY = """
+extern "C" void {0}(unsigned blocks, unsigned threads, int schedule, unsigned shared,
+                    const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
+"""
+ffi = FFI()
+
+
+class Simulated:
+    def __init__(self, library, name, letter, constants):
+        ffi.cdef(f"void sim_{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
+        self.launch = getattr(ffi.dlopen(library), "sim_" + name)
+        self.letter, self.dtype, self.constants = letter, TYPES[letter].dtype, constants
+        self.threads = 32 * constants["WARPS"]
+
+    def panel(self, rows):
+        """Bytes of a panel in shared memory (kernels/qr_panels.cuh)."""
+        size = self.dtype.itemsize
+        return rows * (self.constants["NB"] + (2 if size == 16 else 4)) * size
+
+    def run(self, schedule, blocks, shared, *numbers):
+        cells = ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
+        self.launch(blocks, self.threads, schedule, shared, cells)
+
+
+def wide(x):
+    return x.astype(np.result_type(x.dtype, np.float64))
+
+
+def double(letter, name):
+    """LAPACK's routine in double precision."""
+    complex_ = letter in "cz"
+    return getattr(lapack, ("z" if complex_ else "d") + (name.replace("or", "un", 1)
+                                                         if complex_ else name))
+
+
+def random(rng, dtype, *shape):
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+def members(rng, dtype, m, n):
+    """Random, and the awkward ones: zero, ones, triangular, tiny and huge, by columns too, nan."""
+    a = random(rng, dtype, 8, m, n)
+    limits = np.finfo(dtype)
+    a[1] = 0
+    a[2] = 1
+    a[3] = np.triu(a[3]) + np.tril(a[3], -1) * limits.tiny
+    a[4] *= limits.tiny * 8
+    a[5] *= limits.max / 64
+    a[6, :, ::2] *= limits.max / 64
+    a[6, :, 1::2] *= limits.tiny * 64
+    a[7, m // 2, n // 2] = np.nan
+    return a
+
+
+def all_of_q(letter, qr, tau):
+    m, k = qr.shape[0], len(tau)
+    a = np.zeros((m, m), wide(qr).dtype, order="F")
+    a[:, :k] = qr[:, :k]
+    return double(letter, "orgqr")(a, wide(tau))[0]
+
+
+def check_factors(letter, a, qr, tau, signs=True):
+    if np.isnan(a).any():
+        assert np.isnan(qr).any()
+        return
+    m, n = a.shape
+    eps = np.finfo(a.dtype).eps
+    assert np.isfinite(qr).all() and np.isfinite(tau).all()
+    Q = all_of_q(letter, qr, tau)
+    assert np.abs(Q.conj().T @ Q - np.eye(m)).max() < PASS * m * eps
+    size = np.abs(a).astype(float).max(0)
+    scale = np.where(size > 0, 1 / np.where(size > 0, size, 1), 1)
+    size_of_tiny = np.finfo(a.dtype).smallest_subnormal / eps
+    error = np.abs(Q @ (np.triu(wide(qr)) * scale) - wide(a) * scale).max(0)
+    assert (error[size > size_of_tiny] < PASS * max(m, n) * eps).all(), error / eps
+    if letter in "cz":
+        assert (np.diag(qr).imag == 0).all()
+    if signs:
+        right = double(letter, "geqrf")(wide(a))
+        bound = 1e4 * max(m, n) * eps
+        assert np.abs(tau - right[1]).max() < bound, (tau, right[1])
+        k = len(tau)
+        assert np.abs(np.tril(qr[:, :k] - right[0][:, :k], -1)).max() < bound
+
+
+def geqrf(sim, rng, m, n, order, in_place, launch):
+    a = members(rng, sim.dtype, m, n)
+    k = min(m, n)
+    outputs = []
+    for schedule in SCHEDULES:
+        source = Memory(a, order)
+        target = source if in_place else poisoned(a.shape, a.dtype, order)
+        tau = poisoned((len(a), k), a.dtype, "C")
+        rest = launch(schedule, source, target, tau)
+        outputs.append([x.array.copy() for x in (target, tau, *rest)])
+    qr, tau, *rest = same_under_all_schedules(outputs)
+    for i in range(len(a)):  # where columns are dependent, rounding decides on signs
+        check_factors(sim.letter, a[i], qr[i], tau[i], signs=i in (0, 1, 3, 4, 5, 6))
+    return a, qr, tau, *rest
+
+
+def geqrf_small(sim, rng, m, n, order, in_place):
+    team = sim.constants["N"]
+
+    def launch(schedule, source, target, tau):
+        batch = len(source.array)
+        sim.run(schedule, -(-batch // (sim.threads // team)), 0, *source.matrix(),
+                *target.matrix(), tau.address, m, n, batch)
+        return ()
+
+    geqrf(sim, rng, m, n, order, in_place, launch)
+
+
+def geqrf_block(sim, rng, m, n, order, in_place):
+    nrhs = 3
+    given = random(rng, sim.dtype, 8, m, nrhs)
+
+    def launch(schedule, source, target, tau):
+        b = Memory(given, order)
+        sim.run(schedule, 8, sim.panel(m) + n * TYPES[sim.letter].real.itemsize,
+                *source.matrix(), *target.matrix(), tau.address, *b.matrix(), m, n, nrhs)
+        return (b,)
+
+    a, qr, tau, b = geqrf(sim, rng, m, n, order, in_place, launch)
+    for i in range(7):
+        right = all_of_q(sim.letter, qr[i], tau[i]).conj().T @ given[i]
+        assert np.abs(b[i] - right).max() < PASS * m * np.finfo(a.dtype).eps
+
+
+def factors(sim, rng, m, k):
+    results = [getattr(lapack, sim.letter + "geqrf")(random(rng, sim.dtype, m, k))[:2]
+               for _ in range(2)]
+    return np.array([x[0] for x in results]), np.array([x[1] for x in results])
+
+
+def ormqr_block(sim, rng, m, n, order, in_place):
+    k = min(m, max(n - 1, 1))
+    qr, tau = factors(sim, rng, m, k)
+    c = random(rng, sim.dtype, 2, m, n)
+    for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus, target = Memory(qr, order), Memory(tau), Memory(c, order)
+            sim.run(schedule, 2, sim.panel(m), *source.matrix(), taus.address, k,
+                    *target.matrix(), m, n, k, conjugated, adjoint)
+            outputs.append([target.array.copy()])
+        (cq,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            Q = all_of_q(sim.letter, qr[i], tau[i])
+            Q = Q.conj() if conjugated else Q
+            right = (Q.conj().T if adjoint else Q) @ c[i]
+            assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+
+def orgqr_block(sim, rng, m, n, order, in_place):
+    for k in {min(m, n), max(min(m, n) - 3, 1)}:
+        qr, tau = factors(sim, rng, m, k)
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus = Memory(qr, order), Memory(tau)
+            target = poisoned((2, m, n), qr.dtype, order)
+            sim.run(schedule, 2, sim.panel(m), *source.matrix(), taus.address, k,
+                    *target.matrix(), m, n, k)
+            outputs.append([target.array.copy()])
+        (q,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            right = all_of_q(sim.letter, qr[i], tau[i])[:, :n]
+            assert np.abs(q[i] - right).max() < PASS * m * np.finfo(q.dtype).eps
+
+
+def gels_solve(sim, rng, n, nrhs, order, in_place):
+    a = random(rng, sim.dtype, 4, n, n) / n + 3 * np.eye(n, dtype=sim.dtype)
+    a[1, n // 2, n // 2] = 0
+    a[2] = np.tril(a[2], -1)
+    a[3] *= np.finfo(sim.dtype).tiny * 4
+    y = random(rng, sim.dtype, 4, n, nrhs)
+    y[3] *= np.finfo(sim.dtype).tiny * 64
+    for adjoint in (0, 1):
+        outputs = []
+        for schedule in SCHEDULES:
+            source, target = Memory(a, order), Memory(y, order)
+            info = poisoned((4,), np.int32, "C")
+            sim.run(schedule, 4, n * sim.constants["COLUMNS"] * a.itemsize, *source.matrix(),
+                    *target.matrix(), info.address, adjoint, n, nrhs)
+            outputs.append([target.array.copy(), info.array.copy()])
+        x, info = same_under_all_schedules(outputs)
+        assert list(info) == [0, n // 2 + 1 if n > 1 else 0, 0, 0], info
+        assert not x[2].any() and ((x[1] == y[1]).all() or n == 1)
+        for i in (0, 3):
+            R = np.triu(wide(a[i]))
+            R = R.conj().T if adjoint else R
+            error = np.abs(R @ x[i] - y[i]).max()
+            assert error <= PASS * n * np.finfo(a.dtype).eps * np.abs(R).max() * np.abs(x[i]).max()
+
+
+def main(library, name, letter, constants, *sizes):
+    sim = Simulated(library, name, letter, json.loads(constants))
+    rng = np.random.default_rng(7)
+    layouts = [("C", False), ("F", True), ("batch last", False)]
+    for i, size in enumerate(sizes):
+        with np.errstate(all="ignore"):
+            globals()[name](sim, rng, *map(int, size.split(",")), *layouts[i % len(layouts)])
+    print("ok", name, letter, *sizes)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
