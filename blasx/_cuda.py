@@ -55,12 +55,13 @@ CUBLAS = {
     "syrk": "iinnhpnhpn", "herk": "iinnhpnhpn",
     "syr2k": "iinnhpnpnhpn", "her2k": "iinnhpnpnhpn",
     "trmm": "iiiinnhpnpnpn", "trsm": "iiiinnhpnpn",
-    "geam": "iinnhpnhpnpn",
+    "geam": "iinnhpnhpnpn", "gemmStridedBatched": "iinnnhpnnpnnhpnnn",
     # batched factorisations (32-bit sizes, arrays of pointers on the device)
     "getrfBatched": "ipippi", "getrsBatched": "iiipippihi", "trsmBatched": "iiiiiihpipii",
 }
 # Without _v2 in their name, and whether they have a 64-bit form.
-_PLAIN_NAMES = {"geam": "_64", "getrfBatched": "", "getrsBatched": "", "trsmBatched": ""}
+_PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "getrfBatched": "",
+                "getrsBatched": "", "trsmBatched": ""}
 
 LEFT, RIGHT = 0, 1
 LOWER, UPPER = 0, 1

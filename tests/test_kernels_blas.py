@@ -1,12 +1,13 @@
 """The products of a block and the batched BLAS kernels without a GPU."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 from test_kernels import ROOT, sanitized
 
-from blasx import _sources
+from blasx import _sources, _tuned
 from blasx._types import TYPES
 
 every_letter = pytest.mark.parametrize("letter", "sdcz")
@@ -25,10 +26,29 @@ def test_products_of_a_block(folder, letter):
     warps = 2
     file, library = folder / f"multiply_{letter}.cpp", folder / f"multiply_{letter}.so"
     file.write_text(f'#include "{SHIM}"\n#define BLASX\n#define SCALAR {TYPES[letter].cpp}\n'
-                    f"constexpr int WARPS = {warps};\n{_sources.source('multiply.cuh')}"
+                    f"constexpr int WARPS = {warps}, RAGGED = 0;\n{_sources.source('multiply.cuh')}"
                     f"{run_multiply.KERNEL}")
     subprocess.run(["g++", *FLAGS, file, "-o", library], check=True)
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_multiply", library, letter, str(warps)],
         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def variants(kernel, letter):
+    """The first and the last of its rows: with the smallest and the largest tiles."""
+    rows = _tuned.table(90)[kernel][letter]
+    return {json.dumps({k: v for k, v in row.items() if k.isupper()}) for row in (rows[0], rows[-1])}
+
+
+@every_letter
+@pytest.mark.parametrize("kernel", ["gemm_warp", "gemm_block"])
+def test_products_of_a_batch(folder, kernel, letter):
+    """The kernels under the sanitizers and four schedules (tests/sim/run_blas.py)."""
+    from tests.sim import build, run_blas
+    for values in variants(kernel, letter):
+        library = build.build(folder, kernel, letter, json.loads(values), entry=run_blas.ENTRY)
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter, values],
+            cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+        assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -1,0 +1,219 @@
+"""Products of a batch on the GPU: a warp for a tile of a small member, a block for a tile of a
+larger one, cuBLAS where the tuned rows end.
+
+Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
+for an operand that all members share): transposes, sides and triangles are strides.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from struct import Struct
+
+import cupy
+
+from .. import _cuda
+from .._kernel import Kernel, current_device, pack
+from .._tuned import constants, row
+from .._types import TYPES
+
+_BITS = Struct("<q"), Struct("<d")
+ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Address, and strides in elements; conjugated if so."""
+
+    at: int
+    rows: int
+    columns: int
+    members: int
+    conjugated: int = 0
+
+    @property
+    def T(self):
+        return replace(self, rows=self.columns, columns=self.rows)
+
+    @property
+    def conj(self):
+        return replace(self, conjugated=1 - self.conjugated)
+
+    def cells(self):
+        return self.at, self.rows, self.columns, self.members
+
+
+def operand(x, conjugated=0):
+    """A stack of matrices, or one matrix for all members."""
+    size = x.itemsize
+    *members, rows, columns = x.strides
+    shared = x.ndim == 2 or x.shape[0] == 1
+    return Operand(x.data.ptr, rows // size, columns // size, 0 if shared else members[0] // size,
+                   int(conjugated))
+
+
+def bits(x):
+    """A number of the launch: its parts' double precision, as 64-bit integers."""
+    x = complex(x)
+    return [_BITS[0].unpack(_BITS[1].pack(part))[0] for part in (x.real, x.imag)]
+
+
+class Tiles:
+    """A product kernel with one set of constants; `launch` runs it on a batch."""
+
+    def __init__(self, name, letter, values):
+        self.kernel = Kernel(name, letter, **values)
+        self.values, self.threads = values, 32 * values["WARPS"]
+        self.by_block = "BM" in values
+        self.shared = shared_memory(letter, values) if self.by_block else 0
+
+    def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
+        v = self.values
+        down, across = (v["BM"], v["BN"]) if self.by_block else (v["TM"], v["TN"])
+        tiles = -(-m // down) * -(-n // across) * batch
+        numbers = (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
+                   *bits(alpha), *bits(beta), batch)
+        if self.by_block:
+            parameters = pack(m, n, k, half, symmetric, *numbers)
+        else:
+            tiles = -(-tiles // v["WARPS"])
+            parameters = pack(m, n, k, half, *numbers)
+        self.kernel.launch(tiles, 1, self.threads, 1, parameters, self.shared)
+
+
+def shared_memory(letter, values):
+    """Bytes that gemm_block takes: STAGES slices of A and of B."""
+    size = TYPES[letter].dtype.itemsize
+
+    def slice_of(rows):
+        return max(leading(letter, values["BK"]) * rows, leading(letter, rows) * values["BK"])
+
+    return values["STAGES"] * (slice_of(values["BM"]) + slice_of(values["BN"])) * size
+
+
+def leading(letter, n):
+    """kernels/multiply.cuh's."""
+    size = TYPES[letter].dtype.itemsize
+    line, past = 128 // size, (32 if letter in "dz" else 16) // size
+    return -(-(n - past) // line) * line + past
+
+
+@cache
+def tiles(name, letter, **values):
+    """One object for all orders that are served by the same constants."""
+    return Tiles(name, letter, values)
+
+
+@cache
+def _plan(letter, n, device, own):
+    """The kernel for members of order n; None where it is cuBLAS, unless it has to be `own`."""
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    if n and row("gemm_warp", letter, n, capability):
+        return tiles("gemm_warp", letter, **constants("gemm_warp", letter, n, capability))
+    if not row("gemm_block", letter, n, capability):
+        if not own:
+            return None
+        n = 0  # the first row serves all
+    return tiles("gemm_block", letter, **constants("gemm_block", letter, n, capability))
+
+
+def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
+    """O := alpha A B + beta C; where `symmetric` A is so, of its lower triangle."""
+    if not (m and n and batch):
+        return
+    k = 0 if alpha == 0 else k
+    if o.columns != 1 and o.rows == 1 and not half and not symmetric:
+        a, b, c, o, m, n = b.T, a.T, c.T, o.T, n, m
+    own = half or symmetric
+    if symmetric:
+        plan = _plan_of_blocks(me.letter, max(m, n, k), current_device())
+    else:
+        plan = _plan(me.letter, max(m, n, k), current_device(), own)
+    if plan is None and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
+        plan = _plan(me.letter, max(m, n, k), current_device(), True)
+    if plan:
+        plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
+
+
+@cache
+def _plan_of_blocks(letter, n, device):
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    n = n if row("gemm_block", letter, n, capability) else 0
+    return tiles("gemm_block", letter, **constants("gemm_block", letter, n, capability))
+
+
+def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
+    """The product by cuBLAS; False if it cannot take the operands as they lie."""
+    columns = [_by_columns(x, extents) for x, extents in
+               ((b.T, (n, k)), (a.T, (k, m)), (o.T, (n, m)))]
+    in_place = beta == 0 or c.cells() == o.cells()
+    if None in columns or columns[2][1] != 0 or not in_place or k == 0:
+        return False
+    (ldb, op_b), (lda, op_a), (ldc, _) = columns
+    _cuda.blas(me.L + "gemmStridedBatched", op_b, op_a, n, m, k, _cuda.scalar(me, alpha), b.at,
+               ldb, b.members, a.at, lda, a.members, _cuda.scalar(me, beta), o.at, ldc, o.members,
+               batch)
+    return True
+
+
+def _by_columns(x, shape):
+    """(leading dimension, operation) of an operand of that shape, or None."""
+    m, n = shape
+    if x.rows == 1 and x.columns >= m and not x.conjugated:
+        return x.columns, 0
+    if x.columns == 1 and x.rows >= n:
+        return x.rows, 2 if x.conjugated else 1
+    return None
+
+
+# -- routines
+
+
+def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    out = _out(me, c, (batch, m, n), overwrite_c)
+    c, beta = (out, 0) if c is None else (c, beta)
+    product(me, m, n, k, operand(a, conj_a and me.is_complex),
+            operand(b, conj_b and me.is_complex), _whole(c), _whole(out), alpha, beta, batch)
+    return out
+
+
+def gemv(me, alpha, a, x, beta, y, batch, conj_a, overwrite_y):
+    return gemm(me, alpha, a, x, beta, y, batch, conj_a, 0, overwrite_y)
+
+
+def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
+    m, n = b.shape[-2:]
+    out = _out(me, c, (batch, m, n), overwrite_c)
+    c, beta = (out, 0) if c is None else (c, beta)
+    x, y, z, o = operand(a), operand(b), _whole(c), _whole(out)
+    if side:  # C^T = A^T B^T
+        x, y, z, o, m, n = x.T, y.T, z.T, o.T, n, m
+        lower = not lower
+    if not lower:  # of A^T = A, or conj(A), the lower triangle is stored
+        x = x.T.conj if hermitian else x.T
+    product(me, m, n, m, x, y, z, o, alpha, beta, batch, symmetric=1 + hermitian)
+    return out
+
+
+def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
+    n, k = a.shape[-2:]
+    if c is None:
+        out, beta = cupy.zeros((batch, n, n), me.dtype), 0
+    else:
+        out = c if overwrite_c else c.copy()
+    x, o = operand(a, trans == 2 and me.is_complex), _whole(out)
+    y = x.T.conj if hermitian else x.T
+    if not lower:  # C^T = C, or conj(C), is wanted where i >= j
+        o = o.T
+        x, y = y.T, x.T
+    product(me, n, n, k, x, y, o, o, alpha, beta, batch, half=HERMITIAN if hermitian else LOWER)
+    return out
+
+
+def _out(me, c, shape, overwrite):
+    return c if overwrite and c is not None else cupy.ndarray(shape, me.dtype)
+
+
+def _whole(c):
+    """A stack that is written: every member has its own place, also if there is one."""
+    return operand(c)

@@ -1,0 +1,31 @@
+// async.cuh: copies to shared memory that go on while the thread does something else.
+#pragma once
+
+// BYTES (4, 8 or 16) from global to shared memory, zeros in place of those after `valid`
+template <int BYTES> __device__ void copy_async(void* to, const void* from, int valid)
+{
+#ifndef BLASX_SIM
+    const unsigned at = unsigned(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :: "r"(at), "l"(from), "n"(BYTES), "r"(valid) : "memory");
+#else
+    memset(to, 0, BYTES);
+    memcpy(to, from, valid);
+#endif
+}
+
+// Closes a group of this thread's copies.
+__device__ inline void end_group()
+{
+#ifndef BLASX_SIM
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits until at most `later` groups of this thread's copies are still under way.
+template <int later> __device__ void await_groups()
+{
+#ifndef BLASX_SIM
+    asm volatile("cp.async.wait_group %0;" :: "n"(later) : "memory");
+#endif
+}
