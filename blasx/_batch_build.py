@@ -25,4 +25,5 @@ DECLARATIONS = """
 ffi = FFI()
 ffi.cdef(DECLARATIONS)
 ffi.set_source("blasx._batch", '#include "batch.c"', optional=True, include_dirs=[str(CORE)],
-               depends=sorted(map(str, CORE.iterdir())), extra_compile_args=FLAGS)
+               depends=sorted(map(str, CORE.iterdir())), libraries=["m"],
+               extra_compile_args=FLAGS)

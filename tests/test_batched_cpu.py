@@ -317,7 +317,7 @@ def test_qr_is_lapacks(letter, shape):
     """The core's reflectors and tau beside LAPACK's, scaled and not; nan stays its member's."""
     a = random(letter, 11, *shape)
     a[2], a[3, :, 0] = 0, 0
-    me = SimpleNamespace(letter=letter, dtype=a.dtype, name=letter + "geqrf_batched")
+    me = typed(a)
     f, _, tau, info = _cpu.own(me, "geqrf", a, 0)
     expected, scalars = np.linalg.qr(a, "raw")
     tolerance = 50 * max(shape) * np.finfo(a.dtype).eps
@@ -337,6 +337,112 @@ def test_qr_is_lapacks(letter, shape):
     assert np.isnan(h[5]).any()
     assert h[others].tobytes() == f[others].tobytes()
     assert t[others].tobytes() == tau[others].tobytes()
+
+
+# -- eigenvalues and singular values
+
+
+def typed(a):
+    """What the core asks of a typed name."""
+    letter = next(x for x, t in DTYPES.items() if np.dtype(t) == a.dtype)
+    return SimpleNamespace(letter=letter, dtype=a.dtype, real=a.real.dtype, name="core")
+
+
+def spectral_problems(letter, m, n):
+    """Random, graded, rank deficient, zero, diagonal, near over- and underflow."""
+    a = random(letter, 5, m, n)
+    yield a
+    yield np.zeros_like(a)
+    yield np.ones_like(a)
+    yield a * np.eye(m, n, dtype=a.dtype)
+    yield (a * np.logspace(0, -8 if letter in "sc" else -30, n)).astype(a.dtype)
+    yield (a * np.logspace(-8 if letter in "sc" else -30, 0, n)).astype(a.dtype)
+    deficient = a.copy()
+    deficient[:, m // 2] = deficient[:, 0]
+    yield deficient
+    limits = np.finfo(a.dtype)
+    yield a * np.array(2, a.real.dtype) ** (limits.maxexp - 12)
+    yield a * np.array(2, a.real.dtype) ** (limits.minexp + 30)
+
+
+def wide(a, scale=1.0):
+    return a.astype("c16" if a.dtype.kind == "c" else "f8") / scale
+
+
+def worst(residual, a):
+    return np.linalg.norm(residual, axis=(1, 2)).max() / (max(a.shape[1:]) * np.finfo(a.dtype).eps)
+
+
+def unitary(x):
+    return x.conj().transpose(0, 2, 1) @ x - np.eye(x.shape[2])
+
+
+@with_core
+@every_letter
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 13, 32, 40])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_eigenvalues_of_the_core(letter, n, lower):
+    for x in spectral_problems(letter, n, n):
+        a = x / 2 + x.conj().transpose(0, 2, 1) / 2
+        poisoned = a.copy()
+        other = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
+        poisoned[:, other[0], other[1]] = np.nan
+        w, v, info = _cpu.eigen(typed(a), poisoned, lower)
+        assert not info.any() and (np.diff(w) >= 0).all() and np.isnan(poisoned).any() == (n > 1)
+        scale = float(abs(a).max()) or 1.0
+        h, z, values = wide(a, scale), wide(v), wide(w, scale)
+        norm = max(np.linalg.norm(h, 2, axis=(1, 2)).max(), np.finfo("f8").tiny)
+        assert worst(h @ z - z * values[:, None], a) <= 30 * norm
+        assert worst(unitary(z), a) <= 30
+        alone, none, _ = _cpu.eigen(typed(a), poisoned[2:3], lower, 0)
+        assert none is None and np.allclose(alone[0], w[2], rtol=0, atol=30 * n * scale * np.finfo(
+            a.dtype).eps)
+        assert np.array_equal(_cpu.eigen(typed(a), poisoned[2:3], lower)[1][0], v[2])
+        view = np.zeros((5, 2 * n, n + 2), a.dtype).transpose(0, 2, 1)[:, 2:, ::2]
+        view[...] = poisoned
+        again, here, _ = _cpu.eigen(typed(a), view, lower, 1, 1)
+        assert here is view and np.array_equal(view, v) and np.array_equal(again, w)
+
+
+@with_core
+@every_letter
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (4, 4), (8, 8), (13, 6), (5, 17), (33, 33)])
+@pytest.mark.parametrize("full", [0, 1])
+def test_singular_values_of_the_core(letter, shape, full):
+    for a in spectral_problems(letter, *shape):
+        u, s, vh, info = _cpu.svd(typed(a), a, 1, full)
+        k = min(shape)
+        assert u.shape[2] == (shape[0] if full else k) and vh.shape[1] == (shape[1] if full else k)
+        assert not info.any() and (s >= 0).all() and (np.diff(s) <= 0).all()
+        scale = float(abs(a).max()) or 1.0
+        x, left, right, values = wide(a, scale), wide(u), wide(vh), wide(s, scale)
+        norm = max(values.max(), np.finfo("f8").tiny)
+        residual = left[:, :, :k] * values[:, None] @ right[:, :k] - x
+        assert worst(residual, a) <= 30 * norm
+        assert worst(unitary(left), a) <= 30
+        assert worst(unitary(right.conj().transpose(0, 2, 1)), a) <= 30
+        none, alone, _, _ = _cpu.svd(typed(a), a[3:4], 0)
+        assert none is None and np.allclose(
+            alone[0], s[3], rtol=0, atol=30 * max(shape) * scale * np.finfo(a.dtype).eps)
+        assert np.array_equal(_cpu.svd(typed(a), a[3:4], 1, full)[0][0], u[3])
+
+
+@with_core
+@every_letter
+def test_nan_and_inf_end_and_stay(letter):
+    for n in (1, 3, 12):
+        a = random(letter, 6, n, n)
+        a = a + a.conj().transpose(0, 2, 1)
+        spoiled = a.copy()
+        spoiled[1, -1, -1], spoiled[4] = np.nan, np.inf
+        others = [0, 2, 3, 5]
+        for found, good in ((_cpu.eigen(typed(a), spoiled), _cpu.eigen(typed(a), a)),
+                            (_cpu.svd(typed(a), spoiled), _cpu.svd(typed(a), a))):
+            for x, y in zip(found, good, strict=True):
+                assert x[others].tobytes() == y[others].tobytes()
+            values = found[0] if len(found) == 3 else found[1]
+            assert found[-1][1] or np.isnan(values[1]).any()
+            assert found[-1][4] or not np.isfinite(values[4]).all()
 
 
 # -- under sanitizers

@@ -33,7 +33,7 @@ ffi = _lapack.ffi if _batch is None else _batch.ffi
 NULL, _start, _INT32 = ffi.NULL, ffi.from_buffer, ffi.typeof("int32_t[]")
 _empty, _int32 = np.empty, np.dtype(np.int32)
 WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
-ROUTINES = ("getrf", "potrf", "geqrf")  # of the core, in its order
+ROUTINES = ("getrf", "potrf", "geqrf", "syevd", "gesvd")  # of the core, in its order
 LANES = {letter: WIDTH // t.real.itemsize for letter, t in TYPES.items()}  # members to a vector
 
 
@@ -115,25 +115,107 @@ def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
         piv = _empty(piv_shape, _int32)
         at_piv = _start(_INT32, piv)
     info = _empty(batch, _int32)
+    _run(me, work, batch, threads, at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info))
+    return f, piv, x, info
+
+
+def eigen(me, a, lower=1, vectors=1, overwrite_a=0):
+    """Eigenvalues, ascending, and with `vectors` the eigenvectors (in `a` if `overwrite_a`, else
+    by rows) of every Hermitian member in the core, from the triangle that `lower` names: (w, v or
+    None, info). Returns None where LAPACK is to do it: no core, members too large.
+    """
+    plan = _eigen_plan(me.letter, a.shape, a.strides, 1 if vectors else 0,
+                       1 if overwrite_a else 0, lower)
+    if plan is None:
+        return None
+    work, batch, threads = plan
+    w, info, v, at_v = _empty(a.shape[:2], me.real), _empty(batch, _int32), None, NULL
+    if vectors:
+        v = a if overwrite_a else _empty(a.shape, me.dtype)
+        at_v = _at(v)
+    _run(me, work, batch, threads, _at(a), at_v, NULL, _start(w), NULL, _start(_INT32, info))
+    return w, v, info
+
+
+@lru_cache(4096)
+def _eigen_plan(letter, a, a_strides, vectors, overwrite_a, lower):
+    batch, _, n = a
+    row = next((r for r in tuned()["syevd"][letter] if n <= r["to"]), None)
+    if _batch is None or row is None or not batch * n:
+        return None
+    real = TYPES[letter].real.itemsize
+    _, _, v_strides = _new(a, (0, 0, 0), TYPES[letter].dtype.itemsize, False)
+    if overwrite_a:
+        v_strides = a_strides
+    if lower:
+        a_strides = a_strides[0], a_strides[2], a_strides[1]
+    return (_worker("syevd", letter, n, n, vectors, row, lower, a_strides, v_strides, (0, 0, 0),
+                    (n * real, real, 0)), batch, _threads(batch, row["US"]))
+
+
+def svd(me, a, compute_uv=1, full_matrices=1):
+    """Singular value decomposition of every member in the core: (u, s, vh, info), u and vh by rows
+    and full or thin, or None without `compute_uv`. Returns None where LAPACK is to do it: no core,
+    members too large.
+    """
+    plan = _svd_plan(me.letter, a.shape, a.strides, 1 if compute_uv else 0,
+                     1 if full_matrices else 0)
+    if plan is None:
+        return None
+    work, batch, threads, k, columns, rows = plan
+    _, m, n = a.shape
+    s, info = _empty((batch, k), me.real), _empty(batch, _int32)
+    u = vh = None
+    at_u = at_vh = NULL
+    if compute_uv:
+        u, vh = _empty((batch, m, columns), me.dtype), _empty((batch, rows, n), me.dtype)
+        at_u, at_vh = _start(u), _start(vh)
+    first, second = (at_u, at_vh) if m >= n else (at_vh, at_u)
+    _run(me, work, batch, threads, _at(a), first, second, _start(s), NULL, _start(_INT32, info))
+    return u, s, vh, info
+
+
+@lru_cache(4096)
+def _svd_plan(letter, a, a_strides, compute_uv, full_matrices):
+    batch, m, n = a
+    row = next((r for r in tuned()["gesvd"][letter] if max(m, n) <= r["to"]), None)
+    if _batch is None or row is None or not batch * m * n:
+        return None
+    k = min(m, n)
+    columns, rows = (m, n) if full_matrices else (k, k)
+    size, real = TYPES[letter].dtype.itemsize, TYPES[letter].real.itemsize
+    u = m * columns * size, columns * size, size
+    vh = rows * n * size, n * size, size
+    s = k * real, real, 0
+    if m < n:  # that of A^H: U and V change places
+        a_strides, u, vh = ((x[0], x[2], x[1]) for x in (a_strides, vh, u))
+        m, n, columns = n, m, rows
+    work = _worker("gesvd", letter, m, n, columns if compute_uv else 0, row, a[1] < a[2],
+                   a_strides, u, vh, s)
+    columns, rows = (a[1], a[2]) if full_matrices else (k, k)
+    return work, batch, _threads(batch, row["US"]), k, columns, rows
+
+
+def _run(me, work, batch, threads, *operands):
+    """`work` in so many threads, by shares that fill vectors."""
     if threads == 1:
-        short = work(at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info), batch, batch, NULL)
+        short = work(*operands, batch, batch, NULL)
     else:
-        short = _shared(work, batch, threads, LANES[me.letter],
-                        (at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info)))
+        share, following, answers = _share(batch, threads), ffi.new("ptrdiff_t *"), []
+        share += -share % LANES[me.letter]
+        _together(threads, lambda: answers.append(work(*operands, batch, share, following)))
+        short = any(answers)
     if short:
         raise MemoryError(f"{me.name}: no memory to work in")
     if _trace._open:
         _trace.note("own")
-    return f, piv, x, info
 
 
-def _shared(work, batch, threads, lanes, operands):
-    """`work` in so many threads, by shares that fill vectors; not 0 where one was short of
-    memory."""
-    share, following, answers = _share(batch, threads), ffi.new("ptrdiff_t *"), []
-    share += -share % lanes
-    _together(threads, lambda: answers.append(work(*operands, batch, share, following)))
-    return any(answers)
+def _worker(routine, letter, m, n, nrhs, row, lower, *strides):
+    """The core's function for members and operands of such strides, but for their addresses."""
+    sizes = ffi.new("ptrdiff_t[]", [m, n, nrhs, ceil(row["SHARED"] * LANES[letter]), lower,
+                                    *(s for x in strides for s in (*x, 0)[:3])])
+    return partial(_batch.lib.own, WIDTH, ROUTINES.index(routine), "sdcz".index(letter), sizes)
 
 
 @lru_cache(4096)
@@ -147,7 +229,7 @@ def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b,
     if (_batch is None or row is None or not batch * m * n
             or nrhs > tuned()["threads"]["NRHS"]):
         return None
-    size, lanes = TYPES[letter].dtype.itemsize, LANES[letter]
+    size = TYPES[letter].dtype.itemsize
     f, f_flipped, f_strides = _new(a, a_strides, size, overwrite_a)
     a_plain, b_plain = a_strides == (m * n * size, n * size, size), False
     x = x_flipped = None
@@ -160,10 +242,8 @@ def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b,
         b_plain = b_strides == (n * nrhs * size, nrhs * size, size)[:len(b)]
     if lower:  # an upper triangle of the transpose
         a_strides, f_strides = ((s[0], s[2], s[1]) for s in (a_strides, f_strides))
-    sizes = ffi.new("ptrdiff_t[]", [
-        m, n, nrhs, ceil(row["SHARED"] * lanes), lower, *a_strides, *f_strides,
-        *(*b_strides, 0)[:3], *(*x_strides, 0)[:3]])
-    work = partial(_batch.lib.own, WIDTH, ROUTINES.index(routine), "sdcz".index(letter), sizes)
+    work = _worker(routine, letter, m, n, nrhs, row, lower, a_strides, f_strides, b_strides,
+                   x_strides)
     return (work, batch, _threads(batch, row["US"]), a_plain, f, f_flipped, b_plain, x, x_flipped,
             (batch, min(m, n)) if routine == "getrf" else None)
 

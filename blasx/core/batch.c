@@ -6,6 +6,7 @@
    A member's arithmetic knows nothing of its share. */
 
 #include <float.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -138,7 +139,7 @@ void lapack(uintptr_t routine, int arguments, void **pointers, const ptrdiff_t *
         }
 }
 
-/* -- own LU, Cholesky and QR */
+/* -- own LU, Cholesky, QR and eigenvalues */
 
 /* Where entry (i, j) of member k is: data + k step + i row + j column, in bytes. */
 typedef struct {
@@ -154,6 +155,10 @@ typedef struct {
     int32_t *piv, *info;
 } problem;
 
+#define SQUARES_SAFE 0x1p+460 /* from 1 / this on, squares keep their digits */
+#include "ql.h"
+#include "golub_kahan.h"
+
 typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
 
 #define WORKERS(f, width)                                                                        \
@@ -161,8 +166,9 @@ typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
         f##_s##width, f##_d##width, f##_c##width, f##_z##width                                   \
     }
 #define TABLE(width)                                                                             \
-    static worker *const own_##width[3][4] = {WORKERS(gesv, width), WORKERS(posv, width),      \
-                                                 WORKERS(geqrf, width)};
+    static worker *const own_##width[5][4] = {WORKERS(gesv, width), WORKERS(posv, width),      \
+                                                 WORKERS(geqrf, width), WORKERS(syevd, width), \
+                                                 WORKERS(gesvd, width)};
 
 #define WIDTH 16
 #include "width.h"
@@ -217,7 +223,22 @@ static worker *const (*at_width(int width))[4]
     return own_16;
 }
 
-/* `routine`: 0 LU, 1 Cholesky, 2 QR (x is then tau); `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
+/* The memory that a thread works in. */
+static size_t scratch_bytes(const problem *p, int width, int routine, int type, ptrdiff_t batch)
+{
+    size_t m = (size_t)p->m, n = (size_t)p->n, vectors = 2 * m + n + 4; /* of elements */
+    size_t element = (size_t)width * (type >= 2 ? 2 : 1);
+    size_t lanes = (size_t)width / (type & 1 ? 8 : 4);
+    if (routine >= 3) /* two matrices of m rows, two of n rows, six rows of n doubles */
+        return (2 * m * (m / lanes + 1) + 2 * n * (n / lanes + 1) + vectors + n) * element
+               + 6 * n * sizeof(double);
+    size_t numbers = n + (size_t)p->nrhs;
+    return (m * (p->least > batch ? numbers / lanes + 2 : numbers) + vectors) * element;
+}
+
+/* `routine`: 0 LU, 1 Cholesky, 2 QR (x is tau), 3 eigenvalues (x) and with
+   nrhs 1 eigenvectors (f), 4 singular values (x) and with nrhs > 0 as many columns
+   of U (f) and V^H (b), m >= n; `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
    then the three strides of a, f, b, x. Returns 0, or 1 where memory is short. */
 int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
         void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next)
@@ -226,15 +247,8 @@ int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void 
     problem p = {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
                  {a, s[0], s[1], s[2]}, {f, s[3], s[4], s[5]}, {b, s[6], s[7], s[8]},
                  {x, s[9], s[10], s[11]}, piv, info};
-    /* m rows of n + nrhs elements, and one for each row, column and end of a row: what a member
-       that shares its vectors takes, and less when it is alone */
-    size_t element = (size_t)width * (type >= 2 ? 2 : 1);
-    size_t numbers = (size_t)(p.n + p.nrhs);
-    if (p.least > batch)
-        numbers = numbers / ((size_t)width / (type & 1 ? 8 : 4)) + 2;
-    size_t bytes = ((size_t)p.m * numbers + (size_t)(2 * p.m + p.n) + 2) * element;
     void *scratch = NULL;
-    if (posix_memalign(&scratch, 64, bytes))
+    if (posix_memalign(&scratch, 64, scratch_bytes(&p, width, routine, type, batch)))
         return 1;
     worker *work = at_width(width)[routine][type];
     ptrdiff_t lo = 0, hi = 0;

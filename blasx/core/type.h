@@ -5,11 +5,16 @@
 #include "lu.h"
 #include "cholesky.h"
 #include "qr.h"
+#include "reflect.h"
+#include "eigen.h"
+#include "svd.h"
 
 #undef WORKER
 #undef TILE
 #undef ABOVE
 #undef REFLECT
+#undef MULTIPLY
+#undef INTO
 #undef V
 #undef VI
 #undef E

@@ -3,6 +3,8 @@
 #define REAL float
 #define INTEGER int32_t
 #define SAFE FLT_MIN
+#define EPSILON (FLT_EPSILON / 2)
+#define LEAST_POWER (-100)
 #define SQUARES_OVER 0x1p+50f
 #define SQUARES_SCALE 0x1p+100f
 #define SQRT __builtin_sqrtf
@@ -27,6 +29,8 @@
 #undef REAL
 #undef INTEGER
 #undef SAFE
+#undef EPSILON
+#undef LEAST_POWER
 #undef SQUARES_OVER
 #undef SQUARES_SCALE
 #undef SQRT
@@ -35,6 +39,8 @@
 #define REAL double
 #define INTEGER int64_t
 #define SAFE DBL_MIN
+#define EPSILON (DBL_EPSILON / 2)
+#define LEAST_POWER (-1000)
 #define SQUARES_OVER 0x1p+500
 #define SQUARES_SCALE 0x1p+700
 #define SQRT __builtin_sqrt
@@ -59,6 +65,8 @@
 #undef REAL
 #undef INTEGER
 #undef SAFE
+#undef EPSILON
+#undef LEAST_POWER
 #undef SQUARES_OVER
 #undef SQUARES_SCALE
 #undef SQRT

@@ -65,6 +65,25 @@ def qr(letter, m, n, batch=9):
     close(letter, max(m, n), tau, scalars)
 
 
+def spectra(letter, m, n, batch=3):
+    """Eigenvalues and singular values beside NumPy's."""
+    a = random(letter, batch, m, n)
+    me = SimpleNamespace(letter=letter, dtype=a.dtype, real=a.real.dtype, name="core")
+    for full in (0, 1):
+        u, s, vh, info = _cpu.svd(me, a, 1, full)
+        k = min(m, n)
+        close(letter, max(m, n), u[:, :, :k] * s[:, None] @ vh[:, :k], a)
+        assert not info.any()
+    close(letter, max(m, n), _cpu.svd(me, a, 0)[1], np.linalg.svd(a, compute_uv=False))
+    if m == n:
+        a = a + a.conj().transpose(0, 2, 1)
+        for lower in (0, 1):
+            w, v, info = _cpu.eigen(me, a, lower)
+            close(letter, n, v * w[:, None] @ v.conj().transpose(0, 2, 1), a)
+            assert not info.any()
+        close(letter, n, _cpu.eigen(me, a, 1, 0)[0], np.linalg.eigvalsh(a))
+
+
 def main(library):
     load(library)
     table = _cpu.tuned()
@@ -76,12 +95,17 @@ def main(library):
             row = {"to": 128, "SHARED": shared, "US": 1}
             rows = {x: dict.fromkeys("sdcz", [row]) for x in ("getrf", "potrf", "geqrf")}
             _cpu.tuned = lambda rows=rows: table | rows
-            _cpu._plan.cache_clear()
+            for plans in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
+                plans.cache_clear()
             for letter in "sdcz":
                 for n in ORDERS:
+                    if shared:
+                        spectra(letter, n, n)
                     members(letter, n)
                     qr(letter, n, n)
                 qr(letter, 7, 18)
+                spectra(letter, 3, 9)
+                spectra(letter, 9, 4)
                 qr(letter, 19, 6)
     print("ok")
 
