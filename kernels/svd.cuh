@@ -1,0 +1,522 @@
+// svd.cuh: singular value decomposition A = T S W^H of tall matrices (m >= n) by one-sided Jacobi.
+//
+// Rotations from the right make the columns of X = A W orthogonal; then S are their lengths, T the
+// columns divided by them. Columns lie one after the other with their part of W below, and what
+// rotates X rotates W with it. A rotation sees two columns relative to their own lengths, so small
+// singular values of a graded matrix keep their digits.
+//
+// Blocks of WIDTH columns meet in a tournament: each of GROUPS groups of LANES lanes takes two
+// blocks into registers, rotates the WIDTH^2 pairs between them, and puts them back; nb - 1 rounds,
+// a barrier after each, are a sweep. Pairs inside a block have their turn in the first round. Lane
+// l of a group holds `ROWS` rows of X and as many of W of every column. Each of the WIDTH disjoint
+// pairs of a step has its angle found by the lanes l = p mod WIDTH, and the others get it by
+// shuffles. Sweeps end when one has met no pair with a cosine above a few eps.
+//
+// The angle is found in float32: any tau = tan(theta / 2) that is near enough makes a product of
+// two columns 10^7 times smaller, and sin = 2 tau / (1 + tau^2) makes the rotation orthogonal to
+// full precision whatever tau is. (Golub, Van Loan: Matrix Computations, 8.6.3; Demmel, Veselic,
+// SIAM J. Matrix Anal. Appl. 13, 1992.)
+#pragma once
+#include "block.cuh"
+
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int ROWS = 4;     // rows of X in a lane
+constexpr int LANES = 16;   // of a group
+constexpr int WIDTH = 4;    // columns in a block
+constexpr int GROUPS = 8;   // that work on a matrix
+constexpr int SHARED = 1;   // columns lie in shared memory; 0: in global memory
+constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
+#endif
+constexpr int TEAM = LANES * GROUPS, MEMBERS = THREADS / TEAM;
+static_assert(TEAM <= 32 ? 32 % TEAM == 0 : THREADS == TEAM, "a team is in a warp or is a block");
+static_assert(LANES >= WIDTH && LANES <= 32 && (WIDTH == 1 || WIDTH == 2 || WIDTH == 4));
+
+constexpr int WORDS = ROWS * (1 + VECTORS);  // of a column in a lane
+constexpr int LONGEST = LANES * ROWS;        // m and n are at most this
+constexpr int LINE = 16 / sizeof(scalar_t);
+constexpr int PACK = ROWS < LINE ? ROWS : LINE;
+constexpr int LD = LANES * WORDS + LINE;     // from one column to the next
+constexpr int SWEEPS = 40;
+constexpr unsigned ALL = 0xffffffffu;
+
+// The largest entry is scaled to about 2^TOP, so that lengths between NULL and the longest have
+// squares, and the squares of double precision products, in range.
+constexpr int TOP = sizeof(real_t) == 8 ? 240 : 54;
+constexpr real_t EPS = sizeof(real_t) == 8 ? real_t(0x1p-52) : real_t(0x1p-23);
+constexpr real_t NULL_SQUARE = sizeof(real_t) == 8 ? real_t(0x1p-480) : real_t(0x1p-115);
+
+struct alignas(PACK * sizeof(scalar_t)) Pack { scalar_t x[PACK]; };
+using Part = scalar_t[WORDS];   // a lane's part of a column
+
+__device__ inline int member() { return threadIdx.x % TEAM; }
+__device__ inline int l() { return threadIdx.x % LANES; }
+__device__ inline int group() { return threadIdx.x % TEAM / LANES; }
+__device__ inline void team_sync()
+{
+    if (TEAM > 32) __syncthreads();
+    else __syncwarp();
+}
+
+template <class T> __device__ T from(T x, int source)   // of a lane of the group
+{
+    return LANES == 1 ? x : __shfl_sync(ALL, x, source, LANES);
+}
+template <class R> __device__ complex<R> from(complex<R> x, int source)
+{
+    return {from(x.re, source), from(x.im, source)};
+}
+template <class T> __device__ T across(T x, int d) { return __shfl_xor_sync(ALL, x, d); }
+template <class R> __device__ complex<R> across(complex<R> x, int d)
+{
+    return {across(x.re, d), across(x.im, d)};
+}
+
+// f over the team, the same for all of it; `room` for a number of each warp
+template <class F> __device__ real_t over_team(real_t x, real_t* room, F f)
+{
+    #pragma unroll
+    for (int d = 1; d < (TEAM < 32 ? TEAM : 32); d *= 2) x = f(x, across(x, d));
+    if (TEAM > 32) {
+        if (threadIdx.x % 32 == 0) room[warp()] = x;
+        __syncthreads();
+        x = room[0];
+        for (int w = 1; w < WARPS; ++w) x = f(x, room[w]);
+        __syncthreads();
+    }
+    return x;
+}
+__device__ inline real_t larger(real_t x, real_t y) { return x > y || x != x ? x : y; }
+__device__ inline real_t smaller(real_t x, real_t y) { return x < y ? x : y; }
+__device__ inline real_t sum(real_t x, real_t y) { return x + y; }
+
+__device__ inline real_t square(real_t x) { return x * x; }
+__device__ inline real_t square(complex<real_t> x) { return fma(x.re, x.re, x.im * x.im); }
+__device__ inline double wide_square(real_t x) { return double(x) * double(x); }
+__device__ inline double wide_square(complex<real_t> x)
+{
+    return fma(double(x.re), double(x.re), double(x.im) * double(x.im));
+}
+__device__ inline real_t largest(real_t x) { return fabs(x); }
+__device__ inline real_t largest(complex<real_t> x) { return larger(fabs(x.re), fabs(x.im)); }
+__device__ inline real_t shifted(real_t x, int k) { return ldexp(x, k); }
+__device__ inline complex<real_t> shifted(complex<real_t> x, int k)
+{
+    return {ldexp(x.re, k), ldexp(x.im, k)};
+}
+// c + conj(a) b
+__device__ inline real_t plus_product(real_t c, real_t a, real_t b) { return fma(a, b, c); }
+__device__ inline complex<real_t> plus_product(complex<real_t> c, complex<real_t> a,
+                                               complex<real_t> b)
+{
+    return {fma(a.im, b.im, fma(a.re, b.re, c.re)), fma(-a.im, b.re, fma(a.re, b.im, c.im))};
+}
+
+// -- columns in registers
+
+__device__ inline void take(Part& x, const scalar_t* column, bool valid)
+{
+    #pragma unroll
+    for (int i = 0; i < WORDS; i += PACK) {
+        Pack pack{};
+        if (valid)
+            pack = *reinterpret_cast<const Pack*>(column + PACK * (l() + LANES * (i / PACK)));
+        #pragma unroll
+        for (int e = 0; e < PACK; ++e) x[i + e] = pack.x[e];
+    }
+}
+__device__ inline void give(const Part& x, scalar_t* column)
+{
+    #pragma unroll
+    for (int i = 0; i < WORDS; i += PACK) {
+        Pack pack;
+        #pragma unroll
+        for (int e = 0; e < PACK; ++e) pack.x[e] = x[i + e];
+        *reinterpret_cast<Pack*>(column + PACK * (l() + LANES * (i / PACK))) = pack;
+    }
+}
+// The lane's part of x^H y; two chains halve the wait
+__device__ inline scalar_t dot(const Part& x, const Part& y)
+{
+    scalar_t s{}, r{};
+    #pragma unroll
+    for (int i = 0; i < ROWS; i += 2) {
+        s = plus_product(s, x[i], y[i]);
+        if (i + 1 < ROWS) r = plus_product(r, x[i + 1], y[i + 1]);
+    }
+    return add(s, r);
+}
+// Lane l gets the sum over the group of v[l % WIDTH].
+template <class T> __device__ T scattered(const T (&v)[WIDTH])
+{
+    T x = v[0];
+    int d = 1;
+    if constexpr (WIDTH == 2) {
+        const bool odd = l() & 1;
+        x = add(odd ? v[1] : v[0], across(odd ? v[0] : v[1], 1));
+        d = 2;
+    } else if constexpr (WIDTH == 4) {
+        const bool odd = l() & 1, high = l() & 2;
+        const T a = add(odd ? v[1] : v[0], across(odd ? v[0] : v[1], 1));
+        const T b = add(odd ? v[3] : v[2], across(odd ? v[2] : v[3], 1));
+        x = add(high ? b : a, across(high ? a : b, 2));
+        d = 4;
+    }
+    #pragma unroll
+    for (; d < LANES; d *= 2) x = add(x, across(x, d));
+    return x;
+}
+
+// -- rotations: y := phase^-1 y, then x, y := cos x - sin y, sin x + cos y
+
+template <class T> struct Turn {
+    real_t sin, tau;   // cos = 1 - sin tau
+    T phase;
+};
+using Rotation = Turn<scalar_t>;
+
+template <class T> __device__ void apply(real_t& x, real_t& y, const Turn<T>& r)
+{
+    const real_t u = fma(r.tau, x, y), w = fma(-r.tau, y, x);
+    x = fma(-r.sin, u, x);
+    y = fma(r.sin, w, y);
+}
+template <class T>
+__device__ void apply(complex<real_t>& x, complex<real_t>& y, const Turn<T>& r)
+{
+    y = mul(conj(r.phase), y);
+    apply(x.re, y.re, r);
+    apply(x.im, y.im, r);
+}
+__device__ inline void apply(Part& x, Part& y, const Rotation& r)
+{
+    #pragma unroll
+    for (int i = 0; i < WORDS; ++i) apply(x[i], y[i], r);
+}
+__device__ inline Rotation from(const Rotation& r, int source)
+{
+    Rotation q{from(r.sin, source), from(r.tau, source), r.phase};
+    if constexpr (sizeof(scalar_t) > sizeof(real_t)) q.phase = from(r.phase, source);
+    return q;
+}
+
+__device__ inline real_t modulus(real_t g, real_t& phase)
+{
+    phase = 1;
+    return g;
+}
+__device__ inline real_t modulus(complex<real_t> g, complex<real_t>& phase)
+{
+    const real_t s = mirror(largest(g));
+    const complex<real_t> q = mul(g, s);
+    const real_t root = sqrt(square(q)), inverse = 1 / root;
+    phase = mul(q, inverse);
+    return root * mirror(s);
+}
+
+// The rotation that makes columns with product g and squared lengths a, b orthogonal; a and b as
+// they become. `moved` if their cosine was above the square root of `limit`.
+__device__ inline Rotation rotation(scalar_t g, real_t& a, real_t& b, double limit, bool active,
+                                    bool& moved)
+{
+    Rotation r{0, 0, scalar_t(1)};
+    const double cross = double(a) * double(b);
+    const double product = wide_square(g);
+    if (!active || !(product > double(EPS) * EPS * cross) || a < NULL_SQUARE || b < NULL_SQUARE
+        || largest(g) < TINY)
+        return r;
+    moved |= product > limit * cross;
+    const real_t h = modulus(g, r.phase), d = b - a;
+    const real_t s = mirror(larger(fabs(d), fabs(h)));
+    const float x = fabsf(float(d * s)), y = float(2 * (h * s));
+    const float inverse = 1 / (x + sqrtf(fmaf(x, x, y * y))), t = y * inverse;
+    const real_t half = 2 * (h * s) * real_t(inverse / (1 + sqrtf(fmaf(t, t, 1.0f))));
+    r.tau = d < 0 ? -half : half;   // which is less than a float can be where lengths differ so
+    r.sin = 2 * r.tau / fma(r.tau, r.tau, real_t(1));
+    const real_t c = fma(-r.sin, r.tau, real_t(1)), cc = c * c, ss = r.sin * r.sin;
+    const real_t cs = 2 * c * r.sin * h, was = a;
+    a = fma(cc, was, fma(ss, b, -cs));
+    b = fma(ss, was, fma(cc, b, cs));
+    a = a > 0 ? a : 0;
+    b = b > 0 ? b : 0;
+    return r;
+}
+
+// The pairs inside both blocks. Lane p = l % WIDTH looks after pair p % (WIDTH / 2) of block x
+// (p below WIDTH / 2) or y, and holds the squared lengths of column p of both.
+__device__ inline void inside(Part (&x)[WIDTH], Part (&y)[WIDTH], real_t& nx, real_t& ny,
+                              double limit, bool active, bool& moved)
+{
+    constexpr int H = WIDTH / 2;
+    const int p = l() % WIDTH;
+    #pragma unroll
+    for (int k = 1; k < WIDTH; ++k) {   // columns i and i ^ k
+        scalar_t v[WIDTH];
+        #pragma unroll
+        for (int h = 0; h < H; ++h) {
+            const int i = k == 1 ? 2 * h : h;
+            v[h] = dot(x[i], x[i ^ k]);
+            v[H + h] = dot(y[i], y[i ^ k]);
+        }
+        const scalar_t g = scattered(v);
+        const int mine = k == 1 ? 2 * (p % H) : p % H;
+        const real_t ax = from(nx, mine), bx = from(nx, mine ^ k);
+        const real_t ay = from(ny, mine), by = from(ny, mine ^ k);
+        real_t a = p < H ? ax : ay, b = p < H ? bx : by;
+        const Rotation r = rotation(g, a, b, limit, active, moved);
+        #pragma unroll
+        for (int h = 0; h < H; ++h) {
+            const int i = k == 1 ? 2 * h : h;
+            apply(x[i], x[i ^ k], from(r, h));
+            apply(y[i], y[i ^ k], from(r, H + h));
+        }
+        const int low = p < (p ^ k) ? p : p ^ k, owner = k == 1 ? low / 2 : low;
+        const real_t a0 = from(a, owner), b0 = from(b, owner);
+        const real_t a1 = from(a, owner + H), b1 = from(b, owner + H);
+        nx = p == low ? a0 : b0;
+        ny = p == low ? a1 : b1;
+    }
+}
+
+__device__ inline real_t own_length(const Part (&x)[WIDTH])
+{
+    real_t v[WIDTH];
+    #pragma unroll
+    for (int q = 0; q < WIDTH; ++q) v[q] = real(dot(x[q], x[q]));
+    return scattered(v);
+}
+
+// One sweep over the nb blocks of a member; true if a cosine was above the limit.
+__device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit, bool active)
+{
+    bool moved = false;
+    const int p = l() % WIDTH;
+    #pragma unroll 1
+    for (int t = 0; t < nb - 1; ++t) {
+        #pragma unroll 1
+        for (int first = 0; first < nb / 2; first += GROUPS) {
+            const int k = first + group();
+            const bool valid = k < nb / 2 && active;
+            const int ba = k == 0 ? nb - 1 : (t + k) % (nb - 1);
+            const int bb = k == 0 ? t : (t - k + nb - 1) % (nb - 1);
+            scalar_t* const a = X + size(ba) * (WIDTH * LD);
+            scalar_t* const b = X + size(bb) * (WIDTH * LD);
+            Part x[WIDTH], y[WIDTH];
+            #pragma unroll
+            for (int q = 0; q < WIDTH; ++q) {
+                take(x[q], a + q * LD, valid);
+                take(y[q], b + q * LD, valid);
+            }
+            real_t nx, ny;
+            if (t == 0) {
+                nx = own_length(x);
+                ny = own_length(y);
+                if constexpr (WIDTH > 1) inside(x, y, nx, ny, limit, valid, moved);
+            } else {
+                nx = valid ? lengths[ba * WIDTH + p] : 0;
+                ny = valid ? lengths[bb * WIDTH + p] : 0;
+            }
+            #pragma unroll
+            for (int s = 0; s < WIDTH; ++s) {   // columns q of x and (q + s) % WIDTH of y
+                scalar_t v[WIDTH];
+                #pragma unroll
+                for (int q = 0; q < WIDTH; ++q) v[q] = dot(x[q], y[(q + s) % WIDTH]);
+                const Rotation r = rotation(scattered(v), nx, ny, limit, valid, moved);
+                #pragma unroll
+                for (int q = 0; q < WIDTH; ++q) apply(x[q], y[(q + s) % WIDTH], from(r, q));
+                if (WIDTH > 1) ny = from(ny, (l() & ~(WIDTH - 1)) | (l() + 1) % WIDTH);
+            }
+            if (valid) {
+                #pragma unroll
+                for (int q = 0; q < WIDTH; ++q) {
+                    give(x[q], a + q * LD);
+                    give(y[q], b + q * LD);
+                }
+                if (l() < WIDTH) {
+                    lengths[ba * WIDTH + p] = nx;
+                    lengths[bb * WIDTH + p] = ny;
+                }
+            }
+        }
+        team_sync();
+    }
+    return moved;
+}
+
+// Calls f(i, j) once for each element of an m x n matrix, the team sharing them.
+template <class F> __device__ void team_each(int m, int n, bool by_rows, F f)
+{
+    const int inner = by_rows ? n : m, total = m * n;
+    for (int e = member(); e < total; e += TEAM) {
+        const int o = e / inner, i = e - o * inner;
+        if (by_rows) f(o, i);
+        else f(i, o);
+    }
+}
+
+// Columns done ... count - 1 of T, orthonormal to those before. Each is what is left of the unit
+// vector that the columns so far hold least of, taken off twice. `room` for 3 m numbers.
+__device__ inline void complete(Strided<scalar_t> T, int m, int done, int count, scalar_t* room,
+                                real_t* sums)
+{
+    scalar_t *const v = room, *const h = room + m;
+    real_t* const held = reinterpret_cast<real_t*>(room + 2 * m);
+    int steps = count > done ? count - done : 0;
+    if (TEAM < 32) steps = int(__reduce_max_sync(ALL, unsigned(steps)));
+    if (!steps) return;
+    team_sync();
+    for (int i = member(); i < m; i += TEAM) {
+        real_t s = 0;
+        for (int c = 0; c < done; ++c) s += square(T(i, c));
+        held[i] = s;
+    }
+    for (int step = 0; step < steps; ++step) {
+        const int j = done + step;
+        const int rows = j < count ? m : 0, before = j < count ? j : 0;
+        team_sync();
+        real_t least = 2 * real_t(m);
+        for (int i = member(); i < rows; i += TEAM) least = smaller(least, held[i]);
+        least = over_team(least, sums, smaller);
+        real_t where = m;
+        for (int i = member(); i < rows; i += TEAM)
+            if (held[i] == least) where = smaller(where, real_t(i));
+        const int e = int(over_team(where, sums, smaller));
+        for (int i = member(); i < rows; i += TEAM) {
+            scalar_t x = scalar_t(i == e ? 1 : 0);
+            for (int c = 0; c < before; ++c) x = minus_product(x, T(i, c), conj(T(e, c)));
+            v[i] = x;
+        }
+        #pragma unroll 1
+        for (int again = 0; again < 2; ++again) {
+            team_sync();
+            for (int c = member(); c < before; c += TEAM) {
+                scalar_t s{};
+                for (int i = 0; i < m; ++i) s = plus_product(s, T(i, c), v[i]);
+                h[c] = s;
+            }
+            team_sync();
+            for (int i = member(); i < rows; i += TEAM) {
+                scalar_t x = v[i];
+                for (int c = 0; c < before; ++c) x = minus_product(x, T(i, c), h[c]);
+                v[i] = x;
+            }
+        }
+        real_t s = 0;
+        for (int i = member(); i < rows; i += TEAM) s += square(v[i]);
+        const real_t inverse = 1 / sqrt(over_team(s, sums, sum));
+        for (int i = member(); i < rows; i += TEAM) {
+            const scalar_t x = mul(v[i], inverse);
+            T(i, j) = x;
+            held[i] += square(x);
+        }
+    }
+    team_sync();
+}
+
+// The decomposition of an m x n matrix A, m >= n, or of its conjugate: `k` columns of T (n, or m
+// with zero or more beyond to complete the basis), n of W. T and W are stored as conjugates where
+// asked for. X has room for `columns` columns, lengths and inverses one number for each.
+struct Scratch {
+    scalar_t* X;
+    real_t *lengths, *inverses, *sums;
+    int* order;
+};
+
+__device__ inline void svd(Strided<const scalar_t> A, bool conj_a, Strided<scalar_t> T,
+                           bool conj_t, Strided<scalar_t> W, bool conj_w, real_t* S, int* info,
+                           int m, int n, int k, bool here, Scratch room)
+{
+    const int nb = 2 * ((n + 2 * WIDTH - 1) / (2 * WIDTH)), columns = nb * WIDTH;
+    scalar_t* const X = room.X;
+    for (int e = member(); e < columns * LD; e += TEAM) {
+        const int c = e / LD, i = e - c * LD;
+        X[e] = scalar_t(VECTORS && i == LONGEST + c ? 1 : 0);
+    }
+    team_sync();
+    real_t most = 0;
+    if (here)
+        team_each(m, n, A.cs == 1, [=, &most](int i, int j) {
+            const scalar_t x = A(i, j);
+            X[j * LD + i] = conj_a ? conj(x) : x;
+            most = larger(most, largest(x));
+        });
+    most = over_team(most, room.sums, larger);
+    const bool finite = most - most == 0;
+    bool active = here && finite && most > 0;
+    const int scale = active ? TOP - ilogb(most) : 0;
+    team_sync();
+    if (active)
+        team_each(m, n, false, [=](int i, int j) {
+            X[j * LD + i] = shifted(X[j * LD + i], scale);
+        });
+    team_sync();
+
+    const double near = (32 + m / 8) * double(EPS), limit = near * near;
+    for (int count = 0; count < SWEEPS; ++count) {
+        const bool moved = sweep(X, room.lengths, nb, limit, active);
+        active = over_team(moved ? 1 : 0, room.sums, larger) > 0;
+        if (TEAM > 32 ? !active : !__any_sync(ALL, active)) break;
+    }
+
+    for (int first = 0; first < columns; first += GROUPS) {
+        const int c = first + group();
+        Part x;
+        take(x, X + size(c) * LD, c < columns);
+        real_t s = real(dot(x, x));
+        #pragma unroll
+        for (int d = 1; d < LANES; d *= 2) s += across(s, d);
+        if (c < columns && l() == 0) {
+            room.lengths[c] = s;
+            room.inverses[c] = s < NULL_SQUARE ? 0 : 1 / sqrt(s);
+        }
+    }
+    team_sync();
+    real_t full = 0;
+    for (int c = member(); c < n; c += TEAM) {
+        const real_t s = room.lengths[c];
+        int rank = 0;
+        for (int j = 0; j < n; ++j)
+            rank += room.lengths[j] > s || (room.lengths[j] == s && j < c);
+        room.order[rank] = c;
+        full += s >= NULL_SQUARE;
+        if (here) S[rank] = finite ? shifted(sqrt(s), -scale) : most - most;
+    }
+    const int done = int(over_team(full, room.sums, sum));
+    if (here && member() == 0) *info = !finite || active;
+    if (!VECTORS) return;
+    team_sync();
+    const real_t nan = most - most;   // 0 of a finite matrix
+    if (here) {
+        team_each(n, n, W.cs == 1, [=](int i, int j) {
+            const scalar_t x = X[room.order[j] * LD + LONGEST + i];
+            W(i, j) = finite ? (conj_w ? conj(x) : x) : scalar_t(nan);
+        });
+        team_each(m, finite ? done : k, T.cs == 1, [=](int i, int j) {
+            if (!finite) {
+                T(i, j) = scalar_t(nan);
+                return;
+            }
+            const int c = room.order[j];
+            const scalar_t x = mul(X[c * LD + i], room.inverses[c]);
+            T(i, j) = conj_t ? conj(x) : x;
+        });
+    }
+    complete(T, m, here && finite ? done : k, k, X, room.sums);
+}
+
+// What one block needs of dynamic shared memory for each member, beside SHARED columns:
+// two real numbers and an int for each column, and a number for each warp.
+__device__ inline Scratch scratch(scalar_t* global, int n, size b)
+{
+    const int columns = 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
+    const size numbers = size(columns) * LD * sizeof(scalar_t);
+    const size rest = (columns * (2 * sizeof(real_t) + sizeof(int)) + WARPS * sizeof(real_t) + 15)
+        / 16 * 16;
+    char* p = dynamic_shared + threadIdx.x / TEAM * ((SHARED ? numbers : 0) + rest);
+    Scratch s;
+    s.X = SHARED ? reinterpret_cast<scalar_t*>(p) : global + b * columns * LD;
+    s.lengths = reinterpret_cast<real_t*>(p + (SHARED ? numbers : 0));
+    s.inverses = s.lengths + columns;
+    s.sums = s.inverses + columns;
+    s.order = reinterpret_cast<int*>(s.sums + WARPS);
+    return s;
+}
