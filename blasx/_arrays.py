@@ -6,7 +6,8 @@ from inspect import unwrap
 import numpy as np
 
 from . import _cuda, _trace
-from ._routine import NATIVE, PLAIN, Typed
+from ._ragged import Ragged
+from ._routine import NATIVE, PLAIN, Typed, foreign
 
 
 def call(implementation, me, args, kw):
@@ -20,7 +21,7 @@ def call(implementation, me, args, kw):
         if x.__class__ in NATIVE:
             if x.__class__ is not np.ndarray:
                 device = x.data.device_id
-        elif x.__class__ not in PLAIN:
+        elif x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
             kind, args, kw = _viewed(implementation, me, args, kw)
             device = _device((*args, *kw.values()))
             break
@@ -47,6 +48,7 @@ def _on_device(device, implementation, me, args, kw):
 
 def _device(operands):
     for x in operands:
+        x = x.data if x.__class__ is Ragged else x[0] if x.__class__ is list and x else x
         if x.__class__ in NATIVE and x.__class__ is not np.ndarray:
             return x.data.device_id
     return None
@@ -55,10 +57,13 @@ def _device(operands):
 def _viewed(implementation, me, args, kw):
     """The operands as NumPy's or CuPy's arrays, and the first that is of another library."""
     operands = (*args, *kw.values())
-    native = [x if x.__class__ in PLAIN else _native(x) for x in operands]
+    native = [_members(x) if x.__class__ in (list, Ragged) else
+              x if x.__class__ in PLAIN else _native(x) for x in operands]
     if any(x is None and y is not None for x, y in zip(native, operands)):
         _refuse(implementation, me, args, kw, native)
-    kind = next((x for x, y in zip(operands, native)
+    firsts = [(x[0], y[0]) if x.__class__ is list and foreign(x) else (x, y)
+              for x, y in zip(operands, native)]
+    kind = next((x for x, y in firsts
                  if y is not x and hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)),
                 None)
     return kind, native[:len(args)], dict(zip(kw, native[len(args):]))
@@ -72,6 +77,18 @@ def _refuse(implementation, me, args, kw, native):
     name = me.name if isinstance(me, Typed) else me.args[0]
     raise TypeError(f"{name}: {argument} must be a number or an array, got "
                     f"{type(x).__name__} {x!r:.60}")
+
+
+def _members(x):
+    """A list with its foreign arrays as NumPy's or CuPy's, or None if something in it is neither;
+    members in a buffer, which is either's."""
+    if x.__class__ is Ragged:
+        data = x.data if x.data.__class__ in NATIVE else _native(x.data)
+        return None if data is None else x if data is x.data else Ragged(data, x.shapes, x.offsets)
+    if not foreign(x):
+        return x
+    native = [_native(y) for y in x]
+    return None if any(y is None for y in native) else native
 
 
 def _native(x):
@@ -104,6 +121,8 @@ def _know_cupy():
 
 def _in_kind(like, result):
     """`result` with its arrays as the library of `like` makes them (no copy)."""
+    if isinstance(result, list):
+        return [_in_kind(like, r) for r in result]
     if isinstance(result, tuple):
         return type(result)(_in_kind(like, r) for r in result) if type(result) is tuple \
             else type(result)(*(_in_kind(like, r) for r in result))

@@ -21,6 +21,7 @@ from scipy.linalg import blas as scipy_blas
 from scipy.linalg import lapack as scipy_lapack
 
 from . import _lapack, _trace
+from ._ragged import Ragged
 from ._types import BY_DTYPE, TYPES, letter_of
 
 ndarray = np.ndarray
@@ -375,11 +376,11 @@ def _function(implementation, me, name, like=None):
     def function(*args, **kw):
         try:
             for x in args:
-                if x.__class__ not in PLAIN:
+                if x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
                     return _arrays.call(implementation, me, args, kw)
             if kw:
                 for x in kw.values():
-                    if x.__class__ not in PLAIN:
+                    if x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
                         return _arrays.call(implementation, me, args, kw)
             this = me(args, kw) if generic else me
             if _trace._open:
@@ -397,6 +398,11 @@ def _function(implementation, me, name, like=None):
     return function
 
 
+def foreign(x):
+    """True for a list of arrays that are not NumPy's, as the `_vbatched` routines take them."""
+    return bool(x) and x[0].__class__ not in PLAIN
+
+
 def _fit(name, signature, args, kw):
     """Refuse arguments that are too many, too few or unknown, in the name of the routine."""
     try:
@@ -408,8 +414,8 @@ def _fit(name, signature, args, kw):
 def _pick(base, bound, args, kw):
     """The typed name that a generic call means: its arrays' types decide, and complex numbers."""
     arrays = [x for x in (*args, *kw.values())
-              if x.__class__ is list or x.__class__ is tuple or getattr(x, "ndim", 0)]
-    types = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in arrays]
+              if x.__class__ in (list, tuple, Ragged) or getattr(x, "ndim", 0)]
+    types = [t for x in arrays for t in _types_in(x)]
     inexact = [t for t in types if t.kind in "fc"] or types
     letter = letter_of(inexact)
     if letter in "sd" and any(x.__class__ is complex for x in (*args, *kw.values())):
@@ -417,6 +423,17 @@ def _pick(base, bound, args, kw):
     if letter not in bound:  # a routine for complex or for real types only
         letter = {"s": "c", "d": "z", "c": "s", "z": "d"}[letter]
     return bound[letter]
+
+
+def _types_in(x):
+    """The dtypes of an operand: an array, a nested list of numbers, or members of a batch."""
+    if x.__class__ is Ragged:
+        return [x.data.dtype]
+    if hasattr(x, "dtype"):
+        return [x.dtype]
+    if x and hasattr(x[0], "dtype"):
+        return list({y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype for y in x})
+    return [np.asarray(x).dtype]
 
 
 def share(x, y):

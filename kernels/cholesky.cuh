@@ -10,9 +10,10 @@
 __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
 {
     f.info = 0, f.lifted = 0;
+    const int steps = steps_of_warp(n);
     #pragma unroll
     for (int k = 0; k < N; ++k) {
-        if (k >= n) break;
+        if (k >= steps) break;
         const real_t d = real(from(a[k / LR][slot_of(k)], k % LR * LC + t_of(k)));
         real_t root, r;
         if (d >= TINY && d < HUGE) {
@@ -22,7 +23,7 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
         } else {
             root = d > 0 ? sqrt(d) : d;
             r = real_t(1) / root;
-            if (!(d > 0) && !f.info) f.info = k + 1;
+            if (!(d > 0) && !f.info && (!RAGGED || k < n)) f.info = k + 1;
         }
         keep(f.inverse, k, scalar_t{r});
 

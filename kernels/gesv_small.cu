@@ -9,7 +9,7 @@
 template <int R>
 __device__ void solve_rows(const Scratch& s, int at, const Factors& f,
                            const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
-                           int order, int n, size nrhs, size first)
+                           int order, int n, int nrhs, int first)
 {
     scalar_t given[R], y[R];
     #pragma unroll
@@ -28,14 +28,14 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
            scalar_t* LU, size lu_row, size lu_col, size lu_next, int* piv,
            const scalar_t* B, size b_row, size b_col, size b_next,
            scalar_t* X, size x_row, size x_col, size x_next,
-           int* info, size n, size nrhs, size batch)
+           int* info, size ns, size columns, size batch)
 {
-    const size m = team_matrix();
-    const int order = m < batch ? n : 0;
-    const Strided<const scalar_t> in{A + m * a_next, a_row, a_col};
-    const Strided<scalar_t> out{LU + m * lu_next, lu_row, lu_col};
-    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
-    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+    const auto [m, here] = team_matrix(batch);
+    const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
+    const auto in = matrix_of(A, a_row, a_col, a_next, m);
+    const auto out = matrix_of(LU, lu_row, lu_col, lu_next, m);
+    const auto b = matrix_of(B, b_row, b_col, b_next, m);
+    const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
     load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < order && j < order; });
@@ -48,9 +48,9 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < order; });
-    store_kept(f.piv, piv + m * n, order);
+    store_kept(f.piv, vector_of(piv, n, m), order);
 
-    if (member() == 0 && m < batch) info[m] = f.info;
+    if (member() == 0 && here) *vector_of(info, 1, m) = f.info;
 
     if constexpr (TILES) {
         const int at = place_of_lane(tag);
@@ -59,12 +59,13 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
         if (nrhs == 1) solve_rows<1>(s, at, f, b, x, order, n, nrhs, 0);
         else
             #pragma unroll 1
-            for (size j = 0; j < nrhs; j += 4) solve_rows<4>(s, at, f, b, x, order, n, nrhs, j);
+            for (int j = 0; j < nrhs; j += 4) solve_rows<4>(s, at, f, b, x, order, n, nrhs, j);
         return;
     }
+    const int most = steps_of_warp(nrhs);
     #pragma unroll 1
-    for (size first = 0; first < nrhs; first += LC) {
-        const size j = first + t();
+    for (int first = 0; first < most; first += LC) {
+        const int j = first + t();
         Column given, y;
         #pragma unroll
         for (int i = 0; i < RN; ++i)

@@ -8,13 +8,13 @@
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* LU, size lu_row, size lu_col, size lu_next,
-            int* piv, int* info, size m, size n, size batch)
+            int* piv, int* info, size ms, size ns, size batch)
 {
-    const size b = team_matrix();
-    const int rows = b < batch ? m : 0, cols = b < batch ? n : 0;
-    const int steps = rows < cols ? rows : cols;
-    const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
-    const Strided<scalar_t> out{LU + b * lu_next, lu_row, lu_col};
+    const auto [b, here] = team_matrix(batch);
+    const int m = size_of(ms, b), n = size_of(ns, b), steps = m < n ? m : n;
+    const int rows = here ? m : 0, cols = here ? n : 0;
+    const auto in = matrix_of(A, a_row, a_col, a_next, b);
+    const auto out = matrix_of(LU, lu_row, lu_col, lu_next, b);
 
     Block a;
     load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < rows && j < cols; });
@@ -27,6 +27,6 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < cols; });
-    store_kept(f.piv, piv + b * steps, steps);
-    if (member() == 0 && b < batch) info[b] = f.info;
+    store_kept(f.piv, vector_of(piv, steps, b), here ? steps : 0);
+    if (member() == 0 && here) *vector_of(info, 1, b) = f.info;
 }

@@ -9,10 +9,10 @@
 // The row of b that the interchanges bring to row(i), found backwards from there
 __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
 {
-    const int i = at;
+    const int i = at, steps = steps_of_warp(n);
     #pragma unroll
     for (int k = N - 1; k >= 0; --k)
-        if (k < n) {
+        if (k < steps) {
             const int p = kept(piv, k);
             at = at == k ? p : at == p ? k : at;
         }
@@ -23,7 +23,7 @@ __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
 template <int R>
 __device__ void solve_rows(const Scratch& s, int at, const Factors& f,
                            const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
-                           bool trans, int order, int n, size nrhs, size first)
+                           bool trans, int order, int n, int nrhs, int first)
 {
     scalar_t y[R];
     #pragma unroll
@@ -40,13 +40,13 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
             const scalar_t* B, size b_row, size b_col, size b_next,
             scalar_t* X, size x_row, size x_col, size x_next,
-            int* info, size trans, size n, size nrhs, size batch)
+            int* info, size trans, size ns, size columns, size batch)
 {
-    const size m = team_matrix();
-    const int order = m < batch ? n : 0;
-    const Strided<const scalar_t> lu{LU + m * lu_next, lu_row, lu_col};
-    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
-    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+    const auto [m, here] = team_matrix(batch);
+    const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
+    const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, m);
+    const auto b = matrix_of(B, b_row, b_col, b_next, m);
+    const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
     load(a, lu, lu.in_packs<CV>(n, lu_next), [=](int i, int j) { return i < order && j < order; });
@@ -64,9 +64,9 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     #pragma unroll
     for (int q = 0; q < KEEP; ++q) {
         const int k = member() + TEAM * q;
-        f.piv[q] = k < order ? piv[m * n + k] : k;
+        f.piv[q] = k < order ? vector_of(piv, n, m)[k] : k;
     }
-    if (member() == 0 && m < batch) info[m] = 0;
+    if (member() == 0 && here) *vector_of(info, 1, m) = 0;
 
     if constexpr (TILES) {
         const int at = origin(lane(), f.piv, n);
@@ -75,7 +75,7 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         if (nrhs == 1) solve_rows<1>(s, at, f, b, x, trans, order, n, nrhs, 0);
         else
             #pragma unroll 1
-            for (size j = 0; j < nrhs; j += 4)
+            for (int j = 0; j < nrhs; j += 4)
                 solve_rows<4>(s, at, f, b, x, trans, order, n, nrhs, j);
         return;
     }
@@ -83,9 +83,10 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     #pragma unroll
     for (int i = 0; i < RN; ++i) at[i] = origin(row(i), f.piv, n);
 
+    const int most = steps_of_warp(nrhs);
     #pragma unroll 1
-    for (size first = 0; first < nrhs; first += LC) {
-        const size j = first + t();
+    for (int first = 0; first < most; first += LC) {
+        const int j = first + t();
         Column y;
         #pragma unroll
         for (int i = 0; i < RN; ++i)

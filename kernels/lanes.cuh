@@ -43,10 +43,22 @@ __host__ __device__ constexpr int t_of(int k) { return k / CV % LC; }
 __host__ __device__ constexpr int first_col(int s) { return CV * LC * (s / CV) + s % CV; }
 __host__ __device__ constexpr int last_col(int s) { return first_col(s) + CV * (LC - 1); }
 
-// The number of the team's matrix in the batch
-__device__ inline size team_matrix()
+// The number of the team's matrix in the batch. A team past the end looks at the last one, has
+// `here` false, and neither loads nor stores.
+struct Place {
+    size b;
+    bool here;
+};
+__device__ inline Place team_matrix(size batch)
 {
-    return size(blockIdx.x) * (WARPS * TEAMS) + threadIdx.x / TEAM;
+    const size b = size(blockIdx.x) * (WARPS * TEAMS) + threadIdx.x / TEAM;
+    return {b < batch ? b : batch - 1, b < batch};
+}
+
+// The steps that the warp takes where its teams have n each: all lanes go together.
+__device__ inline int steps_of_warp(int n)
+{
+    return RAGGED && TEAM < 32 ? int(__reduce_max_sync(0xffffffffu, unsigned(n))) : n;
 }
 
 // -- what crosses between lanes

@@ -68,8 +68,9 @@ struct Factors {
     unsigned lifted;
 };
 
-// What is left to do of N steps where N - 1 are done: the last row is the pivot.
-__device__ inline void last_step(const Block& a, const Tags& tag, Factors& f)
+// What is left to do of N steps where N - 1 are done: the last row is the pivot, of a team that has
+// N of them.
+__device__ inline void last_step(const Block& a, const Tags& tag, Factors& f, bool active)
 {
     Column c;
     column(a, N - 1, c);
@@ -84,7 +85,7 @@ __device__ inline void last_step(const Block& a, const Tags& tag, Factors& f)
         mine = last ? c[i] : mine;
         zero = zero || (last && abs1(c[i]) == 0);
     }
-    if (team_ballot(zero) && !f.info) f.info = N;
+    if (team_ballot(zero) && !f.info && active) f.info = N;
     const int source = __ffs(team_ballot(here)) - 1;
     const scalar_t pivot = from(mine, source);
     const bool tiny = abs1(pivot) < TINY;
@@ -99,10 +100,11 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
     f.info = 0, f.lifted = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) tag[i] = row(i) < m ? row(i) << PLACE | row(i) : -1;
-    const int steps = m < n ? m : n;
+    const int own = m < n ? m : n, steps = steps_of_warp(own);
     #pragma unroll
     for (int k = 0; k < N - 1; ++k) {
         if (k >= steps) return;
+        const bool active = !RAGGED || k < own;
         Column c;
         column(a, k, c);
         const int chosen = choose(c, tag, k), p = chosen & ROW;
@@ -118,7 +120,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
             for (int i = 0; i < RN; ++i) c[i] = mul(c[i], r);
         } else {
             const bool tiny = abs1(pivot) < TINY, zero = abs1(pivot) == 0;
-            if (zero && !f.info) f.info = k + 1;
+            if (zero && !f.info && active) f.info = k + 1;
             f.lifted |= unsigned(tiny) << k;
             r = zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot);
             #pragma unroll
@@ -131,8 +133,8 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         for (int i = 0; i < RN; ++i) {
             const bool leaves = tag[i] >= k << PLACE && tag[i] < (k + 1) << PLACE;
             const int here = k << PLACE | (tag[i] & ROW), there = (chosen & ~ROW) | (tag[i] & ROW);
-            tag[i] = tag[i] == chosen ? here : leaves ? there : tag[i];
-            below[i] = tag[i] >= (k + 1) << PLACE;
+            tag[i] = !active ? tag[i] : tag[i] == chosen ? here : leaves ? there : tag[i];
+            below[i] = active && tag[i] >= (k + 1) << PLACE;
             a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
         }
         #pragma unroll
@@ -148,7 +150,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
                     a[i][s] = minus_product(a[i][s], c[i], u);
         }
     }
-    if (steps == N) last_step(a, tag, f);
+    if (steps == N) last_step(a, tag, f, !RAGGED || own == N);
 }
 
 #include "lu_tiles.cuh"

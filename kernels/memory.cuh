@@ -1,6 +1,13 @@
-// memory.cuh: matrices in memory, any strides.
+// memory.cuh: matrices in memory, any strides, and the members of a batch.
+//
+// A kernel finds member b through the functions below. A batch of equal members is an address and
+// strides; a RAGGED one is a table with a line for each member, and sizes are tables too.
 #pragma once
 #include "scalar.cuh"
+
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int RAGGED = 0;
+#endif
 
 using size = long long;
 
@@ -17,3 +24,25 @@ template <class T> struct Strided {  // strides in elements
                                          | size(bs * sizeof(scalar_t))) % width == 0;
     }
 };
+
+// Matrix b of a batch that begins at A, members `next` apart; RAGGED: of a table at A with
+// (address, row stride, column stride) for each
+template <class T>
+__device__ Strided<T> matrix_of(T* A, size row, size col, size next, size b)
+{
+    if (!RAGGED) return {A + b * next, row, col};
+    const size* const line = reinterpret_cast<const size*>(A) + 3 * b;
+    return {reinterpret_cast<T*>(line[0]), line[1], line[2]};
+}
+
+// What member b has at p, `next` apart; RAGGED: of a table of addresses at p
+template <class T> __device__ T* vector_of(T* p, size next, size b)
+{
+    return RAGGED ? reinterpret_cast<T* const*>(p)[b] : p + b * next;
+}
+
+// A size of member b: the same for all; RAGGED: of a table at that address
+__device__ inline int size_of(size n, size b)
+{
+    return RAGGED ? int(reinterpret_cast<const size*>(n)[b]) : int(n);
+}

@@ -11,27 +11,27 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
            scalar_t* C, size c_row, size c_col, size c_next,
            const scalar_t* B, size b_row, size b_col, size b_next,
            scalar_t* X, size x_row, size x_col, size x_next,
-           int* info, size upper, size n, size nrhs, size batch)
+           int* info, size upper, size ns, size columns, size batch)
 {
-    const size m = team_matrix();
-    const int order = m < batch ? n : 0;
-    const bool both = A != C;
-    const Strided<const scalar_t> in{A + m * a_next, a_row, a_col};
-    const Strided<scalar_t> out{C + m * c_next, c_row, c_col};
-    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
-    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+    const auto [m, here] = team_matrix(batch);
+    const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
+    const auto in = matrix_of(A, a_row, a_col, a_next, m);
+    const auto out = matrix_of(C, c_row, c_col, c_next, m);
+    const auto b = matrix_of(B, b_row, b_col, b_next, m);
+    const auto x = matrix_of(X, x_row, x_col, x_next, m);
+    const bool both = in.p != out.p;
     const auto wanted = [=](int i, int j) { return i < order && j < order && (both || j <= i); };
 
     Block a;
     load(a, in, in.in_packs<CV>(n, a_next), wanted);
     Factors f;
     cholesky(a, f, n);
-    if (m < batch) restore(a, in, f, n);
+    if (here) restore(a, in, f, n);
 
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = row(i);
     store(a, out, out.in_packs<CV>(n, c_next), to, wanted);
     solve_positive(a, f, b, x, upper, order, n, nrhs, !f.info);
-    if (member() == 0 && m < batch) info[m] = f.info;
+    if (member() == 0 && here) *vector_of(info, 1, m) = f.info;
 }

@@ -7,13 +7,13 @@
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
-            scalar_t* C, size c_row, size c_col, size c_next, int* info, size n, size batch)
+            scalar_t* C, size c_row, size c_col, size c_next, int* info, size ns, size batch)
 {
-    const size b = team_matrix();
-    const int order = b < batch ? n : 0;
-    const bool both = A != C;
-    const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
-    const Strided<scalar_t> out{C + b * c_next, c_row, c_col};
+    const auto [b, here] = team_matrix(batch);
+    const int n = size_of(ns, b), order = here ? n : 0;
+    const auto in = matrix_of(A, a_row, a_col, a_next, b);
+    const auto out = matrix_of(C, c_row, c_col, c_next, b);
+    const bool both = in.p != out.p;
     const bool in_packs = in.in_packs<CV>(n, a_next), out_packs = out.in_packs<CV>(n, c_next);
     const auto wanted = [=](int i, int j) {
         return i < order && j < order && (both ? !right_of_tiles(i, j) : j <= i);
@@ -34,8 +34,8 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     }
     Factors f;
     cholesky(a, f, n);
-    if (b < batch) restore(a, in, f, n);
+    if (here) restore(a, in, f, n);
 
     store(a, out, out_packs, to, wanted);
-    if (member() == 0 && b < batch) info[b] = f.info;
+    if (member() == 0 && here) *vector_of(info, 1, b) = f.info;
 }

@@ -10,18 +10,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 potrs_small(const scalar_t* C, size c_row, size c_col, size c_next,
             const scalar_t* B, size b_row, size b_col, size b_next,
             scalar_t* X, size x_row, size x_col, size x_next,
-            int* info, size upper, size n, size nrhs, size batch)
+            int* info, size upper, size ns, size columns, size batch)
 {
-    const size m = team_matrix();
-    const int order = m < batch ? n : 0;
-    const Strided<const scalar_t> c{C + m * c_next, c_row, c_col};
-    const Strided<const scalar_t> b{B + m * b_next, b_row, b_col};
-    const Strided<scalar_t> x{X + m * x_next, x_row, x_col};
+    const auto [m, here] = team_matrix(batch);
+    const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
+    const auto c = matrix_of(C, c_row, c_col, c_next, m);
+    const auto b = matrix_of(B, b_row, b_col, b_next, m);
+    const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
     load(a, c, c.in_packs<CV>(n, c_next), [=](int i, int j) { return i < order && j <= i; });
     Factors f;
     invert_diagonal(a, f, n);
     solve_positive(a, f, b, x, upper, order, n, nrhs, true);
-    if (member() == 0 && m < batch) info[m] = 0;
+    if (member() == 0 && here) *vector_of(info, 1, m) = 0;
 }

@@ -17,11 +17,12 @@ __device__ inline void in_order(Tags& tag)
 __device__ inline void invert_diagonal(const Block& a, Factors& f, int n)
 {
     f.lifted = 0;
+    const int steps = steps_of_warp(n);
     #pragma unroll
     for (int q = 0; q < KEEP; ++q) f.inverse[q] = scalar_t{1};
     #pragma unroll
     for (int k = 0; k < N; ++k) {
-        if (k >= n) break;
+        if (k >= steps) break;
         keep(f.inverse, k, from(a[k / LR][slot_of(k)], k % LR * LC + t_of(k)));
     }
     #pragma unroll
@@ -46,10 +47,12 @@ template <bool DOWN, bool MOVED>
 __device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Column& b, int n,
                            bool unit)
 {
+    const int steps = steps_of_warp(n);
     #pragma unroll
     for (int step = 0; step < N; ++step) {
         const int k = DOWN ? step : N - 1 - step;
-        if (k < n) {
+        if (k < steps) {
+            const bool active = !RAGGED || k < n;
             const int p = MOVED ? kept(f.order, k) : k;
             scalar_t y = from(pick(b, p / LR), p % LR * LC + t());
             if (!unit) y = over_diagonal(y, f, k);
@@ -58,8 +61,8 @@ __device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Co
             #pragma unroll
             for (int i = 0; i < RN; ++i) {
                 const int at = place(tag[i]);
-                if (at == k) b[i] = y;
-                else if (DOWN ? at > k : at < k) b[i] = minus_product(b[i], c[i], y);
+                if (active && at == k) b[i] = y;
+                else if (active && (DOWN ? at > k : at < k)) b[i] = minus_product(b[i], c[i], y);
             }
         }
     }
@@ -69,9 +72,10 @@ __device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Co
 // product of a column with the part of the solution that is known.
 __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Column& b, int n)
 {
+    const int steps = steps_of_warp(n);
     #pragma unroll
     for (int k = N - 1; k >= 0; --k) {
-        if (k < n) {
+        if (k < steps) {
             Column c;
             column(a, k, c);
             scalar_t s{};
@@ -81,7 +85,7 @@ __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Colu
             #pragma unroll
             for (int d = LC; d < TEAM; d *= 2) s = add(s, from(s, member() ^ d));
             const scalar_t y = over_diagonal(add(from(b[k / LR], k % LR * LC + t()), s), f, k);
-            if (row(k / LR) == k) b[k / LR] = y;
+            if (row(k / LR) == k && (!RAGGED || k < n)) b[k / LR] = y;
         }
     }
 }
@@ -90,7 +94,7 @@ __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Colu
 template <int R>
 __device__ void solve_positive_rows(const Scratch& s, const Factors& f,
                                     const Strided<const scalar_t>& B, const Strided<scalar_t>& X,
-                                    bool upper, int order, int n, size nrhs, size first,
+                                    bool upper, int order, int n, int nrhs, int first,
                                     bool positive)
 {
     scalar_t given[R], y[R];
@@ -108,11 +112,11 @@ __device__ void solve_positive_rows(const Scratch& s, const Factors& f,
 }
 
 // X := inv(L L^H) B, or B itself unless it is `positive`; conj(X) of conj(B) for an upper factor.
-// order: the rows there are, n: the rows that some team of the warp may have.
+// order: the rows there are, none for a team past the end; n: for such a team those of the others.
 __device__ inline void solve_positive(const Block& a, const Factors& f,
                                       const Strided<const scalar_t>& B,
                                       const Strided<scalar_t>& X, bool upper, int order, int n,
-                                      size nrhs, bool positive)
+                                      int nrhs, bool positive)
 {
     if constexpr (TILES) {
         const Scratch& s = scratch();
@@ -120,15 +124,16 @@ __device__ inline void solve_positive(const Block& a, const Factors& f,
         if (nrhs == 1) solve_positive_rows<1>(s, f, B, X, upper, order, n, nrhs, 0, positive);
         else
             #pragma unroll 1
-            for (size j = 0; j < nrhs; j += 4)
+            for (int j = 0; j < nrhs; j += 4)
                 solve_positive_rows<4>(s, f, B, X, upper, order, n, nrhs, j, positive);
         return;
     }
     Tags tag;
     in_order(tag);
+    const int columns = steps_of_warp(nrhs);
     #pragma unroll 1
-    for (size first = 0; first < nrhs; first += LC) {
-        const size j = first + t();
+    for (int first = 0; first < columns; first += LC) {
+        const int j = first + t();
         Column given, y;
         #pragma unroll
         for (int i = 0; i < RN; ++i) {

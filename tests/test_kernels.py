@@ -64,7 +64,10 @@ def test_compiles_without_drift_or_spills(kernel, letter):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("sim")
+    made = tmp_path_factory.mktemp("sim")
+    for name in ("equal", "ragged"):
+        (made / name).mkdir()
+    return made
 
 
 @cache
@@ -92,6 +95,20 @@ def test_runs_on_the_cpu(folder, kernel, letter):
     for n, orders in ((8, (8, 5, 7)), (32, (32, 17))):
         run = simulate(folder, kernel, letter, n, orders)
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@every_kernel
+@pytest.mark.parametrize("letter", "dc")
+def test_a_ragged_batch_gives_members_what_they_give_alone(folder, kernel, letter):
+    """The same kernel compiled RAGGED, members of all orders (tests/sim/run_ragged.py)."""
+    from tests.sim.build import build
+    values = constants(kernel, letter, 8)
+    libraries = [build(folder / name, kernel, letter, values | more)
+                 for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_ragged", *libraries, kernel, letter,
+         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 @every_letter

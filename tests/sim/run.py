@@ -55,7 +55,7 @@ class Simulated:
     """A built kernel; calling it launches it and returns the outputs."""
 
     def __init__(self, library, name, letter, constants):
-        ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, const uint64_t *);")
+        ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, const uint64_t *);", override=True)
         self.launch = getattr(ffi.dlopen(library), PREFIX + name)
         self.letter, self.dtype = letter, TYPES[letter].dtype
         self.threads = 32 * constants["WARPS"]

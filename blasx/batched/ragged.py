@@ -1,0 +1,294 @@
+"""Members of different sizes: the `_vbatched` names.
+
+An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
+of the first operand. Sizes are known to the host. On the GPU a call uploads one table of addresses
+and sizes and launches one kernel for each class of sizes, never one for each member; on the CPU
+one member follows the other. A member's result is, to the bit, that of `_batched`.
+"""
+
+import numpy as np
+
+from .._ragged import Ragged
+from .._routine import NATIVE, ndarray, public, typed
+from . import cholesky
+from . import lu as lu_batched
+from ._checks import on_gpu
+
+_gpu = on_gpu("_gpu_ragged")
+
+
+def getrf_vbatched(me, a, overwrite_a=0):
+    """LU factorization with partial pivoting of members of different sizes, P A = L U.
+
+    Parameters
+    ----------
+    a : list of (m, n) arrays, or Ragged
+        Overwritten by the factors if `overwrite_a`.
+
+    Returns
+    -------
+    lu : list or Ragged, as `a`
+        U on and above the diagonals, L below without its ones.
+    piv : list or Ragged of (min(m, n),) int32 arrays
+        Row j was interchanged with row piv[i][j], counted from 0, in this order.
+    info : (batch,) int32 array
+        k > 0: U[k-1, k-1] is exactly zero, the first such.
+
+    Notes
+    -----
+    m n^2 - n^3/3 operations each; LAPACK's pivots, as getrf_batched.
+    """
+    a = matrices(me, a, "a", overwrite_a)
+    if on_cpu(me, a=a):
+        one = getattr(lu_batched, me.letter + "getrf_batched")
+        return _one_by_one(a, lambda i: one(a[i][None], overwrite_a), overwrites=(overwrite_a,))
+    return _gpu().getrf(me, a, overwrite_a)
+
+
+def getrs_vbatched(me, lu, piv, b, trans=0, overwrite_b=0):
+    """Solve op(A) X = B with the factors of getrf_vbatched, members of different sizes.
+
+    Parameters
+    ----------
+    lu : list of (n, n) arrays, or Ragged
+    piv : list of (n,) integer arrays, or Ragged
+    b : list of (n,) or (n, nrhs) arrays, or Ragged
+        Overwritten by the solutions if `overwrite_b`.
+    trans : {0, 1, 2}
+        op(A) = A, A^T, A^H.
+
+    Returns
+    -------
+    x : list or Ragged, as `b`
+    info : (batch,) int32 array of zeros
+    """
+    lu = matrices(me, lu, "lu", square=True)
+    piv = pivots(me, piv, lu)
+    b = right_hand_sides(me, b, lu, overwrite_b)
+    trans = me.choice(trans, "trans", (0, 1, 2))
+    if on_cpu(me, lu=lu, piv=piv, b=b):
+        one = getattr(lu_batched, me.letter + "getrs_batched")
+        return _one_by_one(
+            b, lambda i: one(lu[i][None], piv[i][None], b[i][None], trans, overwrite_b),
+            overwrites=(overwrite_b,))
+    return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
+
+
+def gesv_vbatched(me, a, b, overwrite_a=0, overwrite_b=0):
+    """Solve A X = B by LU with partial pivoting, members of different sizes.
+
+    Parameters
+    ----------
+    a : list of (n, n) arrays, or Ragged
+    b : list of (n,) or (n, nrhs) arrays, or Ragged
+        Overwritten by factors and solutions if `overwrite_a`, `overwrite_b`.
+
+    Returns
+    -------
+    lu, piv : as getrf_vbatched leaves them
+    x : list or Ragged, as `b`
+    info : (batch,) int32 array
+        k > 0: U[k-1, k-1] is exactly zero; this member's x is its b, unsolved.
+    """
+    a = matrices(me, a, "a", overwrite_a, square=True)
+    b = right_hand_sides(me, b, a, overwrite_b)
+    if on_cpu(me, a=a, b=b):
+        one = getattr(lu_batched, me.letter + "gesv_batched")
+        return _one_by_one(
+            a, lambda i: one(a[i][None], b[i][None], overwrite_a, overwrite_b),
+            overwrites=(overwrite_a, None, overwrite_b), kinds=(a, a, b))
+    return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
+
+
+def potrf_vbatched(me, a, lower=0, overwrite_a=0):
+    """Cholesky factorization of members of different sizes, A = U^H U, or A = L L^H if `lower`.
+
+    Parameters
+    ----------
+    a : list of (n, n) arrays, or Ragged
+        Only the triangle that `lower` names is read. Overwritten by the factors if `overwrite_a`.
+
+    Returns
+    -------
+    c : list or Ragged, as `a`
+        The factors; the other triangle is that of `a`.
+    info : (batch,) int32 array
+        k > 0: the leading minor of order k is not positive (or nan); columns before it are done.
+    """
+    a = matrices(me, a, "a", overwrite_a, square=True)
+    lower = me.choice(lower, "lower", (0, 1))
+    if on_cpu(me, a=a):
+        one = getattr(cholesky, me.letter + "potrf_batched")
+        return _one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a),
+                           overwrites=(overwrite_a,))
+    return _gpu().potrf(me, a, lower, overwrite_a)
+
+
+def potrs_vbatched(me, c, b, lower=0, overwrite_b=0):
+    """Solve A X = B with the factors of potrf_vbatched, members of different sizes.
+
+    Parameters
+    ----------
+    c : list of (n, n) arrays, or Ragged
+    b : list of (n,) or (n, nrhs) arrays, or Ragged
+        Overwritten by the solutions if `overwrite_b`.
+
+    Returns
+    -------
+    x : list or Ragged, as `b`
+    info : (batch,) int32 array of zeros
+    """
+    c = matrices(me, c, "c", square=True)
+    b = right_hand_sides(me, b, c, overwrite_b)
+    lower = me.choice(lower, "lower", (0, 1))
+    if on_cpu(me, c=c, b=b):
+        one = getattr(cholesky, me.letter + "potrs_batched")
+        return _one_by_one(b, lambda i: one(c[i][None], b[i][None], lower, overwrite_b),
+                           overwrites=(overwrite_b,))
+    return _gpu().potrs(me, c, b, lower, overwrite_b)
+
+
+def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
+    """Solve A X = B for Hermitian positive definite members of different sizes.
+
+    Parameters
+    ----------
+    a : list of (n, n) arrays, or Ragged
+        Only the triangle that `lower` names is read.
+    b : list of (n,) or (n, nrhs) arrays, or Ragged
+        Overwritten by factors and solutions if `overwrite_a`, `overwrite_b`.
+
+    Returns
+    -------
+    c : as potrf_vbatched leaves it
+    x : list or Ragged, as `b`
+    info : (batch,) int32 array
+        k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
+    """
+    a = matrices(me, a, "a", overwrite_a, square=True)
+    b = right_hand_sides(me, b, a, overwrite_b)
+    lower = me.choice(lower, "lower", (0, 1))
+    if on_cpu(me, a=a, b=b):
+        one = getattr(cholesky, me.letter + "posv_batched")
+        return _one_by_one(
+            a, lambda i: one(a[i][None], b[i][None], lower, overwrite_a, overwrite_b),
+            overwrites=(overwrite_a, overwrite_b), kinds=(a, b))
+    return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
+
+
+# -- arguments
+
+
+def matrices(me, x, argument, overwrite=0, square=False):
+    """`x` with members that are matrices of the routine's type, square ones if so wanted."""
+    x = _members(me, x, argument, overwrite, (2,))
+    for shape in x.shapes if x.__class__ is Ragged else map(np.shape, x):
+        if square and shape[0] != shape[1]:
+            me.illegal(argument, tuple(map(int, shape)), "of square matrices (n, n)")
+    return x
+
+
+def right_hand_sides(me, b, a, overwrite=0):
+    """`b` with members that belong to the matrices `a`."""
+    b = _members(me, b, "b", overwrite, (1, 2))
+    if len(b) != len(a):
+        me.illegal("b", f"{len(b)} members", f"{len(a)} members, as the matrices")
+    for i, (n, rows) in enumerate(zip(_extents(a), _extents(b))):
+        if n != rows:
+            me.illegal(f"b[{i}]", f"{rows} rows", f"of {n} rows, as its matrix")
+    return b
+
+
+def pivots(me, piv, lu):
+    """`piv` with int32 members that belong to the factors `lu`."""
+    if piv.__class__ is Ragged:
+        if piv.data.dtype != np.int32:
+            piv = Ragged(piv.data.astype(np.int32), piv.shapes, piv.offsets)
+    elif piv.__class__ in (list, tuple):
+        piv = [me.integers(x, f"piv[{i}]") for i, x in enumerate(piv)]
+    else:
+        me.mistyped("piv", type(piv).__name__, "a list of arrays or a Ragged")
+    if len(piv) != len(lu) or any(n != k for n, k in zip(_extents(lu), _extents(piv))):
+        me.illegal("piv", f"sizes {list(_extents(piv))[:8]}", "one vector of n for each member")
+    if _first(piv).__class__ is ndarray:
+        for i, (x, n) in enumerate(zip(piv, _extents(lu))):
+            me.integers(x, f"piv[{i}]", below=n)
+    return piv
+
+
+def on_cpu(me, **operands):
+    """True if all operands are NumPy's, False if all are CuPy's; mixed is refused."""
+    return me.on_cpu(*(x for x in map(_first, operands.values()) if x is not None)) \
+        if any(len(x) for x in operands.values()) else True
+
+
+def _members(me, x, argument, overwrite, dimensions):
+    if x.__class__ is Ragged:
+        if x.shapes.shape[1] not in dimensions:
+            me.illegal(argument, f"shapes of {x.shapes.shape[1]}", "matrices, (m, n) each")
+        data = me.vector(x.data, argument, overwrite=overwrite)
+        return x if data is x.data else Ragged(data, x.shapes, x.offsets)
+    if x.__class__ is not list and x.__class__ is not tuple:
+        me.mistyped(argument, type(x).__name__, "a list of arrays or a Ragged")
+    found = []
+    for i, y in enumerate(x):
+        name = f"{argument}[{i}]"
+        ndim = getattr(y, "ndim", None)
+        if ndim not in dimensions:
+            me.mistyped(name, type(y).__name__ if ndim is None else f"{ndim} dimensions",
+                        "a matrix" if dimensions == (2,) else "a vector or a matrix")
+        found.append(me.matrix(y, name, overwrite=overwrite) if ndim == 2
+                     else me.vector(y, name, overwrite=overwrite))
+    classes = {y.__class__ for y in found}
+    if len(classes) > 1 or not classes <= NATIVE:
+        me.mistyped(argument, "NumPy and CuPy together", "all on one device")
+    return found
+
+
+def _extents(x):
+    """The number of rows of every member."""
+    return (x.shapes[:, 0] if x.__class__ is Ragged else [y.shape[0] for y in x])
+
+
+def _first(x):
+    return x.data if x.__class__ is Ragged else x[0] if x else None
+
+
+# -- CPU
+
+
+def _one_by_one(a, one, overwrites, kinds=None):
+    """The results of `one(i)`, a batch of one member, for all members of `a`: those that are
+    operands overwritten (`overwrites`, None for pivots) are returned as these, the others in the
+    kind of their operand (`kinds`, that of `a` if not given); the last is info."""
+    results = [one(i) for i in range(len(a))]
+    columns = [[r[0] for r in column] for column in zip(*results)]
+    if not results:
+        return *([] for _ in overwrites), np.zeros(0, np.int32)
+    *columns, info = columns
+    kinds = kinds or (a,) * len(columns)
+    overwrites = (*overwrites, *(None,) * (len(columns) - len(overwrites)))
+    answer = []
+    for column, kind, overwrite in zip(columns, kinds, overwrites):
+        if overwrite:
+            column = kind
+        elif kind.__class__ is Ragged:
+            column = Ragged.pack(column)
+        answer.append(column)
+    return *answer, np.array(info, np.int32)
+
+
+getrf_vbatched, sgetrf_vbatched, dgetrf_vbatched, cgetrf_vbatched, zgetrf_vbatched = typed(
+    getrf_vbatched, "sdcz")
+getrs_vbatched, sgetrs_vbatched, dgetrs_vbatched, cgetrs_vbatched, zgetrs_vbatched = typed(
+    getrs_vbatched, "sdcz")
+gesv_vbatched, sgesv_vbatched, dgesv_vbatched, cgesv_vbatched, zgesv_vbatched = typed(
+    gesv_vbatched, "sdcz")
+potrf_vbatched, spotrf_vbatched, dpotrf_vbatched, cpotrf_vbatched, zpotrf_vbatched = typed(
+    potrf_vbatched, "sdcz")
+potrs_vbatched, spotrs_vbatched, dpotrs_vbatched, cpotrs_vbatched, zpotrs_vbatched = typed(
+    potrs_vbatched, "sdcz")
+posv_vbatched, sposv_vbatched, dposv_vbatched, cposv_vbatched, zposv_vbatched = typed(
+    posv_vbatched, "sdcz")
+
+__all__ = public(globals())
