@@ -177,3 +177,33 @@ def test_a_missing_barrier_is_seen(tmp_path, barrier):
         dll.sim_turn(schedule, ffi.new("uint64_t[]", [a.ctypes.data, b.ctypes.data]))
         right.append(np.array_equal(b, a[::-1]))
     assert all(right) is barrier
+
+
+# -- the disk cache, which needs CuPy's NVRTC but no GPU
+
+COMPILE = """
+import hashlib, sys
+from blasx import _sources
+from blasx._kernel import compiled
+text = _sources.program("potrf_small", "double", dict(N=4, LR=2, LC=2, CV=2, WARPS=1, BLOCKS=1))
+print(hashlib.sha256(compiled(text, "sm_90a")).hexdigest())
+"""
+
+
+def test_processes_share_the_cache_and_mend_it(tmp_path):
+    """Four at once compile the same kernel into an empty cache; a damaged file is replaced."""
+    pytest.importorskip("cupy")
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+
+    def start():
+        return subprocess.Popen([sys.executable, "-c", COMPILE], cwd=ROOT, env=environment,
+                                stdout=subprocess.PIPE, text=True)
+
+    found = {p.communicate()[0] for p in [start() for _ in range(4)]}
+    (file,) = (tmp_path / "blasx").iterdir()
+    whole = file.read_bytes()
+    for damaged in (whole[:100], whole[:-1], whole[:40] + b"\xff" + whole[41:], b""):
+        file.write_bytes(damaged)
+        found.add(start().communicate()[0])
+        assert file.read_bytes() == whole
+    assert len(found) == 1 and len(found.pop().strip()) == 64
