@@ -10,20 +10,25 @@ import blasx
 from . import errors, timing
 from .timing import Row, Side
 
-BATCHED = ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")
-SIZES = {2: 20_000, 4: 20_000, 8: 10_000, 16: 5_000, 32: 2_000}
+BATCHED = ("getrf", "getrs", "gesv", "potrf", "potrs", "posv", "geqrf", "syevd", "gesvd")
+ORDERS = (2, 3, 4, 8, 16, 32, 64)
+BATCHES = (1, 100, 10_000)
+NUMBERS = 4_000_000  # the most that a stack has
 LARGE = (200, 1000, 2000)
 
 
 def rows(letters, quick, family):
-    """The rows of the family; --quick takes doubles only, smaller batches, and n up to 200."""
+    """The rows of the family; --quick takes doubles only, no large batches, and n up to 200."""
     letters = "d" if quick else letters
     for letter in letters:
         yield one(letter, 8)
     for routine in BATCHED:
+        if not hasattr(blasx, routine + "_batched"):
+            continue
         for letter in letters:
-            for n, batch in SIZES.items():
-                yield batched(routine, letter, n, batch // 20 if quick else batch)
+            for n in ORDERS:
+                for batch in BATCHES[:2] if quick else BATCHES:
+                    yield batched(routine, letter, n, min(batch, NUMBERS // n**2))
     for n in LARGE[:1] if quick else LARGE:
         for letter in letters:
             yield gemm(letter, n)
@@ -72,12 +77,15 @@ def gemm(letter, n):
 def batched(routine, letter, n, batch):
     """The batched names beside NumPy's function of a stack and a loop over SciPy's routine."""
     a = matrices(letter, batch, n, n, definite=routine[:2] == "po")
+    if routine == "syevd":
+        a = a + a.conj().transpose(0, 2, 1)
     b = matrices(letter, batch, n, 1)
     make = partial(Side, answer=ANSWER[routine])
     given = operands(routine, a, b)
-    ours = getattr(blasx, f"{letter}{routine}_batched")
-    theirs = getattr(lapack, letter + routine)
-    flags = {"getrf": (), "gesv": (), "getrs": ()}.get(routine, (1,))
+    base = {"syevd": "heevd"}.get(routine, routine) if letter in "cz" else routine
+    ours = getattr(blasx, f"{letter}{base}_batched")
+    theirs = getattr(lapack, letter + {"gesvd": "gesdd"}.get(base, base))
+    flags = (1,) if routine[:2] == "po" else ()
     clean = (0,) if routine == "potrf" else ()  # leave the other triangle, as the batched name does
 
     def loop(*stacks):
@@ -85,18 +93,32 @@ def batched(routine, letter, n, batch):
 
     peers = {"SciPy loop": lambda: make(lambda: given, loop,
                                         answer=lambda r: ANSWER[routine](stacked(r)))}
-    if routine == "potrf":
-        peers["NumPy"] = lambda: Side(lambda: (a,), np.linalg.cholesky)
-    elif routine in ("gesv", "posv"):
-        peers["NumPy"] = lambda: Side(lambda: (a, b), np.linalg.solve)
-    check = {"getrf": lambda r: errors.lu(a, *r), "potrf": lambda c: errors.cholesky(a, c)}
+    if routine in NUMPY:
+        peers["NumPy"] = lambda: Side(lambda: (a, b)[:2 if routine in ("gesv", "posv") else 1],
+                                      *NUMPY[routine])
     return Row(routine + "_batched", letter, f"{batch}x{n}x{n}",
                {"stack": lambda: make(lambda: given, lambda *x: ours(*x, *flags))}, peers,
-               check.get(routine, lambda x: errors.solution(a, b, x)), timing.cpu_clock)
+               partial(CHECK.get(routine, solved), a, b), timing.cpu_clock)
 
 
+def turned(r):
+    return r[0].swapaxes(1, 2)
+
+
+NUMPY = {"gesv": (np.linalg.solve,), "posv": (np.linalg.solve,), "potrf": (np.linalg.cholesky,),
+         "geqrf": (partial(np.linalg.qr, mode="raw"), turned), "syevd": (np.linalg.eigh,),
+         "gesvd": (np.linalg.svd,)}
 ANSWER = {"getrf": lambda r: r[:2], "potrf": lambda r: r[0], "gesv": lambda r: r[2],
-          "posv": lambda r: r[1], "getrs": lambda r: r[0], "potrs": lambda r: r[0]}
+          "posv": lambda r: r[1], "getrs": lambda r: r[0], "potrs": lambda r: r[0],
+          "geqrf": lambda r: r[0], "syevd": lambda r: r[:2], "gesvd": lambda r: r[:3]}
+CHECK = {"getrf": lambda a, b, r: errors.lu(a, *r), "potrf": lambda a, b, c: errors.cholesky(a, c),
+         "geqrf": lambda a, b, r: errors.triangular_of_qr(a, r),
+         "syevd": lambda a, b, r: errors.eigen(a, r[0][:, None], r[1]),
+         "gesvd": lambda a, b, r: errors.singular(a, r[0], r[1][:, None], r[2])}
+
+
+def solved(a, b, x):
+    return errors.solution(a, b, x)
 
 
 def operands(routine, a, b):
@@ -105,7 +127,7 @@ def operands(routine, a, b):
         return *blasx.getrf_batched(a)[:2], b
     if routine == "potrs":
         return blasx.potrf_batched(a, 1)[0], b
-    return (a,) if routine.endswith("trf") else (a, b)
+    return (a,) if routine[2:] in ("trf", "qrf", "evd", "svd") else (a, b)
 
 
 def stacked(results):

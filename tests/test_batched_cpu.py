@@ -174,6 +174,21 @@ def engine(request, monkeypatch):
     return request.param
 
 
+def test_without_a_compiler():
+    """The extension is not there: LAPACK, looped over in Python."""
+    run = subprocess.run([sys.executable, "-c", """
+import sys
+sys.modules["blasx._batch"] = None
+import numpy as np, blasx
+assert blasx.batched._cpu._batch is None
+a = np.eye(3) * [[[2.0]], [[0.0]]]
+lu, piv, x, info = blasx.gesv_batched(a, np.ones((2, 3)))
+assert list(info) == [0, 1] and (x[0] == 0.5).all() and (x[1] == 1).all()
+assert not blasx.posv_batched(a[:1], np.ones((1, 3)))[2].any()
+"""], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("overwrite", [0, 1])
 def test_info_without_right_hand_sides_is_the_factorizations(engine, overwrite):
     a, b = np.array([np.eye(3), np.zeros((3, 3))]), np.empty((2, 3, 0))

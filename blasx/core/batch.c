@@ -175,7 +175,10 @@ typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
 #undef WIDTH
 TABLE(16)
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__) /* which has no such pragma */
+#define WIDER
+#endif
+#ifdef WIDER
 #ifndef ANY_MACHINE /* the wider ones too are compiled for what every machine has */
 #pragma GCC push_options
 #pragma GCC target("avx2")
@@ -201,7 +204,7 @@ TABLE(64)
 /* The width of this machine's vectors, in bytes. */
 int widest(void)
 {
-#if defined(__x86_64__)
+#ifdef WIDER
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq"))
@@ -214,7 +217,7 @@ int widest(void)
 
 static worker *const (*at_width(int width))[4]
 {
-#if defined(__x86_64__)
+#ifdef WIDER
     if (width == 64)
         return own_64;
     if (width == 32)

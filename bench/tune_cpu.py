@@ -1,0 +1,113 @@
+"""python -m bench tune_cpu [routine ...]: writes kernels/tuned/cpu.json, what the CPU's batches go
+by (to be run with OPENBLAS_NUM_THREADS=1).
+
+For each routine of the core, type and order: from which part of a vector's members on they share
+it (SHARED; above 1 never), and the microseconds a member takes (US), which decide how many threads
+are woken. The rows of a routine end where LAPACK is faster. SHARE, the microseconds of work worth
+waking a thread for, TURNS, the shares a thread takes, and NRHS, the right-hand sides the core takes
+along, are kept as they stand in the file.
+"""
+
+import json
+import re
+from functools import partial
+from time import perf_counter
+from types import SimpleNamespace
+
+import numpy as np
+from scipy.linalg import lapack
+
+from blasx._sources import FOLDER
+from blasx.batched import _cpu
+
+from .cpu import matrices
+
+ORDERS = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+FILE = FOLDER / "tuned" / "cpu.json"
+
+
+def main(arguments):
+    """Measure everything; a few minutes on an idle machine."""
+    table = json.loads(FILE.read_text())
+    tuned, _cpu._threads = _cpu.tuned, lambda batch, microseconds: 1
+    for routine in arguments or CORE:
+        if routine != "lapack":
+            table[routine] = {letter: list(rows(routine, letter)) for letter in "sdcz"}
+    _cpu.tuned = tuned
+    if not arguments or "lapack" in arguments:
+        table["lapack"] = {"other": list(lapack_rows())}
+    FILE.write_text(text(table))
+
+
+def rows(routine, letter):
+    for n in ORDERS:
+        batch = max(20, min(2000, 200_000 // n**2))
+        a = matrices(letter, batch, n, n, definite=routine in ("potrf", "syevd"))
+        own = {shared: fastest(partial(CORE[routine], a, shared), batch)
+               for shared in (0, 1000)}
+        if min(own.values()) > fastest(partial(PEER[routine], a), batch):
+            break
+        part = own[0] / own[1000] if routine in ("getrf", "potrf", "geqrf") else 0
+        row = {"to": n, "SHARED": round(part, 2), "US": round(min(own.values()), 3)}
+        print(routine, letter, row, flush=True)
+        yield row
+
+
+def lapack_rows():
+    for n in ORDERS[:ORDERS.index(64) + 1]:
+        yield {"to": n, "US": round(fastest(partial(solve, *factors(n)), 200), 2)}
+
+
+def core(a, shared, call):
+    """`call` in the core whatever the table says."""
+    row = {"to": a.shape[-1], "SHARED": shared, "US": 1}
+    _cpu.tuned = lambda: {"threads": {"NRHS": 64}} | {x: dict.fromkeys("sdcz", [row]) for x in CORE}
+    for plan in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
+        plan.cache_clear()
+    letter = next(x for x, t in _cpu.TYPES.items() if t.dtype == a.dtype)
+    me = SimpleNamespace(letter=letter, dtype=a.dtype, real=a.real.dtype, name="tune")
+    return call(me, a)
+
+
+CORE = {
+    "getrf": partial(core, call=lambda me, a: _cpu.own(me, "getrf", a, 0, a[:, :, :1])),
+    "potrf": partial(core, call=lambda me, a: _cpu.own(me, "potrf", a, 0, lower=1)),
+    "geqrf": partial(core, call=lambda me, a: _cpu.own(me, "geqrf", a, 0)),
+    "syevd": partial(core, call=_cpu.eigen),
+    "gesvd": partial(core, call=_cpu.svd),
+}
+PEER = {
+    "getrf": lambda a: np.linalg.solve(a, a[:, :, :1]),
+    "potrf": np.linalg.cholesky,
+    "geqrf": partial(np.linalg.qr, mode="raw"),
+    "syevd": np.linalg.eigh,
+    "gesvd": np.linalg.svd,
+}
+
+
+def factors(n):
+    a = np.asfortranarray(matrices("d", n, n))
+    lu, piv, _ = lapack.dgetrf(a)
+    return np.stack([lu] * 200), np.stack([piv] * 200), matrices("d", 200, n, n)
+
+
+def solve(lu, piv, b):
+    """LAPACK's getrs over a batch: what `each` takes for a routine it does not know."""
+    batch, n, _ = b.shape
+    _cpu.each("dgetrs", batch, n, "N", n, n, lu, n, piv + 1, b.copy(), n)
+
+
+def fastest(run, members, samples=7):
+    """Microseconds a member, the least of so many samples."""
+    def once():
+        start = perf_counter()
+        run()
+        return perf_counter() - start
+    once()
+    return min(once() for _ in range(samples)) / members * 1e6
+
+
+def text(table):
+    """JSON with a row a line."""
+    out = json.dumps(table, indent=1)
+    return re.sub(r'\{\s+"to"[^}]*\}', lambda m: re.sub(r"\s+", " ", m[0]), out) + "\n"
