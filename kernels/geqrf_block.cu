@@ -10,23 +10,24 @@
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
 
-// A to QR, each column scaled where its squares might over- or underflow; `powers` are the sizes
-// of the columns. True if any was scaled.
+// A to QR, each column scaled where its squares might over- or underflow; `sizes` are then those of
+// the columns. True if any was scaled.
 __device__ inline bool scaled_copy(Strided<const scalar_t> A, Strided<scalar_t> QR, Shared& s,
                                    real_t* sizes, int m, int n)
 {
-    if (A.p != QR.p) {
-        put(QR, A, m, n);
-        __syncthreads();
-    }
-    real_t unusual = 0;
+    bool unusual = false;
+    moved<32>(m, n, QR.cs == 1, [=](int i, int j) { return A(i, j); },
+        [&](int i, int j, scalar_t x) {
+            if (!is_usual(larger(0, x))) unusual = true;
+            if (A.p != QR.p) QR(i, j) = x;
+        });
+    if (block_most(unusual, s) == 0) return false;
     for (int j = thread(); j < n; j += THREADS) {
         real_t most = 0;
         for (int i = 0; i < m; ++i) most = larger(most, QR(i, j));
         sizes[j] = most;
-        if (!is_usual(most)) unusual = 1;
     }
-    if (block_most(unusual, s) == 0) return false;
+    __syncthreads();
     for_each(m, n, QR.cs == 1, [=](int i, int j) {
         if (!is_usual(sizes[j])) QR(i, j) = to_one(sizes[j]).times(QR(i, j));
     });
@@ -46,13 +47,14 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
         const int rows = m - k, count = steps - k < NB ? steps - k : NB;
         const int width = n - k < NB ? n - k : NB;
         const Strided<scalar_t> panel{&QR(k, k), QR.rs, QR.cs}, inside{V, LD, 1};
-        for_each(rows, NB, QR.cs == 1, [=](int i, int j) {
-            inside(i, j) = j < width ? panel(i, j) : scalar_t{};
-        });
+        moved<NB>(rows, NB, QR.cs == 1,
+            [=](int i, int j) { return j < width ? panel(i, j) : scalar_t{}; },
+            [=](int i, int j, scalar_t x) { inside(i, j) = x; });
         __syncthreads();
         factor_panel(V, s, rows, count);
         __syncthreads();
-        put(panel, inside, rows, width);
+        moved<NB>(rows, width, QR.cs == 1, [=](int i, int j) { return inside(i, j); },
+                  [=](int i, int j, scalar_t x) { panel(i, j) = x; });
         if (warp() == 0) form_t(s);
         if (thread() < count) tau[k + thread()] = s.tau[thread()];
         __syncthreads();

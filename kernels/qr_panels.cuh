@@ -21,7 +21,7 @@ constexpr unsigned ALL = 0xffffffffu;
 constexpr int LD = NB + (sizeof(scalar_t) == 16 ? 2 : 4);  // tensor operands meet no bank twice
 constexpr bool TENSOR = sizeof(real_t) == 8;
 constexpr int STRIP = TENSOR ? sizeof(scalar_t) == 16 ? 8 : 16 : 32;  // columns
-constexpr int DEEP = 4;     // loads of C that are under way together
+constexpr int DEEP = sizeof(scalar_t) == 4 ? 16 : 8;  // loads that are under way together
 static_assert(NB == 8 || NB == 16);
 
 struct alignas(16) Vector { scalar_t x[16 / sizeof(scalar_t)]; };
@@ -50,6 +50,33 @@ template <class R> __device__ complex<R> across(complex<R> x, int mask)
 }
 
 __device__ inline int lane() { return threadIdx.x % 32; }
+
+// store(o, i, load(o, i)) for all o < outer, i < inner, neighbours in i being ACROSS lanes wide, and
+// many loads under way
+template <int ACROSS, class Load, class Store>
+__device__ void moved(int outer, int inner, Load load, Store store)
+{
+    constexpr int down = 32 / ACROSS, step = WARPS * down;
+    for (int i = lane() % ACROSS; i < inner; i += ACROSS)
+        #pragma unroll 1
+        for (int o = warp() * down + lane() / ACROSS; o < outer; o += DEEP * step) {
+            scalar_t x[DEEP];
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d)
+                if (o + d * step < outer) x[d] = load(o + d * step, i);
+            #pragma unroll
+            for (int d = 0; d < DEEP; ++d)
+                if (o + d * step < outer) store(o + d * step, i, x[d]);
+        }
+}
+// The same for the elements (i, j) of an m x n matrix, along the rows if `by_rows`
+template <int ACROSS, class Load, class Store>
+__device__ void moved(int m, int n, bool by_rows, Load load, Store store)
+{
+    if (by_rows) moved<ACROSS>(m, n, load, store);
+    else moved<32>(n, m, [&](int j, int i) { return load(i, j); },
+                   [&](int j, int i, scalar_t x) { store(i, j, x); });
+}
 
 // Sums over the lanes of a warp of K numbers each: lane l ends with that of number l / (32 / K).
 template <int K, int MASK = 16> __device__ scalar_t lane_sums(const scalar_t (&x)[K])
@@ -315,31 +342,38 @@ template <class T> struct OnTensors {
             #pragma unroll
             for (int j = 0; j < TN; ++j)
                 y[q][j] = mul(kept[4 * q + t][8 * j + own], real_t(-1));
-        #pragma unroll 2
-        for (int p = 0; p < rows; p += 8) {
-            const int r = p + g, inside = r < rows ? r : rows - 1;
-            T c[TN][2];
+        constexpr int few = DEEP / 2;
+        #pragma unroll 1
+        for (int p = 0; p < rows; p += 8 * few) {
+            T c[few][TN][2];
             #pragma unroll
-            for (int j = 0; j < TN; ++j)
+            for (int d = 0; d < few; ++d)
                 #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const int column = 8 * j + 4 * e + t;
-                    c[j][e] = T{};
-                    if (r < rows && column < columns) c[j][e] = C(r, column);
+                for (int j = 0; j < TN; ++j)
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        const int r = p + 8 * d + g, column = 8 * j + 4 * e + t;
+                        c[d][j][e] = T{};
+                        if (r < rows && column < columns) c[d][j][e] = C(r, column);
+                    }
+            #pragma unroll
+            for (int d = 0; d < few; ++d) {
+                const int r = p + 8 * d + g, inside = r < rows ? r : rows - 1;
+                #pragma unroll
+                for (int q = 0; q < NB / 4; ++q) {
+                    const T x = V[inside * LD + 4 * q + t];
+                    #pragma unroll
+                    for (int j = 0; j < TN; ++j)
+                        tensor_product(c[d][j][0], c[d][j][1], x, y[q][j]);
                 }
-            #pragma unroll
-            for (int q = 0; q < NB / 4; ++q) {
-                const T x = V[inside * LD + 4 * q + t];
                 #pragma unroll
-                for (int j = 0; j < TN; ++j) tensor_product(c[j][0], c[j][1], x, y[q][j]);
+                for (int j = 0; j < TN; ++j)
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        const int column = 8 * j + 4 * e + t;
+                        if (r < rows && column < columns) C(r, column) = c[d][j][e];
+                    }
             }
-            #pragma unroll
-            for (int j = 0; j < TN; ++j)
-                #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const int column = 8 * j + 4 * e + t;
-                    if (r < rows && column < columns) C(r, column) = c[j][e];
-                }
         }
     }
 };
@@ -439,11 +473,12 @@ __device__ inline void load_panel(scalar_t* V, Shared& s, Strided<const scalar_t
 {
     const Strided<const scalar_t> panel{&QR(k, k), QR.rs, QR.cs};
     const auto read = [=](scalar_t x) { return conjugated ? conj(x) : x; };
-    for_each(m - k, NB, QR.cs == 1, [=](int i, int j) {
-        scalar_t x{};
-        if (k + j < count) x = i > j ? read(panel(i, j)) : scalar_t{real_t(i == j)};
-        V[i * LD + j] = x;
-    });
+    moved<NB>(m - k, NB, QR.cs == 1,
+        [=](int i, int j) {
+            if (k + j >= count) return scalar_t{};
+            return i > j ? read(panel(i, j)) : scalar_t{real_t(i == j)};
+        },
+        [=](int i, int j, scalar_t x) { V[i * LD + j] = x; });
     if (thread() < NB) s.tau[thread()] = k + thread() < count ? read(tau[k + thread()]) : scalar_t{};
     __syncthreads();
     if (warp() == 0) {

@@ -48,3 +48,25 @@ def lq_factors(p, A):
     """The LQ of A by the QR of A^H: what orglq and ormlq start from."""
     qr, tau = factor(p, H(A))
     return H(qr), tau
+
+
+def worst(members):
+    """Of the {what: error or verdict} of many members, the worst of each."""
+    found = {}
+    for one in members:
+        for what, value in one.items():
+            before = found.get(what)
+            if value is None or before is None:
+                found[what] = value if before is None else before
+            elif isinstance(value, bool):
+                found[what] = before and value
+            else:
+                found[what] = max(before, value) if value == value else value
+    return found
+
+
+def batch_factors(p, rows, k):
+    """The QR of p.batch random matrices by LAPACK: what orgqr_batched and ormqr_batched take."""
+    p.A = p.stack(lambda: p.matrix(rows, k))
+    found = [factor(p, a) for a in p.A] or [factor(p, np.eye(rows, k, dtype=p.dtype))]
+    return [np.stack(x)[:p.batch] for x in zip(*found)]

@@ -1,0 +1,84 @@
+"""The kernels of QR without a GPU: compiled, and run on the CPU under sanitizers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blasx import _tuned
+
+ROOT = Path(__file__).parent.parent
+KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve")
+MOST = {"geqrf_small": 16, "gels_solve": 1024}  # the order that the last row serves; else 1024
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+every_letter = pytest.mark.parametrize("letter", "sdcz")
+LANES = {"N": 8, "WARPS": 1, "BLOCKS": 1}
+PANELS = {"NB": 8, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}
+BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
+PROBLEMS = {  # constants that are quick to build, and sizes
+    "geqrf_small": (LANES, ("8,8", "5,7", "7,4")),
+    "geqrf_block": (PANELS, ("19,11", "9,12")),
+    "ormqr_block": (PANELS, ("19,18", "26,9")),
+    "orgqr_block": (PANELS, ("19,18", "26,9")),
+    "gels_solve": (BLOCKS, ("37,5", "1,1")),
+}
+
+
+@every_kernel
+@every_letter
+def test_rows_reach_every_order_and_fit(kernel, letter):
+    for n in range(1, MOST.get(kernel, 1024) + 1):
+        row = _tuned.constants(kernel, letter, n, 90)
+        if "ROWS" in row and kernel == "geqrf_block":
+            assert 32 * row["WARPS"] * row["ROWS"] >= n
+        assert 32 * row["WARPS"] <= 1024
+
+
+@every_kernel
+@every_letter
+def test_compiles_without_drift_or_spills(kernel, letter):
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    row = _tuned.constants(kernel, letter, MOST.get(kernel, 128), 90)
+    label = resources.label(kernel, letter, row)
+    wrong = list(resources.complaints(resources.measure([label], ["sm_90a"]),
+                                      resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
+def simulate(folder, kernel, letter, plant=None):
+    from tests.sim import build, run_qr
+    values, sizes = PROBLEMS[kernel]
+    library = build.build(folder, kernel, letter, values, plant, run_qr.ENTRY)
+    environment = os.environ | {
+        "LD_PRELOAD": build.runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
+        "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_qr", library, kernel, letter, json.dumps(values),
+         *sizes], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@every_kernel
+@every_letter
+def test_runs_on_the_cpu(tmp_path, kernel, letter):
+    """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_qr.py)."""
+    run = simulate(tmp_path, kernel, letter)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+PLANTED = {  # bug: kernel, what the text says, what it shall say
+    "a missing barrier": ("geqrf_block", "        factor_panel(V, s, rows, count);\n"
+                          "        __syncthreads();", "        factor_panel(V, s, rows, count);"),
+    "a sign": ("geqrf_small", "const real_t sign = re < 0", "const real_t sign = re > 0"),
+    "tau not conjugated": ("geqrf_block", "mul(conj(h.tau), add(head", "mul(h.tau, add(head"),
+    "a row too many": ("ormqr_block", "moved<NB>(m - k, NB, QR.cs",
+                       "moved<NB>(m - k + 1, NB, QR.cs"),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bugs_are_caught(tmp_path, bug):
+    kernel, *plant = PLANTED[bug]
+    assert simulate(tmp_path, kernel, "c", tuple(plant)).returncode
