@@ -1,7 +1,7 @@
 """QR of many matrices at once: geqrf orgqr ormqr gels `_batched`.
 
-Q = H(1) ... H(k), H(i) = I - tau[i] v v^H; v has zeros before its place i, a one there, and its rest
-is stored below R.
+Q = H(1) ... H(k), H(i) = I - tau[i] v v^H; v has zeros before its place i, a one there, and its
+rest is stored below R.
 """
 
 import numpy as np
