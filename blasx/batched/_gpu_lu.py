@@ -1,9 +1,14 @@
-"""LU of a batch on the GPU: own kernels for members up to 32 x 32, cuBLAS above."""
+"""LU of a batch on the GPU: own kernels, a team of lanes to a member up to 32 x 32 and a block
+up to 1024; cuBLAS above."""
+
+from functools import cache
 
 import cupy
 
 from .. import _cuda
-from .._tuned import LARGEST
+from .._kernel import Kernel, current_device, pack
+from .._tuned import LARGEST, constants
+from ._block import LARGEST_BLOCK, lu_bytes, solve_bytes
 from ._gpu import (
     INT,
     by_columns,
@@ -21,15 +26,40 @@ from ._gpu import (
 )
 
 
+@cache
+def _blocks(name, letter, n, device):
+    """The kernel, a block to a member, that serves members of order n, and its constants."""
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    values = constants(name, letter, n, capability)
+    return _compiled(name, letter, **values), values
+
+
+@cache
+def _compiled(name, letter, **values):
+    return Kernel(name, letter, **values)
+
+
+def _factor(name, me, a, lu, *outputs):
+    """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member."""
+    batch, m, n = a.shape
+    kernel, values = _blocks(name, me.letter, max(m, n), current_device())
+    parameters = pack(*matrix(a), *matrix(lu), *outputs, m, n, batch)
+    kernel.launch(batch, 1, 32 * values["WARPS"], 1, parameters,
+                  lu_bytes(me.dtype, m, n, values))
+
+
 def getrf(me, a, overwrite_a):
     """LU of every (m, n) member: lu, piv (0-based), info."""
     batch, m, n = a.shape
-    if m > LARGEST or n > LARGEST:
+    if m > LARGEST_BLOCK or n > LARGEST_BLOCK:
         return _large_getrf(me, a, overwrite_a)
     lu = like(a, overwrite_a)
     if not a.size:
         return lu, cupy.ndarray((batch, min(m, n)), INT), infos(batch, zero=True)
     piv, info = pivots_and_infos(batch, m if m < n else n)
+    if m > LARGEST or n > LARGEST:
+        _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
+        return lu, piv, info
     where = matrix(a)
     kernel("getrf_small", me, m if m > n else n)(
         batch, *where, *(where if overwrite_a else matrix(lu)),
@@ -40,9 +70,13 @@ def getrf(me, a, overwrite_a):
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     batch, n, _ = lu.shape
-    if n > LARGEST:
+    if n > LARGEST_BLOCK:
         return _large_getrs(me, lu, piv, b, trans, overwrite_b)
     x = like(b, overwrite_b)
+    if n > LARGEST and b.size:
+        info = infos(batch)
+        _substitute(me, lu, cupy.ascontiguousarray(piv), b, x, info, trans)
+        return x, info
     info = infos(batch, zero=not b.size)
     if b.size:
         piv = cupy.ascontiguousarray(piv)
@@ -52,11 +86,28 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     return x, info
 
 
+def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
+    """Launch getrs_block; `kept`: members with an info are not solved."""
+    batch, n, _ = lu.shape
+    kernel, values = _blocks("getrs_block", me.letter, n, current_device())
+    parts = -(-nrhs(b) // values["WIDTH"])
+    parameters = pack(*matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x),
+                      info.data.ptr, info.data.ptr if kept else 0, trans, n, nrhs(b), parts)
+    kernel.launch(batch * parts, 1, 32 * values["WARPS"], 1, parameters,
+                  solve_bytes(me.dtype, n, values))
+
+
 def gesv(me, a, b, overwrite_a, overwrite_b):
     """Factor and solve every member: lu, piv, x, info."""
     batch, n, _ = a.shape
-    if n > LARGEST:
+    if n > LARGEST_BLOCK:
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
+    if n > LARGEST and a.size:
+        lu, piv, info = getrf(me, a, overwrite_a)
+        x = like(b, overwrite_b)
+        if b.size:
+            _substitute(me, lu, piv, b, x, info, kept=True)
+        return lu, piv, x, info
     lu, x = like(a, overwrite_a), like(b, overwrite_b)
     if not a.size:
         return lu, cupy.ndarray((batch, n), INT), x, infos(batch, zero=True)
@@ -65,6 +116,40 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
         batch, *matrix(a), *matrix(lu), piv.data.ptr, *columns(b), *columns(x),
         info.data.ptr, n, nrhs(b))
     return lu, piv, x, info
+
+
+def getrf_nopiv(me, a, overwrite_a):
+    """LU without pivoting of every (m, n) member: lu, info."""
+    batch, m, n = a.shape
+    if m > LARGEST_BLOCK or n > LARGEST_BLOCK:
+        me.illegal("a", a.shape, f"of at most {LARGEST_BLOCK} rows and columns on the GPU")
+    lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
+    if a.size:
+        _factor("getrf_nopiv", me, a, lu, info.data.ptr)
+    return lu, info
+
+
+def getri(me, lu, piv, overwrite_lu):
+    """The inverse of every member from its factors: inv_a, info."""
+    batch, n, _ = lu.shape
+    if not lu.size:
+        return like(lu, overwrite_lu), infos(batch, zero=True)
+    zero = lu.diagonal(axis1=1, axis2=2) == 0
+    info = (zero.any(1) * (zero.argmax(1) + 1)).astype(INT)
+    if n > LARGEST_BLOCK:
+        eye = cupy.broadcast_to(cupy.eye(n, dtype=me.dtype), lu.shape)
+        x, _ = _large_getrs(me, lu, piv, eye, 0, 0)
+        return unsolved(lu, x, info, overwrite_lu), info
+    kernel, values = _blocks("getri_block", me.letter, n, current_device())
+    x, parts = like(lu, False), -(-n // values["WIDTH"])
+    piv = cupy.ascontiguousarray(piv)
+    parameters = pack(*matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n, parts)
+    kernel.launch(batch * parts, 1, 32 * values["WARPS"], 1, parameters,
+                  solve_bytes(me.dtype, n, values))
+    if overwrite_lu:
+        lu[...] = x
+        x = lu
+    return x, info
 
 
 def _large_getrf(me, a, overwrite_a):

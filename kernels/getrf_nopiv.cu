@@ -1,0 +1,18 @@
+// getrf_nopiv.cu: LU without pivoting of a batch of m x n matrices, a block to each.
+//
+// The floor is 2 m n scalars over the memory's bandwidth, and m n^2 - n^3 / 3 products; what is
+// above it are n steps, one after the other (lu_block.cuh).
+#include "lu_block.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+getrf_nopiv(const scalar_t* A, size a_row, size a_col, size a_next,
+            scalar_t* LU, size lu_row, size lu_col, size lu_next,
+            int* info, size ms, size ns, size batch)
+{
+    const size b = blockIdx.x;
+    const int m = size_of(ms, b), n = size_of(ns, b);
+    const int found = lu_of_block<false>(
+        matrix_of(A, a_row, a_col, a_next, b), matrix_of(LU, lu_row, lu_col, lu_next, b),
+        nullptr, m, n);
+    if (thread() == 0) *vector_of<int>(info, 1, b) = found;
+}

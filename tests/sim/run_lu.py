@@ -1,0 +1,139 @@
+"""Runs one of the block LU's kernels, built by `build` with ENTRY, through its problems; for a
+process that has the sanitizers:  python -m tests.sim.run_lu LIBRARY KERNEL LETTER CONSTANTS n ...
+
+As run.py, whose problems and checks these are: exact memory, four schedules, LAPACK's pivots.
+"""
+
+import json
+import sys
+
+import numpy as np
+from cffi import FFI
+from scipy.linalg import lapack
+
+from blasx._types import TYPES
+from blasx.batched._block import lu_bytes, solve_bytes
+
+from .build import PREFIX
+from .run import (
+    SCHEDULES,
+    Memory,
+    check_lu,
+    check_solved,
+    exact_for,
+    general,
+    poisoned,
+    residual,
+    same_under_all_schedules,
+)
+
+ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared, int schedule,
+    const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
+"""
+ffi = FFI()
+
+
+class Simulated:
+    def __init__(self, library, name, letter, constants):
+        ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, unsigned, int, const uint64_t *);")
+        self.launch = getattr(ffi.dlopen(library), PREFIX + name)
+        self.letter, self.dtype, self.constants = letter, TYPES[letter].dtype, constants
+
+    def run(self, schedule, blocks, shared, *numbers):
+        cells = ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
+        self.launch(blocks, 32 * self.constants["WARPS"], shared, schedule, cells)
+
+
+def getrf_block(sim, rng, n, order, in_place):
+    for m, cols in {(n, n), (n, max(n - 9, 1)), (max(n - 9, 1), n)}:
+        a = general(rng, sim.dtype, 4 if m == cols else 2, m, cols)
+        lu, piv, info = factored(sim, a, order, in_place, with_pivots=True)
+        for member in zip(a, lu, piv, info):
+            check_lu(*member)
+        for i in range(2):
+            if i == 0 or exact_for(a[i]):
+                right = getattr(lapack, sim.letter + "getrf")(a[i])[1]
+                assert np.array_equal(piv[i], right), (piv[i], right)
+
+
+def factored(sim, a, order, in_place, with_pivots):
+    _, m, cols = a.shape
+    outputs = []
+    for schedule in SCHEDULES:
+        source = Memory(a, order)
+        target = source if in_place else poisoned(a.shape, a.dtype, order)
+        piv = poisoned((len(a), min(m, cols)), np.int32, "C")
+        info = poisoned((len(a),), np.int32, "C")
+        sim.run(schedule, len(a), lu_bytes(sim.dtype, m, cols, sim.constants), *source.matrix(),
+                *target.matrix(), *[piv.address] * with_pivots, info.address, m, cols, len(a))
+        outputs.append([x.array.copy() for x in (target, piv, info)])
+    return same_under_all_schedules(outputs)
+
+
+def getrf_nopiv(sim, rng, n, order, in_place):
+    for m, cols in ((n, n), (n, n - 3), (n - 3, n)):
+        a = general(rng, sim.dtype, 3, m, cols)
+        a[0] += 2 * n * np.eye(m, cols)
+        a[1] = np.tri(m, cols)
+        lu, _, info = factored(sim, a, order, in_place, with_pivots=False)
+        assert list(info) == [0, 0, 1]  # the last is zero
+        k = min(m, cols)
+        for i in range(2):
+            left = np.tril(lu[i][:, :k], -1) + np.eye(m, k)
+            assert residual(a[i], left, np.triu(lu[i][:k])) < 30
+
+
+def getrs_block(sim, rng, n, order, in_place):
+    width = sim.constants["WIDTH"]
+    for nrhs, trans, kept in ((1, 0, 0), (width + 1, 0, 1), (3, 1, 0), (width, 2, 0)):
+        a = general(rng, sim.dtype, 1, n, n).repeat(2, 0)
+        a[1] = rng.standard_normal((n, n))
+        lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
+        lu, piv = np.array([x[0] for x in lus]), np.array([x[1] for x in lus], np.int32)
+        b = general(rng, sim.dtype, 1, 2 * n, nrhs)[0].reshape(2, n, nrhs)
+        parts, outputs = -(-nrhs // width), []
+        for schedule in SCHEDULES:
+            factors, pivots, given = Memory(lu, order), Memory(piv), Memory(b, order)
+            x = given if in_place else poisoned(b.shape, a.dtype, order)
+            info = Memory(np.array([0, 7 * kept], np.int32))
+            sim.run(schedule, 2 * parts, solve_bytes(sim.dtype, n, sim.constants),
+                    *factors.matrix(trans != 0), pivots.address, *given.matrix(), *x.matrix(),
+                    info.address, info.address * kept, trans, n, nrhs, parts)
+            outputs.append([y.array.copy() for y in (x, info)])
+        x, info = same_under_all_schedules(outputs)
+        op = (lambda y: y, lambda y: y.T, lambda y: y.conj().T)[trans]
+        for i in range(2):
+            check_solved(op(a[i]), b[i], x[i], info[i])
+
+
+def getri_block(sim, rng, n, order, in_place):
+    a = general(rng, sim.dtype, 3, n, n)
+    a[1], a[2] = rng.standard_normal((n, n)), 1
+    lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
+    lu, piv, kept = (np.array([x[i] for x in lus]) for i in range(3))
+    parts, outputs = -(-n // sim.constants["WIDTH"]), []
+    for schedule in SCHEDULES:
+        factors, pivots = Memory(lu, order), Memory(piv.astype(np.int32))
+        info, x = Memory(kept.astype(np.int32)), poisoned(a.shape, a.dtype, order)
+        sim.run(schedule, 3 * parts, solve_bytes(sim.dtype, n, sim.constants), *factors.matrix(),
+                pivots.address, *x.matrix(), info.address, n, parts)
+        outputs.append([x.array.copy()])
+    (x,) = same_under_all_schedules(outputs)
+    for i in range(2):
+        check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
+    assert kept[2] == (n > 1) * 2 and np.array_equal(x[2], lu[2])
+
+
+def main(library, name, letter, constants, *orders):
+    sim = Simulated(library, name, letter, json.loads(constants))
+    rng = np.random.default_rng(7)
+    layouts = [("C", False), ("F", True), ("batch last", False)]
+    for i, n in enumerate(map(int, orders)):
+        with np.errstate(all="ignore"):
+            globals()[name](sim, rng, n, *layouts[i % len(layouts)])
+    print("ok", name, letter, *orders)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,74 @@
+"""The block LU's kernels without a GPU (as test_kernels.py), and its routines that have no Case."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+
+import blasx
+from blasx import _tuned
+from blasx._types import TYPES
+from blasx.batched._block import LARGEST_BLOCK, lu_bytes, solve_bytes
+
+FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block", "getri_block")
+SHARED = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
+
+
+@pytest.mark.parametrize("kernel", FACTOR + SOLVE)
+@every_letter
+def test_rows_reach_every_order_and_fit(kernel, letter):
+    rows, dtype = _tuned.table(90)[kernel][letter], TYPES[letter].dtype
+    assert rows[-1]["to"] == LARGEST_BLOCK
+    for row in rows:
+        n = row["to"]
+        if kernel in FACTOR:
+            assert 32 * row["WARPS"] * row["ROWS"] >= n
+            assert lu_bytes(dtype, n, n, row) <= SHARED
+        else:
+            assert solve_bytes(dtype, n, row) <= SHARED
+
+
+@pytest.mark.parametrize("kernel", FACTOR + SOLVE)
+@pytest.mark.parametrize("letter", "dc")
+def test_compiles_without_drift_or_spills(kernel, letter):
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    key = resources.label(kernel, letter, constants(kernel, letter, 200))
+    wrong = list(resources.complaints(resources.measure([key], ["sm_90a"]), resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
+LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8)
+SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
+         ("getrf_block", "c", LU | dict(WARPS=1, ROWS=2, RESIDENT=0)),
+         ("getrf_nopiv", "s", LU | dict(WARPS=2, ROWS=1, RESIDENT=0)),
+         ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
+         ("getri_block", "s", dict(WARPS=2, NB=32, DEEP=32, WIDTH=16, TM=16, TN=16, BLOCKS=1)))
+
+
+@pytest.mark.parametrize("kernel, letter, values", SMALL, ids=lambda x: x if str(x) == x else "")
+def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
+    """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_lu.py)."""
+    from tests.sim import build, run_lu
+    library = build.build(folder, kernel, letter, values, entry=run_lu.ENTRY)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_lu", library, kernel, letter, json.dumps(values),
+         "37", "20"], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("n", (0, 1, 5, 40))
+@every_letter
+def test_determinants_are_numpys(letter, n):
+    t, rng = TYPES[letter], np.random.default_rng(n)
+    a = rng.standard_normal((4, n, n)).astype(t.dtype)
+    if t.is_complex:
+        a += 1j * rng.standard_normal(a.shape).astype(t.real)
+    a[1:2] = 0
+    close = dict(rtol=2000 * np.finfo(t.dtype).eps, atol=2000 * np.finfo(t.dtype).eps)
+    for got, right in zip((*blasx.slogdet_batched(a), blasx.det_batched(a)),
+                          (*np.linalg.slogdet(a), np.linalg.det(a)), strict=True):
+        assert got.dtype == right.dtype and got.shape == (4,)
+        np.testing.assert_allclose(got, right, **close)
