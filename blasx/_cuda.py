@@ -10,6 +10,7 @@ Importing this module imports no CuPy: `start` does, when the first CuPy array a
 import os
 import re
 import threading
+from functools import cache
 
 import numpy as np
 from cffi import FFI
@@ -197,6 +198,23 @@ def blas_on_device(name, *arguments):
         blas(name, *arguments)
     finally:
         mode(handle, 0)
+
+
+def blas_same_bits(name, *arguments):
+    """`blas` without a workspace: sums are not split up as the size of a batch suggests."""
+    handle = _cublas.handle()
+    nothing = _no_workspace(current_device())
+    _succeed("SetWorkspace", _cublas.function("cublasSetWorkspace_v2", "ppz")(
+        handle, nothing.data.ptr, 0))
+    try:
+        blas(name, *arguments)
+    finally:  # which brings the usual workspace back
+        _cublas.function("cublasSetStream_v2", "pp")(handle, get_current_stream().ptr)
+
+
+@cache
+def _no_workspace(device):
+    return cupy.empty(1, np.uint8)
 
 
 _CELL = {"s": ffi.typeof("float *"), "d": ffi.typeof("double *"),

@@ -24,8 +24,8 @@ __device__ inline Operand part(Operand x, int i, int j)
 // to each other
 __device__ inline bool in_vectors(const scalar_t* p, size rs, size cs, size bs)
 {
-    return cs == 1 && (size(p) | rs * size(sizeof(scalar_t)) | bs * size(sizeof(scalar_t))) % 16 == 0
-           && rs < 1 << 30;
+    constexpr size bytes = sizeof(scalar_t);
+    return cs == 1 && (size(p) | rs * bytes | bs * bytes) % 16 == 0 && rs >= 0 && rs < 1 << 30;
 }
 
 // A number of the launch: the bits of its two parts in double precision

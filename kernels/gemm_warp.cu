@@ -6,6 +6,7 @@
 // of memory whichever stride is 1. No shared memory, no barrier; lines that a load leaves half
 // used wait in the L1 cache. A and B may be the same for all members (stride 0).
 //
+// symmetric = 1: A is symmetric, 2: Hermitian; only its elements (i, j), i >= j, are read.
 // half = 1: only the elements i >= j of C; 2: and it is Hermitian, with a real diagonal.
 //
 // Floor: (m k + k n + m n) elements a member, C read too if beta is not zero; 2 m n k operations.
@@ -17,11 +18,26 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 #endif
 #include "gemm.cuh"
 
+// A symmetric or Hermitian matrix from row `first` on, of which the lower triangle is stored
+struct Symmetric {
+    Operand x;
+    int first;
+    bool hermitian;
+
+    __device__ scalar_t operator()(int i, int j) const
+    {
+        const int r = first + i;
+        const scalar_t value = r >= j ? x(r, j) : x(j, r);
+        if (!hermitian) return value;
+        return r == j ? real_part(value) : r < j ? conj(value) : value;
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-gemm_warp(size m, size n, size k, size half, const scalar_t* A, size ars, size acs, size abs,
-          size conj_a, const scalar_t* B, size brs, size bcs, size bbs, size conj_b,
-          const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O, size ors, size ocs,
-          size obs, size alpha_re, size alpha_im, size beta_re, size beta_im, size batch)
+gemm_warp(size m, size n, size k, size half, size symmetric, const scalar_t* A, size ars,
+          size acs, size abs, size conj_a, const scalar_t* B, size brs, size bcs, size bbs,
+          size conj_b, const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O, size ors,
+          size ocs, size obs, size alpha_re, size alpha_im, size beta_re, size beta_im, size batch)
 {
     const int across = (int(n) + TN - 1) / TN, tiles = (int(m) + TM - 1) / TM * across;
     const size work = size(blockIdx.x) * WARPS + warp();
@@ -39,6 +55,14 @@ gemm_warp(size m, size n, size k, size half, const scalar_t* A, size ars, size a
     const scalar_t alpha = number(alpha_re, alpha_im), beta = number(beta_re, beta_im);
     const int rows = int(m) - i, columns = int(n) - j;
 
+    if (symmetric) {
+        Tile<TM, TN, Symmetric, Operand> tile;
+        tile.clear();
+        tile.template stream<4>({{A + member * abs, ars, acs, int(conj_a)}, i, symmetric == 2}, b,
+                                rows, columns, int(k));
+        finish(tile, alpha, beta, c, o, vectors, int(half), i, j, rows, columns);
+        return;
+    }
     if constexpr (sizeof(real_t) == 4) {
         if (!conj_a && !conj_b && n % VECTOR == 0 && in_vectors(A, ars, acs, abs)
             && in_vectors(B, brs, bcs, bbs)) {

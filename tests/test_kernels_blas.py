@@ -35,20 +35,33 @@ def test_products_of_a_block(folder, letter):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def variants(kernel, letter):
-    """The first and the last of its rows: with the smallest and the largest tiles."""
-    rows = _tuned.table(90)[kernel][letter]
-    return {json.dumps({k: v for k, v in row.items() if k.isupper()}) for row in (rows[0], rows[-1])}
+KERNELS = ("gemm_thread", "gemm_warp", "gemm_block", "gemv_batched")
+ROWS = [(kernel, letter) for kernel in KERNELS for letter in _tuned.table(90)[kernel]]
+every_kernel = pytest.mark.parametrize(("kernel", "letter"), ROWS)
 
 
-@every_letter
-@pytest.mark.parametrize("kernel", ["gemm_warp", "gemm_block"])
+def constants(kernel, letter, place):
+    return {k: v for k, v in _tuned.table(90)[kernel][letter][place].items() if k.isupper()}
+
+
+@every_kernel
 def test_products_of_a_batch(folder, kernel, letter):
     """The kernels under the sanitizers and four schedules (tests/sim/run_blas.py)."""
     from tests.sim import build, run_blas
-    for values in variants(kernel, letter):
-        library = build.build(folder, kernel, letter, json.loads(values), entry=run_blas.ENTRY)
+    for place in (0,) if kernel == "gemm_block" else (0, 2):
+        values = constants(kernel, letter, place)
+        library = build.build(folder, kernel, letter, values, entry=run_blas.ENTRY)
         run = subprocess.run(
-            [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter, values],
-            cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+            [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter,
+             json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@every_kernel
+def test_compiles_without_drift_or_spills(kernel, letter):
+    """The largest on Hopper; all of them is `python -m tests.sim.resources`."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    key = resources.label(kernel, letter, constants(kernel, letter, -1))
+    found = resources.measure([key], ["sm_90a"])
+    wrong = list(resources.complaints(found, resources.recorded()))
+    assert not wrong, "\n".join(wrong)

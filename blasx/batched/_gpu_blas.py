@@ -13,7 +13,7 @@ import cupy
 
 from .. import _cuda
 from .._kernel import Kernel, current_device, pack
-from .._tuned import constants, row
+from .._tuned import constants, row, table
 from .._types import TYPES
 
 _BITS = Struct("<q"), Struct("<d")
@@ -68,16 +68,17 @@ class Tiles:
 
     def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v = self.values
-        down, across = (v["BM"], v["BN"]) if self.by_block else (v["TM"], v["TN"])
-        tiles = -(-m // down) * -(-n // across) * batch
+        if "PM" in v:
+            tiles = -(-v["DOWN"] * v["ACROSS"] * batch // 32)  # warps
+        else:
+            down, across = (v["BM"], v["BN"]) if self.by_block else (v["TM"], v["TN"])
+            tiles = -(-m // down) * -(-n // across) * batch
         numbers = (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
                    *bits(alpha), *bits(beta), batch)
-        if self.by_block:
-            parameters = pack(m, n, k, half, symmetric, *numbers)
-        else:
+        if not self.by_block:
             tiles = -(-tiles // v["WARPS"])
-            parameters = pack(m, n, k, half, *numbers)
-        self.kernel.launch(tiles, 1, self.threads, 1, parameters, self.shared)
+        self.kernel.launch(tiles, 1, self.threads, 1, pack(m, n, k, half, symmetric, *numbers),
+                           self.shared)
 
 
 def shared_memory(letter, values):
@@ -104,16 +105,12 @@ def tiles(name, letter, **values):
 
 
 @cache
-def _plan(letter, n, device, own):
-    """The kernel for members of order n; None where it is cuBLAS, unless it has to be `own`."""
+def _plan(kernel, letter, n, device):
+    """The kernel with its constants for order n, or None past the last row."""
     capability = int(cupy.cuda.Device(device).compute_capability)
-    if n and row("gemm_warp", letter, n, capability):
-        return tiles("gemm_warp", letter, **constants("gemm_warp", letter, n, capability))
-    if not row("gemm_block", letter, n, capability):
-        if not own:
-            return None
-        n = 0  # the first row serves all
-    return tiles("gemm_block", letter, **constants("gemm_block", letter, n, capability))
+    if letter not in table(capability)[kernel] or not row(kernel, letter, n, capability):
+        return None
+    return tiles(kernel, letter, **constants(kernel, letter, n, capability))
 
 
 def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
@@ -123,22 +120,27 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
     k = 0 if alpha == 0 else k
     if o.columns != 1 and o.rows == 1 and not half and not symmetric:
         a, b, c, o, m, n = b.T, a.T, c.T, o.T, n, m
-    own = half or symmetric
-    if symmetric:
-        plan = _plan_of_blocks(me.letter, max(m, n, k), current_device())
-    else:
-        plan = _plan(me.letter, max(m, n, k), current_device(), own)
-    if plan is None and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
-        plan = _plan(me.letter, max(m, n, k), current_device(), True)
+    letter, order, device = me.letter, max(m, n, k), current_device()
+    plan = None
+    if not (half or symmetric) and all(
+            _in_vectors(letter, *x) for x in ((a, k), (b, n), (o, n))):
+        plan = _plan("gemm_thread", letter, order, device)
+    plan = plan or _plan("gemm_warp", letter, order, device)
+    if not plan:
+        plan = _plan("gemm_block", letter, order, device)
+        if not plan and (half or symmetric
+                         or not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch)):
+            plan = _plan("gemm_block", letter, 0, device)
     if plan:
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
 
 
-@cache
-def _plan_of_blocks(letter, n, device):
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    n = n if row("gemm_block", letter, n, capability) else 0
-    return tiles("gemm_block", letter, **constants("gemm_block", letter, n, capability))
+def _in_vectors(letter, x, columns):
+    """True if rows of x are whole groups of 16 bytes."""
+    size = TYPES[letter].dtype.itemsize
+    return (x.columns == 1 and not x.conjugated
+            and not (x.at | x.rows * size | x.members * size | columns * size) % 16
+            and 0 <= x.rows < 2**31)
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
@@ -149,9 +151,9 @@ def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
     if None in columns or columns[2][1] != 0 or not in_place or k == 0:
         return False
     (ldb, op_b), (lda, op_a), (ldc, _) = columns
-    _cuda.blas(me.L + "gemmStridedBatched", op_b, op_a, n, m, k, _cuda.scalar(me, alpha), b.at,
-               ldb, b.members, a.at, lda, a.members, _cuda.scalar(me, beta), o.at, ldc, o.members,
-               batch)
+    _cuda.blas_same_bits(
+        me.L + "gemmStridedBatched", op_b, op_a, n, m, k, _cuda.scalar(me, alpha), b.at, ldb,
+        b.members, a.at, lda, a.members, _cuda.scalar(me, beta), o.at, ldc, o.members, batch)
     return True
 
 
@@ -172,13 +174,49 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
     (m, k), n = a.shape[-2:], b.shape[-1]
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
+    if c is not out and beta != 0 and not any(
+            _plan(kernel, me.letter, max(m, n, k), current_device())
+            for kernel in ("gemm_warp", "gemm_block")):
+        out[...] = c  # cuBLAS works in place
+        c = out
     product(me, m, n, k, operand(a, conj_a and me.is_complex),
             operand(b, conj_b and me.is_complex), _whole(c), _whole(out), alpha, beta, batch)
     return out
 
 
 def gemv(me, alpha, a, x, beta, y, batch, conj_a, overwrite_y):
-    return gemm(me, alpha, a, x, beta, y, batch, conj_a, 0, overwrite_y)
+    m, n = a.shape[-2:]
+    out = _out(me, y, (batch, m, 1), overwrite_y)
+    y, beta = (out, 0) if y is None else (y, beta)
+    if out.size:
+        a, x, y, o = operand(a, conj_a and me.is_complex), operand(x), operand(y), operand(out)
+        by_columns = a.rows == 1 and a.columns != 1
+        plan = vectors(me.letter, m if by_columns else n, current_device())
+        plan(m, 0 if alpha == 0 else n, by_columns, a, x, y, o, alpha, beta, batch)
+    return out
+
+
+class Vectors:
+    """gemv_batched with one set of constants."""
+
+    def __init__(self, letter, values):
+        self.kernel, self.values = Kernel("gemv_batched", letter, **values), values
+        self.few = 16 // TYPES[letter].dtype.itemsize  # numbers to 16 bytes
+
+    def __call__(self, m, n, by_columns, a, x, y, o, alpha, beta, batch):
+        v = self.values
+        rows, teams = (self.few * v["DOWN"], 1) if by_columns else (v["R"], 32 // v["LANES"])
+        work = -(-m // rows) * batch
+        self.kernel.launch(
+            -(-work // (teams * v["WARPS"])), 1, 32 * v["WARPS"], 1,
+            pack(m, n, by_columns, *a.cells(), a.conjugated, x.at, x.rows, x.members, y.at, y.rows,
+                 y.members, o.at, o.rows, o.members, *bits(alpha), *bits(beta), batch))
+
+
+@cache
+def vectors(letter, n, device):
+    capability = int(cupy.cuda.Device(device).compute_capability)
+    return Vectors(letter, constants("gemv_batched", letter, n, capability))
 
 
 def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):

@@ -1,0 +1,143 @@
+// gemv_batched.cu: y := alpha A x + beta y of every member of a batch.
+//
+// A is read once, 16 bytes a lane, along whichever stride is 1. By rows a team of LANES lanes has R
+// rows at a time, which share x, and adds its partial sums up across the lanes. By columns a warp
+// has DOWN times 16 bytes of rows, and 32 / DOWN columns at a time. What is summed by whom does
+// not depend on how the elements are loaded.
+//
+// Floor: A read once; a few operations a number are nothing beside it.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int LANES = 16;   // by rows: lanes to a team, along the columns
+constexpr int R = 4;        // rows to a team, at most LANES
+constexpr int DOWN = 16;    // by columns: lanes along the rows
+#endif
+#include "gemm.cuh"
+
+constexpr int V = VECTOR;
+static_assert(R <= LANES && 32 % LANES == 0 && 32 % DOWN == 0);
+
+// x[e] := p[e step], e < left, zeros after; at once if WHOLE, where none is missing
+template <bool WHOLE>
+__device__ void read_few(scalar_t (&x)[V], const scalar_t* p, size step, int left, int conjugated)
+{
+    if (WHOLE) {
+        const Vector v = *reinterpret_cast<const Vector*>(p);
+        #pragma unroll
+        for (int e = 0; e < V; ++e) x[e] = v.x[e];
+    } else {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) {
+            x[e] = scalar_t{};
+            if (e < left) x[e] = p[e * step];
+        }
+    }
+    if (conjugated) {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) x[e] = conj(x[e]);
+    }
+}
+
+__device__ inline scalar_t plus_product(scalar_t c, scalar_t a, scalar_t b)
+{
+    return minus_product(c, mul(a, real_t(-1)), b);
+}
+
+template <class T> __device__ T across(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
+template <class T> __device__ complex<T> across(complex<T> x, int mask)
+{
+    return {across(x.re, mask), across(x.im, mask)};
+}
+
+struct Result {  // where y is, and what becomes of it
+    const scalar_t* y;
+    scalar_t* o;
+    size ys, os;
+    scalar_t alpha, beta;
+
+    __device__ void operator()(int i, scalar_t sum) const
+    {
+        const bool read = abs1(beta) != 0;
+        const scalar_t old = read ? mul(beta, y[i * ys]) : scalar_t{};
+        o[i * os] = plus_product(old, alpha, sum);
+    }
+};
+
+template <bool WHOLE>
+__device__ void by_rows(Operand a, const scalar_t* x, size xs, int m, int n, const Result& result)
+{
+    const int lane = threadIdx.x % LANES;
+    scalar_t sum[R] = {};
+    #pragma unroll 2
+    for (int j = V * lane; j < n; j += V * LANES) {
+        scalar_t left[R][V], right[V];
+        #pragma unroll
+        for (int r = 0; r < R; ++r)
+            read_few<WHOLE>(left[r], a.p + (r < m ? r : 0) * a.rs + j * a.cs, a.cs, n - j,
+                            a.conjugated);
+        #pragma unroll
+        for (int e = 0; e < V; ++e) right[e] = x[(WHOLE || j + e < n ? j + e : j) * xs];
+        #pragma unroll
+        for (int r = 0; r < R; ++r)
+            #pragma unroll
+            for (int e = 0; e < V; ++e) sum[r] = plus_product(sum[r], left[r][e], right[e]);
+    }
+    scalar_t mine{};
+    #pragma unroll
+    for (int r = 0; r < R; ++r) {
+        #pragma unroll
+        for (int d = LANES / 2; d > 0; d /= 2) sum[r] = add(sum[r], across(sum[r], d));
+        mine = lane == r ? sum[r] : mine;
+    }
+    if (lane < m && lane < R) result(lane, mine);
+}
+
+template <bool WHOLE>
+__device__ void by_columns(Operand a, const scalar_t* x, size xs, int m, int n,
+                           const Result& result)
+{
+    const int lane = threadIdx.x % DOWN, group = threadIdx.x % 32 / DOWN, i = V * lane;
+    scalar_t sum[V] = {};
+    #pragma unroll 8
+    for (int j = group; j < n; j += 32 / DOWN) {
+        scalar_t left[V];
+        read_few<WHOLE>(left, a.p + (i < m ? i : 0) * a.rs + j * a.cs, a.rs, m - i, a.conjugated);
+        const scalar_t right = x[j * xs];
+        #pragma unroll
+        for (int e = 0; e < V; ++e) sum[e] = plus_product(sum[e], left[e], right);
+    }
+    #pragma unroll
+    for (int e = 0; e < V; ++e) {
+        #pragma unroll
+        for (int d = 16; d >= DOWN; d /= 2) sum[e] = add(sum[e], across(sum[e], d));
+        if (group == 0 && i + e < m) result(i + e, sum[e]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs, size abs,
+             size conj_a, const scalar_t* X, size xs, size xbs, const scalar_t* Y, size ys,
+             size ybs, scalar_t* O, size os, size obs, size alpha_re, size alpha_im, size beta_re,
+             size beta_im, size batch)
+{
+    const int rows = columns ? V * DOWN : R;  // of a team, which is the warp if by columns
+    const int chunks = (int(m) + rows - 1) / rows;
+    const size work = columns ? size(blockIdx.x) * WARPS + warp()
+                              : (size(blockIdx.x) * THREADS + thread()) / LANES;
+    const bool there = work < batch * chunks;
+    const size member = there ? work / chunks : 0;
+    const int i = there ? int(work - member * chunks) * rows : 0;
+    const Operand a{A + member * abs + i * ars, ars, acs, int(conj_a)};
+    const Result result{Y + member * ybs + i * ys, O + member * obs + i * os, ys, os,
+                        number(alpha_re, alpha_im), number(beta_re, beta_im)};
+    const int here = there ? int(m) - i : 0, terms = there ? int(n) : 0;
+    const scalar_t* const x = X + member * xbs;
+    if (columns) {
+        if (m % V == 0 && in_vectors(A, acs, ars, abs))
+            by_columns<true>(a, x, xs, here, terms, result);
+        else by_columns<false>(a, x, xs, here, terms, result);
+    } else {
+        if (n % V == 0 && in_vectors(A, ars, acs, abs))
+            by_rows<true>(a, x, xs, here, terms, result);
+        else by_rows<false>(a, x, xs, here, terms, result);
+    }
+}
