@@ -47,18 +47,31 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
         const int rows = m - k, count = steps - k < NB ? steps - k : NB;
         const int width = n - k < NB ? n - k : NB;
         const Strided<scalar_t> panel{&QR(k, k), QR.rs, QR.cs}, inside{V, LD, 1};
-        moved<NB>(rows, NB, QR.cs == 1,
+        moved<PB>(rows, NB, QR.cs == 1,
             [=](int i, int j) { return j < width ? panel(i, j) : scalar_t{}; },
             [=](int i, int j, scalar_t x) { inside(i, j) = x; });
         __syncthreads();
-        factor_panel(V, s, rows, count);
-        __syncthreads();
-        moved<NB>(rows, width, QR.cs == 1, [=](int i, int j) { return inside(i, j); },
-                  [=](int i, int j, scalar_t x) { panel(i, j) = x; });
-        if (warp() == 0) form_t(s);
+        #pragma unroll 1
+        for (int p = 0; p < NB; p += PB) {
+            factor_panel(V + p * LD + p, s, rows - p, count - p, p);
+            __syncthreads();
+            moved<PB>(rows, width - p < PB ? width - p : PB, QR.cs == 1,
+                      [=](int i, int j) { return inside(i, p + j); },
+                      [=](int i, int j, scalar_t x) { panel(i, p + j) = x; });
+            if (p + PB < NB && warp() == 0) form_t<PB>(s);
+            __syncthreads();
+            make_trapezoid<PB>(V + p * LD + p, rows - p, count - p);
+            for (int e = thread(); e < p * PB; e += THREADS)
+                if (e / PB < rows) inside(e / PB, p + e % PB) = scalar_t{};
+            __syncthreads();
+            if (p + PB < NB) apply_panel<true, PB>(V, s, {V + PB, LD, 1}, rows, PB);
+            __syncthreads();
+        }
+        if (warp() == 0) {
+            if (NB > PB) form_z(V, s, rows, PB);
+            form_t<NB>(s);
+        }
         if (thread() < count) tau[k + thread()] = s.tau[thread()];
-        __syncthreads();
-        make_trapezoid(V, rows, count);
         __syncthreads();
         const int right = k + NB;
         if (right < n)
@@ -80,7 +93,7 @@ geqrf_block(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
 {
     __shared__ Shared s;
     const size b = blockIdx.x;
-    scalar_t* const V = reinterpret_cast<scalar_t*>(dynamic_shared);
+    scalar_t* const V = panel_memory(s);
     real_t* const sizes = reinterpret_cast<real_t*>(V + m * LD);
     qr({A + b * a_next, a_row, a_col}, {QR + b * q_next, q_row, q_col},
        tau + b * (m < n ? m : n), {B + b * b_next, b_row, b_col}, V, sizes, s, m, n, nrhs);

@@ -19,5 +19,5 @@ orgqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scala
     for_each(m, n, out.cs == 1, [=](int i, int j) { out(i, j) = scalar_t{real_t(i == j)}; });
     __syncthreads();
     apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, false, false, out,
-            reinterpret_cast<scalar_t*>(dynamic_shared), s, m, n, k, true);
+            panel_memory(s), s, m, n, k, true);
 }

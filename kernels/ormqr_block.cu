@@ -17,6 +17,6 @@ ormqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scala
     __shared__ Shared s;
     const size b = blockIdx.x;
     apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, conjugated, adjoint,
-            {C + b * c_next, c_row, c_col}, reinterpret_cast<scalar_t*>(dynamic_shared), s, m, n,
+            {C + b * c_next, c_row, c_col}, panel_memory(s), s, m, n,
             k, false);
 }

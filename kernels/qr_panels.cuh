@@ -22,7 +22,8 @@ constexpr int LD = NB + (sizeof(scalar_t) == 16 ? 2 : 4);  // tensor operands me
 constexpr bool TENSOR = sizeof(real_t) == 8;
 constexpr int STRIP = TENSOR ? sizeof(scalar_t) == 16 ? 8 : 16 : 32;  // columns
 constexpr int DEEP = sizeof(scalar_t) == 4 ? 16 : 8;  // loads that are under way together
-static_assert(NB == 8 || NB == 16);
+constexpr int PB = NB < 16 ? NB : 16;  // columns whose rows fit registers
+static_assert(NB == 8 || NB == 16 || NB == 32);
 
 struct alignas(16) Vector { scalar_t x[16 / sizeof(scalar_t)]; };
 
@@ -31,12 +32,13 @@ struct Shared {
     scalar_t t[NB][LD];              // T
     scalar_t z[NB][NB];              // V^H V above the diagonal
     scalar_t tau[NB];
-    scalar_t row[2][NB];             // the row in which a step finds alpha
-    scalar_t sums[2][WARPS][NB];
+    scalar_t row[2][PB];             // the row in which a step finds alpha
+    scalar_t sums[2][WARPS][PB];
     real_t most[WARPS];
-    alignas(16) scalar_t f[WARPS][NB];
-    alignas(16) scalar_t w[WARPS][NB][TENSOR ? STRIP + 4 : 1];
+    alignas(16) scalar_t f[WARPS][PB];
+    scalar_t* w;                     // ROOM numbers in dynamic shared memory for each warp
 };
+constexpr int ACROSS = STRIP + 4, ROOM = TENSOR ? NB * ACROSS : 0;
 
 template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source); }
 template <class R> __device__ complex<R> from(complex<R> x, int source)
@@ -101,15 +103,15 @@ template <int K, int MASK = 16> __device__ scalar_t lane_sums(const scalar_t (&x
     }
 }
 
-// Sums over the block: lane l has that of number l % NB. One barrier; `turn` alternates.
-__device__ inline scalar_t block_sums(const scalar_t (&x)[NB], Shared& s, int turn)
+// Sums over the block: lane l has that of number l % PB. One barrier; `turn` alternates.
+__device__ inline scalar_t block_sums(const scalar_t (&x)[PB], Shared& s, int turn)
 {
     const scalar_t mine = lane_sums(x);
-    if (lane() % (32 / NB) == 0) s.sums[turn][warp()][lane() / (32 / NB)] = mine;
+    if (lane() % (32 / PB) == 0) s.sums[turn][warp()][lane() / (32 / PB)] = mine;
     __syncthreads();
-    scalar_t sum = s.sums[turn][0][lane() % NB];
+    scalar_t sum = s.sums[turn][0][lane() % PB];
     #pragma unroll
-    for (int w = 1; w < WARPS; ++w) sum = add(sum, s.sums[turn][w][lane() % NB]);
+    for (int w = 1; w < WARPS; ++w) sum = add(sum, s.sums[turn][w][lane() % PB]);
     return sum;
 }
 
@@ -126,36 +128,36 @@ __device__ inline real_t block_most(real_t x, Shared& s)
     return x;
 }
 
-// Factor the rows x NB panel in V: R on and above the diagonal, the reflectors below it; tau and
-// V^H V go to `s`. Columns from `count` on get no reflector.
-__device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
+// Factor the rows x PB panel in V: R on and above the diagonal, the reflectors below it; tau and
+// V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector.
+__device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count, int first)
 {
-    scalar_t a[ROWS][NB];
+    scalar_t a[ROWS][PB];
     #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
         const int r = thread() + i * THREADS;
         #pragma unroll
-        for (int c = 0; c < NB; ++c) a[i][c] = scalar_t{};
+        for (int c = 0; c < PB; ++c) a[i][c] = scalar_t{};
         if (r < rows)
             #pragma unroll
-            for (int c = 0; c < NB; ++c) a[i][c] = V[r * LD + c];
+            for (int c = 0; c < PB; ++c) a[i][c] = V[r * LD + c];
     }
-    // In step j register c holds column (c + j) % NB, so that the loop is not unrolled.
+    // In step j register c holds column (c + j) % PB, so that the loop is not unrolled.
     #pragma unroll 1
-    for (int j = 0; j < NB; ++j) {
-        scalar_t part[NB], x[ROWS];
+    for (int j = 0; j < PB; ++j) {
+        scalar_t part[PB], x[ROWS];
         #pragma unroll
         for (int i = 0; i < ROWS; ++i)
             x[i] = thread() + i * THREADS > j ? a[i][0] : scalar_t{};
         #pragma unroll
-        for (int c = 0; c < NB; ++c) {
+        for (int c = 0; c < PB; ++c) {
             part[c] = scalar_t{};
             #pragma unroll
             for (int i = 0; i < ROWS; ++i) part[c] = plus_inner(part[c], x[i], a[i][c]);
         }
         if (thread() == j)
             #pragma unroll
-            for (int c = 0; c < NB; ++c) s.row[j % 2][c] = a[0][c];
+            for (int c = 0; c < PB; ++c) s.row[j % 2][c] = a[0][c];
         scalar_t sum = block_sums(part, s, j % 2);
         real_t squares = real(from(sum, 0));
         scalar_t alpha = s.row[j % 2][0];
@@ -173,7 +175,7 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
             #pragma unroll
             for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
             #pragma unroll
-            for (int c = 0; c < NB; ++c) {
+            for (int c = 0; c < PB; ++c) {
                 part[c] = scalar_t{};
                 #pragma unroll
                 for (int i = 0; i < ROWS; ++i)
@@ -183,21 +185,21 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
             squares = real(from(sum, 0));
         }
         const Reflector h = reflector(alpha, squares, none);
-        const int c = lane() % NB;
-        const bool earlier = c >= NB - j;
+        const int c = lane() % PB;
+        const bool earlier = c >= PB - j;
         const scalar_t head = s.row[j % 2][c];
         const scalar_t f = c && !earlier
             ? mul(conj(h.tau), add(head, mul(conj(h.scale), sum))) : scalar_t{};
-        if (lane() < NB) {
+        if (lane() < PB) {
             s.f[warp()][c] = f;
             if (warp() == 0 && earlier)
-                s.z[c + j - NB][j] = add(conj(head), mul(conj(sum), h.scale));
-            if (warp() == 0 && c == 0) s.tau[j] = h.tau;
+                s.z[first + c + j - PB][first + j] = add(conj(head), mul(conj(sum), h.scale));
+            if (warp() == 0 && c == 0) s.tau[first + j] = h.tau;
         }
         __syncwarp();
-        scalar_t all[NB];
+        scalar_t all[PB];
         #pragma unroll
-        for (int c = 0; c < NB; ++c) all[c] = s.f[warp()][c];
+        for (int c = 0; c < PB; ++c) all[c] = s.f[warp()][c];
         __syncwarp();
         #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
@@ -209,8 +211,8 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
             }
             if (none) kept = a[i][0];
             #pragma unroll
-            for (int c = 1; c < NB; ++c) a[i][c - 1] = minus_product(a[i][c], v, all[c]);
-            a[i][NB - 1] = kept;
+            for (int c = 1; c < PB; ++c) a[i][c - 1] = minus_product(a[i][c], v, all[c]);
+            a[i][PB - 1] = kept;
         }
     }
     #pragma unroll
@@ -218,18 +220,18 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count)
         const int r = thread() + i * THREADS;
         if (r < rows)
             #pragma unroll
-            for (int c = 0; c < NB; ++c) V[r * LD + c] = a[i][c];
+            for (int c = 0; c < PB; ++c) V[r * LD + c] = a[i][c];
     }
 }
 
-// T from tau and V^H V, by one warp: T e_j = tau_j (e_j - T V^H v_j)
-__device__ inline void form_t(Shared& s)
+// T of K reflectors from tau and V^H V, by one warp: T e_j = tau_j (e_j - T V^H v_j)
+template <int K> __device__ void form_t(Shared& s)
 {
     const int c = lane();
-    if (c < NB) {
-        scalar_t t[NB];
+    if (c < K) {
+        scalar_t t[K];
         #pragma unroll
-        for (int j = 0; j < NB; ++j) {
+        for (int j = 0; j < K; ++j) {
             const scalar_t tau = s.tau[j];
             scalar_t sum{};
             #pragma unroll
@@ -247,20 +249,21 @@ __device__ inline void form_t(Shared& s)
 __device__ inline int tile_column(int g) { return g / 2 + g % 2 * 4; }
 
 // Row r of V, 16 bytes at a time
-__device__ inline void row_of(scalar_t (&v)[NB], const scalar_t* V, int r)
+template <int K> __device__ void row_of(scalar_t (&v)[K], const scalar_t* V, int r)
 {
     constexpr int few = 16 / sizeof(scalar_t);
     #pragma unroll
-    for (int c = 0; c < NB; c += few) {
+    for (int c = 0; c < K; c += few) {
         const Vector x = *reinterpret_cast<const Vector*>(V + r * LD + c);
         #pragma unroll
         for (int e = 0; e < few; ++e) v[c + e] = x.x[e];
     }
 }
 
-constexpr int M = NB / 8, TN = STRIP / 8;  // tiles
-template <class T> struct OnTensors {
-    using Product = T[M][TN][2];           // a lane's part of an NB x STRIP matrix
+constexpr int TN = STRIP / 8;              // tiles
+template <class T, int K> struct OnTensors {
+    static constexpr int M = K / 8;
+    using Product = T[M][TN][2];           // a lane's part of a K x STRIP matrix
 
     static __device__ void clear(Product& w)
     {
@@ -318,30 +321,30 @@ template <class T> struct OnTensors {
                                     int columns)
     {
         const int g = lane() / 4, t = lane() % 4, own = tile_column(g);
-        auto& kept = s.w[warp()];
+        T* const kept = s.w + warp() * ROOM;
         const auto keep = [&] {
             __syncwarp();
-            each(w, [&](int i, int j, T x) { kept[i][j] = x; });
+            each(w, [&](int i, int j, T x) { kept[i * ACROSS + j] = x; });
             __syncwarp();
         };
         keep();
         clear(w);
         #pragma unroll
-        for (int p = 0; p < NB; p += 4)
+        for (int p = 0; p < K; p += 4)
             #pragma unroll
             for (int i = 0; i < M; ++i) {
                 const T x = ADJOINT ? conj(s.t[p + t][8 * i + g]) : s.t[8 * i + g][p + t];
                 #pragma unroll
                 for (int j = 0; j < TN; ++j)
-                    tensor_product(w[i][j][0], w[i][j][1], x, kept[p + t][8 * j + own]);
+                    tensor_product(w[i][j][0], w[i][j][1], x, kept[(p + t) * ACROSS + 8 * j + own]);
             }
         keep();
-        T y[NB / 4][TN];
+        T y[K / 4][TN];
         #pragma unroll
-        for (int q = 0; q < NB / 4; ++q)
+        for (int q = 0; q < K / 4; ++q)
             #pragma unroll
             for (int j = 0; j < TN; ++j)
-                y[q][j] = mul(kept[4 * q + t][8 * j + own], real_t(-1));
+                y[q][j] = mul(kept[(4 * q + t) * ACROSS + 8 * j + own], real_t(-1));
         constexpr int few = DEEP / 2;
         #pragma unroll 1
         for (int p = 0; p < rows; p += 8 * few) {
@@ -360,7 +363,7 @@ template <class T> struct OnTensors {
             for (int d = 0; d < few; ++d) {
                 const int r = p + 8 * d + g, inside = r < rows ? r : rows - 1;
                 #pragma unroll
-                for (int q = 0; q < NB / 4; ++q) {
+                for (int q = 0; q < K / 4; ++q) {
                     const T x = V[inside * LD + 4 * q + t];
                     #pragma unroll
                     for (int j = 0; j < TN; ++j)
@@ -378,8 +381,8 @@ template <class T> struct OnTensors {
     }
 };
 
-template <class T> struct OnLanes {
-    using Product = T[NB];                 // a lane's column
+template <class T, int K> struct OnLanes {
+    using Product = T[K];                 // a lane's column
 
     template <class F>
     static __device__ void sweep(const T* V, Strided<T> C, int rows, int columns, bool out, F f)
@@ -397,7 +400,7 @@ template <class T> struct OnLanes {
             }
             #pragma unroll
             for (int d = 0; d < DEEP; ++d) {
-                T v[NB];
+                T v[K];
                 row_of(v, V, p + d < rows ? p + d : rows - 1);
                 f(v, c[d]);
                 if (out && mine && p + d < rows) column[(p + d) * step] = c[d];
@@ -408,63 +411,77 @@ template <class T> struct OnLanes {
     static __device__ void project(Product& w, const T* V, Strided<T> C, int rows, int columns)
     {
         #pragma unroll
-        for (int i = 0; i < NB; ++i) w[i] = T{};
-        sweep(V, C, rows, columns, false, [&](const T (&v)[NB], T& c) {
+        for (int i = 0; i < K; ++i) w[i] = T{};
+        sweep(V, C, rows, columns, false, [&](const T (&v)[K], T& c) {
             #pragma unroll
-            for (int i = 0; i < NB; ++i) w[i] = plus_inner(w[i], v[i], c);
+            for (int i = 0; i < K; ++i) w[i] = plus_inner(w[i], v[i], c);
         });
     }
 
     template <class F> static __device__ void each(const Product& w, F f)
     {
         #pragma unroll
-        for (int i = 0; i < NB; ++i) f(i, lane(), w[i]);
+        for (int i = 0; i < K; ++i) f(i, lane(), w[i]);
     }
 
     template <bool ADJOINT>
     static __device__ void subtract(Product& w, const T* V, Shared& s, Strided<T> C, int rows,
                                     int columns)
     {
-        T y[NB];
+        T y[K];
         #pragma unroll
-        for (int i = 0; i < NB; ++i) {
+        for (int i = 0; i < K; ++i) {
             y[i] = T{};
             #pragma unroll
-            for (int l = ADJOINT ? 0 : i; l < (ADJOINT ? i + 1 : NB); ++l)
+            for (int l = ADJOINT ? 0 : i; l < (ADJOINT ? i + 1 : K); ++l)
                 y[i] = plus_inner(y[i], ADJOINT ? s.t[l][i] : conj(s.t[i][l]), w[l]);
         }
-        sweep(V, C, rows, columns, true, [&](const T (&v)[NB], T& c) {
+        sweep(V, C, rows, columns, true, [&](const T (&v)[K], T& c) {
             #pragma unroll
-            for (int i = 0; i < NB; ++i) c = minus_product(c, v[i], y[i]);
+            for (int i = 0; i < K; ++i) c = minus_product(c, v[i], y[i]);
         });
     }
 };
 
-template <bool TENSOR, class T> struct Way { using type = OnLanes<T>; };
-template <class T> struct Way<true, T> { using type = OnTensors<T>; };
-using Products = Way<TENSOR, scalar_t>::type;
+template <bool TENSOR, class T, int K> struct Way { using type = OnLanes<T, K>; };
+template <class T, int K> struct Way<true, T, K> { using type = OnTensors<T, K>; };
+template <int K> using Products = typename Way<TENSOR, scalar_t, K>::type;
 
-// C := (I - V op(T) V^H) C, rows x columns, its strips shared by the warps
-template <bool ADJOINT>
+// C := (I - V op(T) V^H) C with K reflectors, rows x columns, its strips shared by the warps
+template <bool ADJOINT, int K = NB>
 __device__ void apply_panel(const scalar_t* V, Shared& s, Strided<scalar_t> C, int rows,
                             int columns)
 {
     for (int j = warp() * STRIP; j < columns; j += WARPS * STRIP) {
         const Strided<scalar_t> strip{C.p + j * C.cs, C.rs, C.cs};
-        Products::Product w;
-        Products::project(w, V, strip, rows, columns - j);
-        Products::subtract<ADJOINT>(w, V, s, strip, rows, columns - j);
+        typename Products<K>::Product w;
+        Products<K>::project(w, V, strip, rows, columns - j);
+        Products<K>::template subtract<ADJOINT>(w, V, s, strip, rows, columns - j);
     }
 }
 
-// The reflectors' zeros above their ones, over what the panel had there, R. The caller
-// synchronises before, for another thread may still read R, and after.
-__device__ inline void make_trapezoid(scalar_t* V, int rows, int count)
+// The reflectors' zeros above their ones in the first K columns, over what the panel had there, R.
+// The caller synchronises before, for another thread may still read R, and after.
+template <int K> __device__ void make_trapezoid(scalar_t* V, int rows, int count)
 {
-    for (int e = thread(); e < NB * NB; e += THREADS) {
-        const int r = e / NB, c = e % NB;
+    for (int e = thread(); e < K * K; e += THREADS) {
+        const int r = e / K, c = e % K;
         if (r < rows && r <= c) V[r * LD + c] = scalar_t{real_t(r == c && c < count)};
     }
+}
+
+// V^H V above the diagonal for columns `first` and on, by one warp
+__device__ inline void form_z(const scalar_t* V, Shared& s, int rows, int first)
+{
+    #pragma unroll 1
+    for (int j0 = first; j0 < NB; j0 += STRIP) {
+        typename Products<NB>::Product w;
+        Products<NB>::project(w, V, {const_cast<scalar_t*>(V) + j0, LD, 1}, rows, NB - j0);
+        Products<NB>::each(w, [&](int i, int j, scalar_t x) {
+            if (j0 + j < NB) s.z[i][j0 + j] = x;
+        });
+    }
+    __syncwarp();
 }
 
 // Reflectors k to k + NB of `count` from QR to V and `s`, conjugated if `conjugated`, and their T
@@ -473,7 +490,7 @@ __device__ inline void load_panel(scalar_t* V, Shared& s, Strided<const scalar_t
 {
     const Strided<const scalar_t> panel{&QR(k, k), QR.rs, QR.cs};
     const auto read = [=](scalar_t x) { return conjugated ? conj(x) : x; };
-    moved<NB>(m - k, NB, QR.cs == 1,
+    moved<PB>(m - k, NB, QR.cs == 1,
         [=](int i, int j) {
             if (k + j >= count) return scalar_t{};
             return i > j ? read(panel(i, j)) : scalar_t{real_t(i == j)};
@@ -482,11 +499,8 @@ __device__ inline void load_panel(scalar_t* V, Shared& s, Strided<const scalar_t
     if (thread() < NB) s.tau[thread()] = k + thread() < count ? read(tau[k + thread()]) : scalar_t{};
     __syncthreads();
     if (warp() == 0) {
-        Products::Product w;
-        Products::project(w, V, {V, LD, 1}, m - k, NB);
-        Products::each(w, [&](int i, int j, scalar_t x) { if (j < NB) s.z[i][j] = x; });
-        __syncwarp();
-        form_t(s);
+        form_z(V, s, m - k, 0);
+        form_t<NB>(s);
     }
     __syncthreads();
 }
@@ -507,4 +521,13 @@ __device__ inline void apply_q(Strided<const scalar_t> QR, const scalar_t* tau, 
         else apply_panel<false>(V, s, part, m - k, n - first);
         __syncthreads();
     }
+}
+
+// Dynamic shared memory: V, `rows` of LD numbers, after the warps' W
+__device__ inline scalar_t* panel_memory(Shared& s)
+{
+    scalar_t* const memory = reinterpret_cast<scalar_t*>(dynamic_shared);
+    if (thread() == 0) s.w = memory;
+    __syncthreads();
+    return memory + WARPS * ROOM;
 }

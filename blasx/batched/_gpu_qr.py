@@ -42,9 +42,11 @@ def _kernel(name, me, n):
     return _kernel_on(name, me.letter, n, current_device())
 
 
-def _panel_bytes(kernel, a, rows):
-    """Dynamic shared memory of kernels/qr_panels.cuh: `rows` of a panel."""
-    return rows * (kernel.values["NB"] + (2 if a.itemsize == 16 else 4)) * a.itemsize
+def panel_bytes(letter, values, rows):
+    """Dynamic shared memory of kernels/qr_panels.cuh: `rows` of a panel, and of double precision
+    the warps' products."""
+    size, past, strip = {"s": (4, 4, 0), "d": (8, 4, 20), "c": (8, 4, 0), "z": (16, 2, 12)}[letter]
+    return size * (rows * (values["NB"] + past) + values["WARPS"] * values["NB"] * strip)
 
 
 def geqrf(me, a, overwrite_a):
@@ -68,7 +70,7 @@ def geqrf(me, a, overwrite_a):
 def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):
     """geqrf_block: factors at `where`, Q^H B over the (m, k) members of B."""
     kernel = _kernel("geqrf_block", me, m)
-    kernel(len(a), _panel_bytes(kernel, a, m) + n * me.real.itemsize, *where, *b, m, n, k)
+    kernel(len(a), panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize, *where, *b, m, n, k)
 
 
 def _each_geqrf(a, overwrite_a, tau):
@@ -94,7 +96,7 @@ def orgqr(me, a, tau, overwrite_a):
     if a.size:
         tau = cupy.ascontiguousarray(tau)
         kernel = _kernel("orgqr_block", me, m)
-        kernel(batch, _panel_bytes(kernel, a, m), *matrix(factors), tau.data.ptr, tau.shape[1],
+        kernel(batch, panel_bytes(me.letter, kernel.values, m), *matrix(factors), tau.data.ptr, tau.shape[1],
                *matrix(q), m, n, tau.shape[1])
     return q, info
 
@@ -128,7 +130,7 @@ def _multiply(me, side, trans, a, tau, c):
     rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
     kernel = _kernel("ormqr_block", me, rows)
-    kernel(batch, _panel_bytes(kernel, a, rows), *matrix(a), tau.data.ptr, tau.shape[1],
+    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr, tau.shape[1],
            *matrix(c, right), rows, width, tau.shape[1], right and me.is_complex, adjoint)
 
 

@@ -32,9 +32,11 @@ class Simulated:
         self.threads = 32 * constants["WARPS"]
 
     def panel(self, rows):
-        """Bytes of a panel in shared memory (kernels/qr_panels.cuh)."""
-        size = self.dtype.itemsize
-        return rows * (self.constants["NB"] + (2 if size == 16 else 4)) * size
+        """Bytes of dynamic shared memory (kernels/qr_panels.cuh)."""
+        size, past, strip = {"s": (4, 4, 0), "d": (8, 4, 20), "c": (8, 4, 0),
+                             "z": (16, 2, 12)}[self.letter]
+        values = self.constants
+        return size * (rows * (values["NB"] + past) + values["WARPS"] * values["NB"] * strip)
 
     def run(self, schedule, blocks, shared, *numbers):
         cells = ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
