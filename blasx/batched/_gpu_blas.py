@@ -105,10 +105,12 @@ def tiles(name, letter, **values):
 
 
 @cache
-def _plan(kernel, letter, n, device):
-    """The kernel with its constants for order n, or None past the last row."""
+def _plan(kernel, letter, n, device, own=True):
+    """The kernel with its constants for order n; None past the last row, and where cuBLAS is
+    better, which a row says, unless it has to be our `own`."""
     capability = int(cupy.cuda.Device(device).compute_capability)
-    if letter not in table(capability)[kernel] or not row(kernel, letter, n, capability):
+    found = letter in table(capability)[kernel] and row(kernel, letter, n, capability)
+    if not found or (found.get("vendor") and not own):
         return None
     return tiles(kernel, letter, **constants(kernel, letter, n, capability))
 
@@ -125,12 +127,11 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
     if not (half or symmetric) and all(
             _in_vectors(letter, *x) for x in ((a, k), (b, n), (o, n))):
         plan = _plan("gemm_thread", letter, order, device)
-    plan = plan or _plan("gemm_warp", letter, order, device)
-    if not plan:
-        plan = _plan("gemm_block", letter, order, device)
-        if not plan and (half or symmetric
-                         or not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch)):
-            plan = _plan("gemm_block", letter, 0, device)
+    own = bool(half or symmetric)
+    plan = (plan or _plan("gemm_warp", letter, order, device, own)
+            or _plan("gemm_block", letter, order, device))
+    if not plan and (own or not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch)):
+        plan = _plan("gemm_warp", letter, order, device) or _plan("gemm_block", letter, 0, device)
     if plan:
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
 
@@ -175,7 +176,7 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
     if c is not out and beta != 0 and not any(
-            _plan(kernel, me.letter, max(m, n, k), current_device())
+            _plan(kernel, me.letter, max(m, n, k), current_device(), False)
             for kernel in ("gemm_warp", "gemm_block")):
         out[...] = c  # cuBLAS works in place
         c = out
