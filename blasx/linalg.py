@@ -652,8 +652,7 @@ def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):
 
     Notes
     -----
-    gesdd. Stacks: NumPy's function on the CPU, a loop over the members on the GPU. GPU:
-    synchronises once.
+    gesdd. Stacks: NumPy's function on the CPU, gesvd_batched on the GPU. GPU: synchronises once.
     """
     t, a = me.operand(a)
     me.matrices(a)
@@ -666,7 +665,10 @@ def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):
         return _gufunc(me, _NO_CONVERGENCE, _numpy.svd, a, **flags)
     one = partial(_gesdd, t, int(bool(compute_uv)), int(bool(full_matrices)))
     if a.ndim > 2:
-        u, s, vh = _each(me, _NO_CONVERGENCE, a, one)
+        *results, info = getattr(batched, t.letter + "gesvd_batched")(
+            a.reshape(-1, *a.shape[-2:]), bool(compute_uv), bool(full_matrices))
+        u, s, vh = (x.reshape(a.shape[:-2] + x.shape[1:]) for x in results)
+        me.succeed(_NO_CONVERGENCE, info, a.shape[:-2])
     else:
         u, s, vh, info = one(a)
         me.succeed(_NO_CONVERGENCE, info)

@@ -11,5 +11,6 @@ from .blas import *
 from .cholesky import *
 from .lu import *
 from .qr import *
+from .svd import *
 
 __all__ = public(globals())

@@ -1,0 +1,109 @@
+"""Singular values and vectors of many matrices at once: gesvd_batched."""
+
+import numpy as np
+
+from .. import _lapack
+from .._routine import cupy, public, typed
+from . import _cpu
+from ._checks import on_gpu
+
+_gpu = on_gpu("_gpu_svd")
+
+
+def gesvd_batched(me, a, compute_uv=1, full_matrices=1, overwrite_a=0):
+    """Singular value decomposition of every member, A = U diag(s) V^H.
+
+    Parameters
+    ----------
+    a : (batch, m, n) array, any strides
+        May be destroyed if `overwrite_a`.
+    compute_uv : {0, 1}
+        0: the singular values alone.
+    full_matrices : {0, 1}
+        1: U and V are square; 0: they have k = min(m, n) columns.
+
+    Returns
+    -------
+    u : (batch, m, m) or (batch, m, k) array
+        (batch, 1, 1) and without meaning if not asked for.
+    s : (batch, k) real array
+        Falling.
+    vt : (batch, n, n) or (batch, k, n) array
+        V^H; (batch, 1, 1) if not asked for.
+    info : (batch,) int32 array
+        k > 0: this member did not converge, or has a nan or infinity (its results are nan then).
+
+    Notes
+    -----
+    CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: one-sided Jacobi, on
+    chip as far as the members fit, after a QR factorization where they are tall or wide; small
+    singular values of graded columns keep their digits. Above the largest order of the kernels (s:
+    1024, d and c: 512, z: 256) the one-matrix routine in a loop.
+    About 10 (5 m n^2 + 4 n^3) operations each on the GPU, 14 m n^2 + 8 n^3 on the CPU (m >= n).
+    """
+    a = me.stack(a, "a", 3, overwrite_a)
+    compute_uv = me.choice(compute_uv, "compute_uv", (0, 1))
+    full = me.choice(full_matrices, "full_matrices", (0, 1))
+    cpu = me.on_cpu(a)
+    if not a.size:
+        return _nothing(me, np if cpu else cupy(), a, compute_uv, full)
+    if cpu:
+        return _gesvd_cpu(me, a, compute_uv, full)
+    return _gpu().gesvd(me, a, compute_uv, full)
+
+
+def _nothing(me, xp, a, compute_uv, full):
+    """The results of members without elements, or of no members."""
+    batch, m, n = a.shape
+    k = min(m, n)
+    u, vt = (xp.zeros((batch, 1, 1), me.dtype) for _ in "uv")
+    if compute_uv:
+        u, vt = (xp.zeros((batch, *shape), me.dtype)
+                 for shape in ((m, m if full else k), (n if full else k, n)))
+        for x in (u, vt):
+            x[...] = xp.eye(*x.shape[1:], dtype=me.dtype)
+    return u, xp.zeros((batch, k), me.real), vt, xp.zeros(batch, np.int32)
+
+
+# -- CPU
+
+
+def _gesvd_cpu(me, a, compute_uv, full):
+    """u, s, vt, info of every member; members that are not finite are not looked at."""
+    finite = np.isfinite(a).all((1, 2))
+    if not finite.all():
+        a = np.where(finite[:, None, None], a, me.dtype.type(0))
+    done = _cpu.svd(me, a, compute_uv, full)
+    u, s, vt, info = done or _gesdd(me, a, compute_uv, full)
+    if not compute_uv:
+        u, vt = (np.zeros((len(a), 1, 1), me.dtype) for _ in "uv")
+    for x in (u, s, vt):
+        x[~finite] = np.nan
+    info[~finite] = 1
+    return u, s, vt, info
+
+
+def _gesdd(me, a, compute_uv, full):
+    """LAPACK's gesdd over the batch, each thread with a workspace of its own."""
+    batch, m, n = a.shape
+    k, most = min(m, n), max(m, n)
+    columns, rows = (m, n) if full else (k, k)
+    if not compute_uv:
+        columns, rows = 1, 1
+    s = np.empty((batch, k), me.real)
+    u = np.empty((batch, columns, m if compute_uv else 1), me.dtype)  # members by columns
+    vt = np.empty((batch, n if compute_uv else 1, rows), me.dtype)
+    lwork = 4 * k * k + 8 * k + 64 * (most + k)
+    works = [_cpu.Scratch(lwork, me.dtype), lwork]
+    if me.is_complex:
+        works.append(_cpu.Scratch(7 * k * k + 2 * most * k + 8 * k, me.real))
+    info = _cpu.each(me.letter + "gesdd", batch, most, "NSA"[compute_uv * (1 + full)], m, n,
+                     _cpu.columns(a, False), m, s, u, max(u.shape[2], 1), vt, rows, *works,
+                     _cpu.Scratch(8 * k, _lapack.INT))
+    return u.transpose(0, 2, 1), s, vt.transpose(0, 2, 1), info
+
+
+gesvd_batched, sgesvd_batched, dgesvd_batched, cgesvd_batched, zgesvd_batched = typed(
+    gesvd_batched, "sdcz")
+
+__all__ = public(globals())

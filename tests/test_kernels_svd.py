@@ -1,0 +1,62 @@
+"""The singular value kernels without a GPU: compiled; run on the CPU under sanitizers."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from test_kernels import ROOT, sanitized
+
+from blasx import _tuned
+
+KERNELS = "gesvd_vectors", "gesvd_values"
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+every_letter = pytest.mark.parametrize("letter", "sdcz")
+SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+BLOCK = {"ROWS": 2, "LANES": 8, "WIDTH": 2, "GROUPS": 8, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
+FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0, "BLOCKS": 1}
+RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",))]
+
+
+@every_kernel
+@every_letter
+def test_rows_fit(kernel, letter):
+    """A row's lanes hold its longest columns, and what lies in shared memory fits there."""
+    word = {"s": 4, "d": 8, "c": 8, "z": 16}[letter]
+    for row in _tuned.table(90)[kernel][letter]:
+        assert row["LANES"] * row["ROWS"] >= row["to"]
+        width = 2 * row["WIDTH"]
+        columns = -(-row["to"] // width) * width
+        column = (row["LANES"] * row["ROWS"] * (1 + (kernel == "gesvd_vectors"))) * word + 36
+        members = 32 * row["WARPS"] // (row["LANES"] * row["GROUPS"])
+        assert members >= 1 and (not row["SHARED"] or members * columns * column <= 227 * 1024)
+
+
+@every_kernel
+@pytest.mark.parametrize("letter", "dz")
+def test_compiles_without_drift_or_spills(kernel, letter):
+    """One row on Hopper; all of them is `python -m tests.sim.resources`."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    values = _tuned.constants(kernel, letter, 64, 90)
+    found = resources.measure([resources.label(kernel, letter, values)], ["sm_90a"])
+    wrong = list(resources.complaints(found, resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("svd")
+
+
+@pytest.mark.parametrize("kernel, letter, run", [
+    ("gesvd_vectors", "s", 0), ("gesvd_vectors", "d", 1), ("gesvd_vectors", "z", 0),
+    ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1)])
+def test_runs_on_the_cpu(folder, kernel, letter, run):
+    """A few members to a warp, a member to a block, columns in global memory."""
+    from tests.sim import build, run_svd
+    values, shapes = RUNS[run]
+    library = build.build(folder, kernel, letter, values, entry=run_svd.ENTRY)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_svd", library, kernel, letter, json.dumps(values),
+         *shapes], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
