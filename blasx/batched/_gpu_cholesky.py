@@ -1,9 +1,11 @@
-"""Cholesky of a batch on the GPU: own kernels for members up to 32 x 32, cuSOLVER above."""
+"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, cuSOLVER's potrf
+above."""
 
 import cupy
 
 from .. import _cuda
 from .._tuned import LARGEST
+from ._block import leading
 from ._gpu import (
     by_columns,
     columns,
@@ -17,6 +19,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_triangular import MOST, blocks, launch
 
 
 def potrf(me, a, lower, overwrite_a):
@@ -62,6 +65,20 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 
 def _large_potrf(me, a, lower, overwrite_a):
     batch, n, _ = a.shape
+    block = blocks("potrf_block", me, n)
+    if block is None:
+        return _potrf_of_cusolver(me, a, lower, overwrite_a)
+    c, info = like(a, overwrite_a), infos(batch)
+    width = leading(n if block.values["RESIDENT"] else block.values["NB"], me.dtype)
+    if batch:
+        block(batch, n * width * a.itemsize, *matrix(a, not lower), *matrix(c, not lower),
+              info.data.ptr, n)
+    return c, info
+
+
+def _potrf_of_cusolver(me, a, lower, overwrite_a):
+    """Past the tuned rows, where cuSOLVER is faster."""
+    batch, n, _ = a.shape
     info = infos(batch, zero=True)
     if not a.size:
         return like(a, overwrite_a), info
@@ -73,20 +90,44 @@ def _large_potrf(me, a, lower, overwrite_a):
     return finish(a, cupy.where(half, work, a), overwrite_a), info
 
 
-def _large_potrs(me, c, b, lower, overwrite_b):
-    batch, n, _ = c.shape
-    info, y = infos(batch, zero=True), stacked(b)
+def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
+    """Two triangular solves; where `failed` is not zero, b."""
+    x, info = like(b, overwrite_b), infos(len(b), zero=True)
+    y, out = stacked(b), stacked(x)
     if not b.size:
-        return like(b, overwrite_b), info
-    work, factors = by_columns(y, overwrite_b), by_columns(c)
-    left, right = pointers(factors), pointers(work)
+        return x, info
+    if c.shape[1] > MOST:
+        for i in range(len(b)):
+            out[i] = _one_potrs(c[i], y[i], lower)
+        return (x if failed is None else unsolved(b, x, failed, overwrite_b)), info
     for trans in (0, 2) if lower else (2, 0):
-        _cuda.blas(me.L + "trsmBatched", _cuda.LEFT, _cuda.fill(lower), trans, _cuda.NON_UNIT, n,
-                   y.shape[2], _cuda.scalar(me, 1), left.data.ptr, n, right.data.ptr, n, batch)
-    return finish(y, work, overwrite_b).reshape(b.shape), info
+        launch(me, "trsm", 1, c, y, out, 0, lower, trans, 0, failed)
+        y = out
+    return x, info
+
+
+def _one_potrs(c, b, lower):
+    from ..cholesky import potrs as one
+    return one(c, b, lower)[0]
 
 
 def _large_posv(me, a, b, lower, overwrite_a, overwrite_b):
     c, info = _large_potrf(me, a, lower, overwrite_a)
-    x, _ = _large_potrs(me, c, b, lower, 0)
-    return c, unsolved(b, x, info, overwrite_b), info
+    x, _ = _large_potrs(me, c, b, lower, overwrite_b, info)
+    return c, x, info
+
+
+def potri(me, c, lower, overwrite_c):
+    """A^-1 = op(L)^-1 I of the factors, the `lower` triangle: inv_a, info."""
+    batch, n, _ = c.shape
+    inverse, info = like(c, overwrite_c), infos(batch, zero=True)
+    if not c.size:
+        return inverse, info
+    zero = c.diagonal(axis1=1, axis2=2) == 0
+    info[...] = cupy.where(zero.any(1), zero.argmax(1) + 1, 0)
+    work = cupy.zeros(c.shape, c.dtype)
+    work[:, range(n), range(n)] = 1
+    x, _ = (potrs if n <= LARGEST else _large_potrs)(me, c, work, lower, 1)
+    half = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
+    inverse[...] = cupy.where(half & (info == 0)[:, None, None], x, c)
+    return inverse, info

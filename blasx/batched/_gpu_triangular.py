@@ -1,0 +1,83 @@
+"""Triangular solves and products of a batch on the GPU: own kernels up to order 1024, the
+one-matrix routines in a loop above."""
+
+from functools import cache
+from struct import pack as packed
+from struct import unpack
+
+import cupy
+
+from .._kernel import Kernel, current_device, pack
+from .._tuned import row
+from ._block import leading
+from ._gpu import like, matrix
+
+MOST = 1024  # order of the kernels' members
+
+
+class Blocks:
+    """A kernel whose blocks have a member each, or a part of one, with one set of constants."""
+
+    def __init__(self, kernel, letter, values):
+        self.kernel = Kernel(kernel, letter, **values)
+        self.threads, self.values = 32 * values["WARPS"], values
+
+    def __call__(self, blocks, shared, *numbers):
+        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared)
+
+
+@cache
+def _with(kernel, letter, values):
+    """One object for all orders that are served by the same constants."""
+    return Blocks(kernel, letter, dict(values))
+
+
+@cache
+def _blocks_on(kernel, letter, n, device):
+    """The kernel for order n, or None past its last row."""
+    found = row(kernel, letter, n, int(cupy.cuda.Device(device).compute_capability))
+    return found and _with(kernel, letter, tuple((k, v) for k, v in found.items() if k.isupper()))
+
+
+def blocks(kernel, me, n):
+    return _blocks_on(kernel, me.letter, n, current_device())
+
+
+def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
+    """trsm or trmm of every member: x."""
+    x = like(b, overwrite_b)
+    if alpha == 0:
+        x.fill(0)
+    elif b.shape[1 + side] > MOST:
+        from .. import blas3
+        one = getattr(blas3, me.letter + routine)
+        for i in range(len(b)):
+            x[i] = one(alpha, a if a.ndim == 2 else a[i % len(a)], b[i], side, lower, trans, diag)
+    elif x.size:
+        launch(me, routine, alpha, a, b, x, side, lower, trans, diag)
+    return x
+
+
+def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
+    """x := the solution or product; where trsm's `info` is not zero, b."""
+    size, order, shared = a.itemsize, a.shape[-1], a.ndim == 2 or len(a) == 1
+    # X op(A) = B is op(A)^T X^T = B^T; what strides cannot do is the conjugate
+    p, row, col, next_ = matrix(a[None] if a.ndim == 2 else a, (trans != 0) != side)
+    if lower == ((trans != 0) != side):  # upper: lower with rows and columns reversed
+        p, row, col = p + (order - 1) * (row + col) * size, -row, -col
+    of = [p, row, col, 0 if shared else next_]
+    for c in (b, x):
+        p, row, col, next_ = matrix(c, side)
+        if lower == ((trans != 0) != side):
+            p, row = p + (order - 1) * row * size, -row
+        of += p, row, col, next_
+    alpha = complex(alpha)
+    of += unpack("2q", packed("2d", alpha.real, alpha.imag))
+    if routine == "trsm":
+        of.append(0 if info is None else info.data.ptr)
+    count = b.shape[2 - side]
+    kernel = blocks(routine + "_block", me, order)
+    width = kernel.values["R"]
+    slabs = -(-count // width)
+    kernel(len(b) * slabs, order * leading(width, me.dtype) * size, *of, order, count, trans == 2,
+           diag, slabs)
