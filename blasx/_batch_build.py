@@ -18,8 +18,7 @@ DECLARATIONS = """
                 ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
     int widest(void);
     int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
-            void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share,
-            ptrdiff_t *next);
+            void *x, void *piv, void *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
 """
 
 ffi = FFI()

@@ -30,7 +30,7 @@ except ImportError:  # no compiler at installation
     _batch = None
 
 ffi = _lapack.ffi if _batch is None else _batch.ffi
-NULL, _start, _INT32 = ffi.NULL, ffi.from_buffer, ffi.typeof("int32_t[]")
+NULL, _start = ffi.NULL, ffi.from_buffer
 _empty, _int32 = np.empty, np.dtype(np.int32)
 WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
 ROUTINES = ("getrf", "potrf", "geqrf", "syevd", "gesvd")  # of the core, in its order
@@ -113,9 +113,14 @@ def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
         x = x.transpose(0, 2, 1) if x_flipped else x
     if piv_shape:
         piv = _empty(piv_shape, _int32)
-        at_piv = _start(_INT32, piv)
+        at_piv = _start(piv)
     info = _empty(batch, _int32)
-    _run(me, work, batch, threads, at_a, at_f, at_b, at_x, at_piv, _start(_INT32, info))
+    if threads > 1:
+        _run(me, work, batch, threads, at_a, at_f, at_b, at_x, at_piv, _start(info))
+    elif work(at_a, at_f, at_b, at_x, at_piv, _start(info), batch, batch, NULL):
+        _short_of_memory(me)
+    if _trace._open:
+        _trace.note("own")
     return f, piv, x, info
 
 
@@ -133,7 +138,9 @@ def eigen(me, a, lower=1, vectors=1, overwrite_a=0):
     if vectors:
         v = a if overwrite_a else _empty(a.shape, me.dtype)
         at_v = _at(v)
-    _run(me, work, batch, threads, _at(a), at_v, NULL, _start(w), NULL, _start(_INT32, info))
+    _run(me, work, batch, threads, _at(a), at_v, NULL, _start(w), NULL, _start(info))
+    if _trace._open:
+        _trace.note("own")
     return w, v, info
 
 
@@ -171,7 +178,9 @@ def svd(me, a, compute_uv=1, full_matrices=1):
         u, vh = _empty((batch, m, columns), me.dtype), _empty((batch, rows, n), me.dtype)
         at_u, at_vh = _start(u), _start(vh)
     first, second = (at_u, at_vh) if m >= n else (at_vh, at_u)
-    _run(me, work, batch, threads, _at(a), first, second, _start(s), NULL, _start(_INT32, info))
+    _run(me, work, batch, threads, _at(a), first, second, _start(s), NULL, _start(info))
+    if _trace._open:
+        _trace.note("own")
     return u, s, vh, info
 
 
@@ -206,9 +215,11 @@ def _run(me, work, batch, threads, *operands):
         _together(threads, lambda: answers.append(work(*operands, batch, share, following)))
         short = any(answers)
     if short:
-        raise MemoryError(f"{me.name}: no memory to work in")
-    if _trace._open:
-        _trace.note("own")
+        _short_of_memory(me)
+
+
+def _short_of_memory(me):
+    raise MemoryError(f"{me.name}: no memory to work in")
 
 
 def _worker(routine, letter, m, n, nrhs, row, lower, *strides):

@@ -1,5 +1,5 @@
 /* The CPU's batches: LAPACK called member by member, and the small members' own LU,
-   Cholesky and QR.
+   Cholesky, QR, eigenvalues and singular values.
 
    Every function works on shares of a batch until none is left: threads that are handed the same
    counter `next` take from it `share` members at a time. Without a counter the batch is one share.
@@ -244,7 +244,7 @@ static size_t scratch_bytes(const problem *p, int width, int routine, int type, 
    of U (f) and V^H (b), m >= n; `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
    then the three strides of a, f, b, x. Returns 0, or 1 where memory is short. */
 int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
-        void *x, int32_t *piv, int32_t *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next)
+        void *x, void *piv, void *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next)
 {
     const ptrdiff_t *s = sizes + 5;
     problem p = {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],

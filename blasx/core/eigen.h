@@ -1,5 +1,5 @@
 /* A = Z diag(w) Z^H of a Hermitian member, w ascending, in the layout `alone` of lu.h: reduced to a
-   real tridiagonal T = Q^H A Q by reflectors (qr.h), T diagonalised by implicit QL (ql in batch.c),
+   real tridiagonal T = Q^H A Q by reflectors (qr.h), T diagonalised by implicit QL (ql.h),
    whose rotations turn the rows of Q^T. A power of two brings the largest entry near 1 first. */
 
 /* The Hermitian matrix of the triangle j >= i, times `scale`. */
