@@ -11,6 +11,7 @@ from .blas import *
 from .cholesky import *
 from .lu import *
 from .qr import *
+from .svd import *
 from .triangular import *
 
 __all__ = public(globals())
