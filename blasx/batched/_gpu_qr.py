@@ -70,7 +70,8 @@ def geqrf(me, a, overwrite_a):
 def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):
     """geqrf_block: factors at `where`, Q^H B over the (m, k) members of B."""
     kernel = _kernel("geqrf_block", me, m)
-    kernel(len(a), panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize, *where, *b, m, n, k)
+    shared = panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize
+    kernel(len(a), shared, *where, *b, m, n, k)
 
 
 def _each_geqrf(a, overwrite_a, tau):
@@ -96,8 +97,8 @@ def orgqr(me, a, tau, overwrite_a):
     if a.size:
         tau = cupy.ascontiguousarray(tau)
         kernel = _kernel("orgqr_block", me, m)
-        kernel(batch, panel_bytes(me.letter, kernel.values, m), *matrix(factors), tau.data.ptr, tau.shape[1],
-               *matrix(q), m, n, tau.shape[1])
+        kernel(batch, panel_bytes(me.letter, kernel.values, m), *matrix(factors), tau.data.ptr,
+               tau.shape[1], *matrix(q), m, n, tau.shape[1])
     return q, info
 
 
@@ -130,8 +131,8 @@ def _multiply(me, side, trans, a, tau, c):
     rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
     kernel = _kernel("ormqr_block", me, rows)
-    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr, tau.shape[1],
-           *matrix(c, right), rows, width, tau.shape[1], right and me.is_complex, adjoint)
+    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
+           tau.shape[1], *matrix(c, right), rows, width, tau.shape[1], right and me.is_complex, adjoint)
 
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
