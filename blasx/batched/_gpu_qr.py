@@ -132,7 +132,8 @@ def _multiply(me, side, trans, a, tau, c):
     tau = cupy.ascontiguousarray(tau)
     kernel = _kernel("ormqr_block", me, rows)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
-           tau.shape[1], *matrix(c, right), rows, width, tau.shape[1], right and me.is_complex, adjoint)
+           tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
+           right and me.is_complex, adjoint)
 
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
