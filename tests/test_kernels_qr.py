@@ -69,12 +69,12 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
 
 
 PLANTED = {  # bug: kernel, what the text says, what it shall say
-    "a missing barrier": ("geqrf_block", "        factor_panel(V, s, rows, count);\n"
-                          "        __syncthreads();", "        factor_panel(V, s, rows, count);"),
+    "a missing barrier": ("geqrf_block", "rows - p, count - p, p);\n            __syncthreads();",
+                          "rows - p, count - p, p);"),
     "a sign": ("geqrf_small", "const real_t sign = re < 0", "const real_t sign = re > 0"),
     "tau not conjugated": ("geqrf_block", "mul(conj(h.tau), add(head", "mul(h.tau, add(head"),
-    "a row too many": ("ormqr_block", "moved<NB>(m - k, NB, QR.cs",
-                       "moved<NB>(m - k + 1, NB, QR.cs"),
+    "a row too many": ("ormqr_block", "moved<PB>(m - k, NB, QR.cs",
+                       "moved<PB>(m - k + 1, NB, QR.cs"),
 }
 
 
