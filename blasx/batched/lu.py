@@ -257,9 +257,8 @@ def _getri_cpu(me, lu, piv, overwrite_lu):
     batch, n, _ = lu.shape
     work, info = _cpu.columns(lu, overwrite_lu), np.zeros(batch, np.int32)
     if work.size:
-        optimum = np.empty(32 * n, me.dtype)
-        info = _cpu.each(me.letter + "getri", batch, n, n, work, n, _cpu.pivots(piv), optimum,
-                         len(optimum))
+        info = _cpu.each(me.letter + "getri", batch, n, n, work, n, _cpu.pivots(piv),
+                         _cpu.Scratch(32 * n, me.dtype), 32 * n)
     return _cpu.finish(lu, work, overwrite_lu), info
 
 
