@@ -8,16 +8,15 @@ import threading
 from functools import cache
 from struct import Struct
 
-import cupy
-
 from . import _cuda
-from ._kernel import Kernel, ffi
-from ._tuned import table
+from ._kernel import Kernel, ffi, gpu
+from ._tuned import capitals, looked_up, row
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
 _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.items()}
 _SIDE = 16  # threads a side of a block
+_LARGEST = 4096  # no row reaches so far
 
 
 def _offsets(letter):
@@ -40,17 +39,16 @@ class _Local(threading.local):
 _local = _Local()
 
 
-@cache
-def rows(letter, device):
-    """[(largest extent, tile, kernel), ...] for products of one type on one device."""
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    return [(row["to"], row["TILE"], _kernel(letter, row["TILE"]))
-            for row in table(capability)["gemm_small"][letter]]
+@looked_up
+def _kernel_on(letter, largest, device):
+    """The kernel for products of that largest extent, or None past the last row."""
+    found = row("gemm_small", letter, largest, gpu(device))
+    return found and _kernel(letter, **capitals(found))
 
 
 @cache
-def _kernel(letter, tile):
-    return Kernel("gemm_small", letter, TILE=tile)
+def _kernel(letter, **values):
+    return Kernel("gemm_small", letter, **values)
 
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
@@ -63,12 +61,10 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
     if trans_b:
         b_row, b_col = b_col, b_row
     k = a.shape[0] if trans_a else a.shape[1]
-    largest = max(m, n, k)
-    for to, tile, kernel in rows(me.letter, _cuda.current_device()):
-        if largest <= to:
-            break
-    else:
+    kernel = _kernel_on(me.letter, min(max(m, n, k), _LARGEST), _cuda.current_device())
+    if kernel is None:
         return False
+    tile = kernel.constants["TILE"]
     size = a.itemsize
     c_row, c_col = c.strides
     if me.is_complex:

@@ -6,14 +6,10 @@ appends -ftz=true, which flushes float32 subnormals) into a disk cache of ours.
 """
 
 import hashlib
-import os
 import re
-import stat
 import sys
-import tempfile
 import threading
 from functools import cache
-from pathlib import Path
 from struct import Struct
 
 import cupy
@@ -24,9 +20,10 @@ from cupy.cuda.stream import get_current_stream
 from cupy_backends.cuda.api import driver
 from cupy_backends.cuda.libs import nvrtc
 
-from . import _trace
+from . import _cache, _trace
 from ._cuda import check_fork
 from ._sources import program
+from ._spaces import Gpu
 from ._types import TYPES
 
 # No contraction: kernels/scalar.cuh writes every fused operation out, so that results are the
@@ -118,6 +115,14 @@ def shared_memory(device):
 
 
 @cache
+def gpu(device):
+    """What the tuned table asks about a device."""
+    properties = cupy.cuda.runtime.getDeviceProperties(device)
+    return Gpu(properties["name"].decode(), cupy.cuda.runtime.driverGetVersion(),
+               10 * properties["major"] + properties["minor"], shared_memory(device))
+
+
+@cache
 def architecture(device):
     """The target of a device: its own, with Hopper's instructions on Hopper; on a device that
     this NVRTC does not know the nearest older one, as PTX."""
@@ -132,7 +137,7 @@ def compiled(text, arch):
     """The cubin (or PTX) of a program, from the disk cache or from NVRTC."""
     key = "\0".join((text, arch, *OPTIONS, str(nvrtc.getVersion())))
     name = hashlib.sha256(key.encode()).hexdigest()
-    folder = _cache_folder()
+    folder = _cache.folder()
     if folder is None:
         return _compile(text, arch)
     file = folder / name
@@ -157,30 +162,6 @@ def _compile(text, arch):
 # -- the disk cache: <sha256 of what was compiled> holds <sha256 of the code><the code>
 
 
-@cache
-def _cache_folder():
-    """A folder that is ours and that nobody else can write to, or None."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", tempfile.gettempdir()))
-        return _private(base / "blasx" / "kernels")
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return (_private(Path(caches) / "blasx")
-            or _private(Path(tempfile.gettempdir()) / f"blasx-{os.getuid()}"))
-
-
-def _private(folder):
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or not os.access(folder, os.W_OK):
-            return None
-        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-            return None
-        return folder
-    except OSError:
-        return None
-
-
 def _read(file):
     """The code in a cache file; None if there is none or it is damaged."""
     try:
@@ -192,11 +173,7 @@ def _read(file):
 
 
 def _write(file, code):
-    """Several processes may write the same file: each its own, put in place at once."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(handle, "wb") as f:
-            f.write(hashlib.sha256(code).digest() + code)
-        os.replace(temporary, file)
+        _cache.put(file, hashlib.sha256(code).digest() + code)
     except OSError:  # a full disk must not stop a computation
         pass

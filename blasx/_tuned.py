@@ -1,46 +1,202 @@
-"""What was measured to be best: (kernel, letter, n) -> constants, from kernels/tuned/<arch>/.
+"""What was measured to be best: (kernel, letter, n) -> constants.
 
-<kernel>.json holds {letter: [row, ...]}; the first row whose `to` covers n wins, and its capitals
-are the kernel's compile-time constants. An architecture without a folder of its own uses the
-nearest. `bench tune` writes the rows; batch counts are not among the keys, so that results do not
-depend on them.
+The first row whose `to` covers n and whose constants fit the GPU (_spaces.fits) wins; its capitals
+are the kernel's compile-time constants. A row without capitals says that there another kernel, or
+NVIDIA's library, is faster. Batch counts are not among the keys, so that results do not depend on
+them.
+
+The rows that ship are kernels/tuned/<arch>/<kernel>.json, {letter: [row, ...]}; an architecture
+without a folder of its own uses the nearest. What `python -m blasx.tune` measured on a GPU is
+in the cache folder, tuned/<gpu>/<kernel>/<letter><to>.json, a row to a file, and replaces the row
+with the same `to`, or goes between two. Such a file names the GPU, the driver, the hash of the
+kernel's source and the schema it was made with, and ends in a checksum: a file that is damaged or
+stale is ignored, with one warning. As a row is a file, put in place at once, processes may tune at
+the same time.
 """
 
+import hashlib
 import json
 import re
+import warnings
+from contextlib import contextmanager
 from functools import cache
 
-from ._sources import FOLDER
+from . import _cache, _spaces
+from ._sources import FOLDER, source
 
 LARGEST = 32  # the largest order that fits a team's registers (kernels/lanes.cuh)
+SCHEMA = 1
+_forced = {}  # (kernel, letter) -> constants or None, while `using`
+_warned = set()
+_caches = []
 
 
-def row(kernel, letter, n, capability):
-    """The row that serves matrices of order `n`, or None past the last."""
-    return next((r for r in table(capability)[kernel][letter] if n <= r["to"]), None)
+def looked_up(function):
+    """functools.cache for what depends on the table; emptied when the table changes."""
+    cached = cache(function)
+    _caches.append(cached.cache_clear)
+    return cached
 
 
-def constants(kernel, letter, n, capability):
+def forget():
+    """The table has changed."""
+    for clear in _caches:
+        clear()
+
+
+@contextmanager
+def using(letter, **kernels):
+    """These constants for matrices of every order; None: not this kernel."""
+    _forced.update({(kernel, letter): values for kernel, values in kernels.items()})
+    forget()
+    try:
+        yield
+    finally:
+        for kernel in kernels:
+            del _forced[kernel, letter]
+        forget()
+
+
+def row(kernel, letter, n, gpu):
+    """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
+    or a compute capability, which asks for the rows that ship."""
+    return why(kernel, letter, n, gpu)[0]
+
+
+def constants(kernel, letter, n, gpu):
     """The constants with which `kernel` runs on matrices of order `n`."""
-    return {k: v for k, v in row(kernel, letter, n, capability).items() if k.isupper()}
+    return capitals(row(kernel, letter, n, gpu))
+
+
+def capitals(row):
+    return {k: v for k, v in row.items() if k.isupper()}
+
+
+def why(kernel, letter, n, gpu):
+    """(row or None, where it comes from)"""
+    if (kernel, letter) in _forced:
+        values = _forced[kernel, letter]
+        return values and {"to": n} | values, "using"
+    covering = [(r, origin) for r, origin in rows(kernel, letter, gpu) if n <= r["to"]]
+    for found, origin in covering:
+        values = capitals(found)
+        if not values:
+            return None, origin
+        if isinstance(gpu, int) or _spaces.fits(kernel, letter, n, values, gpu):
+            return found, origin
+    if not covering:
+        return None, "past the last row"
+    values = _spaces.nearest(kernel, letter, n, capitals(covering[0][0]), gpu)
+    if values is None and not _spaces.SPACES[kernel].optional:
+        raise RuntimeError(f"{kernel} for order {n}, type {letter}: nothing fits into the "
+                           f"{gpu.shared} bytes of shared memory of {gpu.name}")
+    return values and {"to": n} | values, "the nearest constants that fit this GPU"
+
+
+def rows(kernel, letter, gpu):
+    """[(row, where it comes from), ...] by rising `to`."""
+    if isinstance(gpu, int):
+        return _shipped(kernel, letter, gpu)
+    return _in_effect(kernel, letter, gpu)
+
+
+@looked_up
+def _in_effect(kernel, letter, gpu):
+    found = {r["to"]: (r, origin) for r, origin in _shipped(kernel, letter, gpu.capability)}
+    found |= {r["to"]: (r, origin) for r, origin in _own(kernel, letter, gpu)}
+    return [found[to] for to in sorted(found)]
+
+
+# -- the rows that ship
+
+
+def _shipped(kernel, letter, capability):
+    origin = f"kernels/tuned/{_folder(capability).name}/{kernel}.json"
+    return [(r, origin) for r in table(capability)[kernel].get(letter, [])]
+
+
+@cache
+def _folder(capability):
+    """The rows of the architecture nearest to a compute capability (90: Hopper)."""
+    return min((FOLDER / "tuned").glob("sm*"),
+               key=lambda folder: abs(int(re.search(r"\d+", folder.name)[0]) - capability))
 
 
 @cache
 def table(capability):
-    """{kernel: {letter: rows}} of the architecture nearest to a compute capability (90: Hopper)."""
-    folders = {int(re.search(r"\d+", d.name)[0]): d for d in (FOLDER / "tuned").glob("sm*")}
-    nearest = min(folders, key=lambda arch: abs(arch - capability))
-    return {f.stem: json.loads(f.read_text()) for f in sorted(folders[nearest].glob("*.json"))}
+    """{kernel: {letter: rows}} that ships."""
+    files = sorted(_folder(capability).glob("*.json"))
+    return {f.stem: json.loads(f.read_text()) for f in files}
 
 
-def fits(letter, N, LR, LC, CV, WARPS, BLOCKS):
-    """True if a variant may be compiled: what kernels/lanes.cuh asserts, that a lane's part of the
-    matrix leaves registers for the work (65536 a multiprocessor, 255 a thread), and that matrices
-    in tiles (kernels/tiles.cuh) fit into the shared memory that every GPU gives."""
-    words = {"s": 1, "d": 2, "c": 2, "z": 4}[letter]
-    part = N // LR * (N // LC) * words
-    tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)
-    shared = WARPS * N * (4 * N * words + 16) if tiles else 0
-    return (N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0 and 4 * words * CV <= 16
-            and part <= 160 and 32 * WARPS <= 1024 and part * 32 * WARPS * BLOCKS <= 49152
-            and shared <= 49152)
+# -- a user's own rows
+
+
+def own_folder(gpu):
+    """Where the rows measured on a GPU of this name are, or None if no folder can be ours."""
+    base = _cache.folder()
+    return base and base / "tuned" / re.sub(r"[^A-Za-z0-9]+", "-", gpu.name)
+
+
+def write(kernel, letter, row, gpu):
+    """Keep a measured row; returns its file."""
+    folder = own_folder(gpu)
+    if folder is None:
+        raise OSError("there is no folder for what is measured: set XDG_CACHE_HOME")
+    file = folder / kernel / f"{letter}{row['to']}.json"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = {"made": _made(kernel, letter, gpu), "row": row}
+    content["sha256"] = _digest(content["made"], row)
+    _cache.put(file, (json.dumps(content) + "\n").encode())
+    forget()
+    return file
+
+
+def _made(kernel, letter, gpu):
+    """What a row was measured with, and must be used with."""
+    return {"schema": SCHEMA, "gpu": gpu.name, "driver": gpu.driver, "kernel": kernel,
+            "letter": letter, "source": _source_hash(kernel)}
+
+
+@cache
+def _source_hash(kernel):
+    return hashlib.sha256(source(kernel + ".cu").encode()).hexdigest()
+
+
+def _digest(made, row):
+    return hashlib.sha256(json.dumps([made, row], sort_keys=True).encode()).hexdigest()
+
+
+def _own(kernel, letter, gpu):
+    folder = own_folder(gpu)
+    files = sorted((folder / kernel).glob(f"{letter}*.json")) if folder else []
+    return [(r, str(f)) for f in files if (r := _read(f, kernel, letter, gpu))]
+
+
+def _read(file, kernel, letter, gpu):
+    """The row in a file; None, and the first time a warning, if it cannot be used."""
+    try:
+        content = json.loads(file.read_bytes())
+        made, row = content["made"], content["row"]
+        whole = content["sha256"] == _digest(made, row)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        return _ignored(file, "is damaged")
+    wanted = _made(kernel, letter, gpu)
+    if changed := [k for k, v in wanted.items() if made.get(k) != v]:
+        return _ignored(file, f"was made with another {' and '.join(changed)}")
+    to, values = row.get("to"), capitals(row)
+    if type(to) is not int or to < 0 or f"{letter}{to}" != file.stem:
+        return _ignored(file, "is not named after its row")
+    if not (_spaces.fits(kernel, letter, min(to, _spaces.MOST), values, gpu) if values
+            else _spaces.SPACES[kernel].optional):
+        return _ignored(file, "does not fit this GPU")
+    return row
+
+
+def _ignored(file, reason):
+    if file.parent.parent not in _warned:
+        _warned.add(file.parent.parent)
+        warnings.warn(f"{file} {reason}, and is ignored; `python -m blasx.tune` makes it anew",
+                      RuntimeWarning, stacklevel=3)

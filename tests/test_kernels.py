@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blasx import _sources, _tuned
+from blasx import _sources, _spaces, _tuned
 
 ROOT = Path(__file__).parent.parent
 KERNELS = sorted(kernel for kernel, letters in _tuned.table(90).items()
@@ -30,7 +30,7 @@ def constants(kernel, letter, n):
 def test_rows_reach_every_order_and_fit(kernel, letter):
     for n in range(1, _tuned.LARGEST + 1):
         row = constants(kernel, letter, n)
-        assert n <= row["N"] and _tuned.fits(letter, **row)
+        assert n <= row["N"] and _spaces.fits(kernel, letter, n, row, _spaces.HOPPER)
 
 
 def test_an_unknown_architecture_uses_the_nearest_table():

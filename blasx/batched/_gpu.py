@@ -9,8 +9,8 @@ import cupy
 import numpy as np
 
 from .. import _trace
-from .._kernel import Kernel, current_device, pack
-from .._tuned import constants
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import constants, looked_up
 
 INT = np.dtype(np.int32)
 
@@ -29,10 +29,9 @@ class Teams:
         self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, parameters)
 
 
-@cache
+@looked_up
 def _kernel_on(kernel, letter, n, device):
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    return teams(kernel, letter, **constants(kernel, letter, n, capability))
+    return teams(kernel, letter, **constants(kernel, letter, n, gpu(device)))
 
 
 @cache

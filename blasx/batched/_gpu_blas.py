@@ -12,9 +12,10 @@ from struct import Struct
 import cupy
 
 from .. import _cuda
-from .._kernel import Kernel, current_device, pack
-from .._tuned import constants, row, table
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, constants, looked_up, row
 from .._types import TYPES
+from ._block import gemm_bytes
 
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
@@ -64,7 +65,7 @@ class Tiles:
         self.kernel = Kernel(name, letter, **values)
         self.values, self.threads = values, 32 * values["WARPS"]
         self.by_block = "BM" in values
-        self.shared = shared_memory(letter, values) if self.by_block else 0
+        self.shared = gemm_bytes(letter, values) if self.by_block else 0
 
     def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v = self.values
@@ -81,38 +82,20 @@ class Tiles:
                            self.shared)
 
 
-def shared_memory(letter, values):
-    """Bytes that gemm_block takes: STAGES slices of A and of B."""
-    size = TYPES[letter].dtype.itemsize
-
-    def slice_of(rows):
-        return max(leading(letter, values["BK"]) * rows, leading(letter, rows) * values["BK"])
-
-    return values["STAGES"] * (slice_of(values["BM"]) + slice_of(values["BN"])) * size
-
-
-def leading(letter, n):
-    """kernels/multiply.cuh's."""
-    size = TYPES[letter].dtype.itemsize
-    line, past = 128 // size, (32 if letter in "dz" else 16) // size
-    return -(-(n - past) // line) * line + past
-
-
 @cache
 def tiles(name, letter, **values):
     """One object for all orders that are served by the same constants."""
     return Tiles(name, letter, values)
 
 
-@cache
+@looked_up
 def _plan(kernel, letter, n, device, own=True):
     """The kernel with its constants for order n; None past the last row, and where cuBLAS is
     better, which a row says, unless it has to be our `own`."""
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    found = letter in table(capability)[kernel] and row(kernel, letter, n, capability)
+    found = row(kernel, letter, n, gpu(device))
     if not found or (found.get("vendor") and not own):
         return None
-    return tiles(kernel, letter, **constants(kernel, letter, n, capability))
+    return tiles(kernel, letter, **capitals(found))
 
 
 def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
@@ -214,10 +197,9 @@ class Vectors:
                  y.members, o.at, o.rows, o.members, *bits(alpha), *bits(beta), batch))
 
 
-@cache
+@looked_up
 def vectors(letter, n, device):
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    return Vectors(letter, constants("gemv_batched", letter, n, capability))
+    return Vectors(letter, constants("gemv_batched", letter, n, gpu(device)))
 
 
 def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):

@@ -6,8 +6,8 @@ from functools import cache
 import cupy
 
 from .. import _cuda
-from .._kernel import Kernel, current_device, pack
-from .._tuned import LARGEST, constants
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import LARGEST, constants, looked_up
 from ._block import LARGEST_BLOCK, lu_bytes, solve_bytes
 from ._gpu import (
     INT,
@@ -26,11 +26,10 @@ from ._gpu import (
 )
 
 
-@cache
+@looked_up
 def _blocks(name, letter, n, device):
     """The kernel, a block to a member, that serves members of order n, and its constants."""
-    capability = int(cupy.cuda.Device(device).compute_capability)
-    values = constants(name, letter, n, capability)
+    values = constants(name, letter, n, gpu(device))
     return _compiled(name, letter, **values), values
 
 

@@ -5,8 +5,9 @@ from functools import cache
 
 import cupy
 
-from .._kernel import Kernel, current_device, pack
-from .._tuned import row
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, looked_up, row
+from ._block import panel_bytes
 from ._gpu import INT, by_columns, columns, finish, infos, like, matrix, nrhs
 
 MOST = 1024  # rows and columns of a member of the kernels
@@ -30,23 +31,15 @@ def _blocks(kernel, letter, values):
     return Blocks(kernel, letter, dict(values))
 
 
-@cache
+@looked_up
 def _kernel_on(kernel, letter, n, device):
     """The kernel for members of size n, or None past its last row."""
-    found = row(kernel, letter, n, int(cupy.cuda.Device(device).compute_capability))
-    return found and _blocks(kernel, letter,
-                             tuple((k, v) for k, v in found.items() if k.isupper()))
+    found = row(kernel, letter, n, gpu(device))
+    return found and _blocks(kernel, letter, tuple(capitals(found).items()))
 
 
 def _kernel(name, me, n):
     return _kernel_on(name, me.letter, n, current_device())
-
-
-def panel_bytes(letter, values, rows):
-    """Dynamic shared memory of kernels/qr_panels.cuh: `rows` of a panel, and of double precision
-    the warps' products."""
-    size, past, strip = {"s": (4, 4, 0), "d": (8, 4, 20), "c": (8, 4, 0), "z": (16, 2, 12)}[letter]
-    return size * (rows * (values["NB"] + past) + values["WARPS"] * values["NB"] * strip)
 
 
 def geqrf(me, a, overwrite_a):

@@ -6,14 +6,12 @@ a member, its address, strides and sizes, stands in a table (kernels/memory.cuh)
 brings to the GPU.
 """
 
-from functools import cache
-
 import cupy
 import numpy as np
 
-from .._kernel import current_device
+from .._kernel import current_device, gpu
 from .._ragged import Ragged
-from .._tuned import row
+from .._tuned import capitals, row
 from ._gpu import INT, teams
 
 
@@ -185,13 +183,8 @@ def classes(name, letter, orders):
     """(kernel, first, last) for each tuned row in use, of members sorted by order."""
     lo = 0
     while lo < len(orders):
-        found = row(name, letter, int(orders[lo]), _capability(current_device()))
+        found = row(name, letter, int(orders[lo]), gpu(current_device()))
         hi = int(np.searchsorted(orders, found["to"], "right"))
-        constants = {k: v for k, v in found.items() if k.isupper()}
-        yield teams(name, letter, **constants, RAGGED=1), lo, hi
+        yield teams(name, letter, **capitals(found), RAGGED=1), lo, hi
         lo = hi
 
-
-@cache
-def _capability(device):
-    return int(cupy.cuda.Device(device).compute_capability)

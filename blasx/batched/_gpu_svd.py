@@ -5,8 +5,9 @@ from functools import cache
 
 import cupy
 
-from .._kernel import Kernel, current_device, pack
-from .._tuned import row
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, looked_up, row
+from ._block import svd_room
 from ._gpu import infos, matrix
 
 TALL = 32      # a member with more rows than this, and twice its columns, has a QR first
@@ -22,14 +23,6 @@ class Teams:
         self.members = self.threads // (values["LANES"] * values["GROUPS"])  # to a block
         self.vectors = kernel == "gesvd_vectors"
 
-    def room(self, n, dtype, real):
-        """Numbers of a member's columns, and bytes of shared memory of a block (svd.cuh)."""
-        v = self.values
-        columns = 2 * v["WIDTH"] * -(-n // (2 * v["WIDTH"]))
-        numbers = columns * (v["LANES"] * v["ROWS"] * (1 + self.vectors) + 16 // dtype.itemsize)
-        rest = -(-(columns * (2 * real.itemsize + 4) + v["WARPS"] * real.itemsize) // 16) * 16
-        return numbers, self.members * (rest + numbers * dtype.itemsize * v["SHARED"])
-
     def __call__(self, batch, shared, *numbers):
         self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, pack(*numbers, batch),
                            shared)
@@ -41,12 +34,11 @@ def teams(kernel, letter, values):
     return Teams(kernel, letter, dict(values))
 
 
-@cache
+@looked_up
 def _kernel_on(kernel, letter, n, device):
     """The kernel for members of at most n rows and columns, or None past its last row."""
-    found = row(kernel, letter, n, int(cupy.cuda.Device(device).compute_capability))
-    return found and teams(kernel, letter,
-                           tuple((k, v) for k, v in found.items() if k.isupper()))
+    found = row(kernel, letter, n, gpu(device))
+    return found and teams(kernel, letter, tuple(capitals(found).items()))
 
 
 def gesvd(me, a, compute_uv, full):
@@ -75,7 +67,7 @@ def _jacobi(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
     """T S W^H of every (m, n) member of A or its conjugate, m >= n, by the kernel."""
     batch, m, n = a.shape
     kernel = _kernel_on(name, me.letter, m, current_device())
-    numbers, shared = kernel.room(n, me.dtype, me.real)
+    numbers, shared = svd_room(me.letter, n, kernel.vectors, kernel.values)
     some, memory = batch, None
     if not kernel.values["SHARED"]:
         some = max(1, min(batch, MEMORY // (numbers * a.itemsize)))

@@ -5,10 +5,8 @@ from functools import cache
 from struct import pack as packed
 from struct import unpack
 
-import cupy
-
-from .._kernel import Kernel, current_device, pack
-from .._tuned import row
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, looked_up, row
 from ._block import leading
 from ._gpu import like, matrix
 
@@ -32,11 +30,11 @@ def _with(kernel, letter, values):
     return Blocks(kernel, letter, dict(values))
 
 
-@cache
+@looked_up
 def _blocks_on(kernel, letter, n, device):
     """The kernel for order n, or None past its last row."""
-    found = row(kernel, letter, n, int(cupy.cuda.Device(device).compute_capability))
-    return found and _with(kernel, letter, tuple((k, v) for k, v in found.items() if k.isupper()))
+    found = row(kernel, letter, n, gpu(device))
+    return found and _with(kernel, letter, tuple(capitals(found).items()))
 
 
 def blocks(kernel, me, n):

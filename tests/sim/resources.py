@@ -2,8 +2,9 @@
 
 Compiles each reachable variant to a cubin (no GPU needed) and compares registers and spilled bytes
 with kernels/resources/<kernel>.json. A difference is drift; a spill must have its "justified" entry
-there, which names the measurement that shows it to be worth while: --write cites that of `bench
-tune`, which chose the variant among others that do not spill, for the architecture it was made on.
+there, which names the measurement that shows it to be worth while: --write cites that of
+blasx.tune, which chose the variant among others that do not spill, for the architecture it was
+made on.
 """
 
 import io
@@ -62,13 +63,13 @@ def measure(keys, architectures=ARCHITECTURES):
 
 
 def justification(key):
-    """The measurement by which `bench tune` chose a variant, or None."""
+    """The measurement by which a variant was chosen, or None."""
     for kernel, letters in _tuned.table(90).items():
         for letter, rows in letters.items():
             for row in rows:
                 constants = {k: v for k, v in row.items() if k.isupper()}
                 if label(kernel, letter, constants) == key and "ms" in row:
-                    return (f"bench tune on the H200: {row['ms']} ms, the next variant "
+                    return (f"blasx.tune on the H200: {row['ms']} ms, the next variant "
                             f"{row['runner_up_ms']} (kernels/tuned/sm90/{kernel}.json)")
 
 

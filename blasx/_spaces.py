@@ -1,0 +1,327 @@
+"""What can be tuned: the constants of every kernel, and which of them fit a GPU.
+
+A Space is searched in stages, the most important first: a stage lists changes to the best constants
+so far, and every constant is in some stage. `fits` is the one predicate of what may be compiled and
+launched: it says what the kernel's source asserts, that a thread's part of the matrix leaves
+registers for the work, and that the shared memory of a block is there. A new kernel is a function
+for its stages, one for what fits, and a line in SPACES.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from ._types import TYPES
+from .batched._block import gemm_bytes, leading, lu_bytes, panel_bytes, solve_bytes, svd_room
+
+FLAGS = ("RESIDENT", "SHARED")  # 0 or 1; every other constant is at least 1
+MOST = 1024  # the largest order of the kernels that give a block to a matrix
+BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
+PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
+LANES = (1, 2, 4, 8, 16, 32)
+WARPS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What decides what runs well on a device: name, CUDA version of the driver, compute
+    capability (90: Hopper), bytes of shared memory that a block can have."""
+
+    name: str
+    driver: int
+    capability: int
+    shared: int
+
+
+HOPPER = Gpu("NVIDIA H200", 13000, 90, 232448)  # on which the table that ships was measured
+
+
+@dataclass(frozen=True)
+class Space:
+    """One kernel's. `stages(letter, n)`; `fits(letter, n, constants, gpu)`; the routine that it is
+    timed in; orders that are tuned beside those of the rows there are. `optional`: where it has no
+    row the routine goes on to another kernel or to NVIDIA's library."""
+
+    routine: str
+    stages: Callable
+    fits: Callable
+    orders: tuple = ()
+    optional: bool = False
+    letters: str = "sdcz"
+
+
+def fits(kernel, letter, n, values, gpu):
+    """True if `kernel` can run with these constants on matrices of order n."""
+    if letter not in SPACES[kernel].letters or set(values) != _names(kernel):
+        return False
+    return (all(type(v) is int and (v in (0, 1) if k in FLAGS else 1 <= v <= 4096)
+                for k, v in values.items())
+            and bool(SPACES[kernel].fits(letter, n, values, gpu)))
+
+
+def nearest(kernel, letter, n, values, gpu):
+    """Of the constants that fit those with the most in common with `values`, or None."""
+    every = ({k: v for change in changes for k, v in change.items()}
+             for changes in product(*SPACES[kernel].stages(letter, n)))
+    return max((v for v in every if fits(kernel, letter, n, v, gpu)), default=None,
+               key=lambda v: sum(values.get(k) == x for k, x in v.items()))
+
+
+@cache
+def _names(kernel):
+    """The constants of a kernel."""
+    letter = SPACES[kernel].letters[0]
+    return {k for stage in SPACES[kernel].stages(letter, 4) for change in stage for k in change}
+
+
+def words(letter):
+    """4-byte registers to a number."""
+    return TYPES[letter].dtype.itemsize // 4
+
+
+def options(**choices):
+    """Every combination of the choices, as changes."""
+    return [dict(zip(choices, values)) for values in product(*choices.values())]
+
+
+def power_of_two(x):
+    return x & (x - 1) == 0
+
+
+# -- lanes.cuh: a team of LR x LC lanes to a matrix
+
+
+def team_stages(letter, n):
+    """The teams no wider than high with a few elements a lane; then the warps of a block, and the
+    blocks for which registers are rationed."""
+    N = next(size for size in (4, 8, 16, 32) if n <= size)
+    teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
+             if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
+    rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
+               (1, 20), (2, 5), (4, 4)]
+    return teams, [dict(WARPS=w, BLOCKS=b) for w, b in rations]
+
+
+def team_fits(letter, n, v, gpu):
+    size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
+    part = N // LR * (N // LC) * size
+    tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
+    return (n <= N and N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0
+            and 4 * size * CV <= 16 and part <= PART and 32 * v["WARPS"] <= 1024
+            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT))
+
+
+# -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
+
+
+def lu_stages(letter, n):
+    return (options(NB=(16, 8, 32), RESIDENT=(1,), CHUNK=(64,))
+            + options(NB=(16, 8, 32), RESIDENT=(0,), CHUNK=(128, 256)),
+            options(WARPS=WARPS, ROWS=(1, 2, 4)),
+            [dict(TM=m, TN=n, UNROLL=u) for m, n in ((16, 16), (32, 16), (32, 32))
+             for u in (1, 8, 16)],
+            options(BLOCKS=(1, 2, 3, 4)))
+
+
+def lu_fits(letter, n, v, gpu):
+    dtype = TYPES[letter].dtype
+    return (32 * v["WARPS"] * v["ROWS"] >= n and v["WARPS"] <= 32 and v["UNROLL"] <= v["NB"]
+            and v["NB"] * v["ROWS"] * words(letter) <= PART
+            and v["TM"] * v["TN"] // 32 * words(letter) <= PART
+            and lu_bytes(dtype, n, n, v) + 4096 <= gpu.shared)
+
+
+def substitution_stages(letter, n):
+    return (options(WARPS=WARPS[:4], NB=(32,)),
+            options(DEEP=(128, 64, 32), WIDTH=(8, 4, 16, 32, 64)),
+            [dict(TM=m, TN=n) for m, n in ((16, 8), (16, 16), (32, 16), (32, 32))],
+            options(BLOCKS=(1, 2, 4)))
+
+
+def substitution_fits(letter, n, v, gpu):
+    return (v["NB"] == 32 and v["WARPS"] <= 32 and v["TM"] * v["TN"] // 32 * words(letter) <= PART
+            and v["TM"] % 8 == 0 and v["TN"] % 8 == 0
+            and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
+
+
+# -- cholesky_panels.cuh, triangular.cuh: a block to a matrix, or to R of its right-hand sides
+
+
+def _tile(letter):
+    return 8 if letter == "z" else 16
+
+
+def cholesky_stages(letter, n):
+    return options(NB=(16, 8, 32), RESIDENT=(1, 0)), options(WARPS=WARPS)
+
+
+def cholesky_fits(letter, n, v, gpu):
+    dtype = TYPES[letter].dtype
+    width = leading(n if v["RESIDENT"] else v["NB"], dtype)
+    return (v["NB"] in (8, 16, 32) and v["NB"] >= _tile(letter) and v["WARPS"] <= 32
+            and v["NB"] * words(letter) <= PART
+            and n * width * dtype.itemsize + 2048 <= gpu.shared)
+
+
+def solve_stages(letter, n):
+    return options(NB=(16, 8, 32), R=(32, 16, 64, 8)), options(WARPS=WARPS)
+
+
+def product_stages(letter, n):
+    return options(R=(32, 16, 64, 8)), options(WARPS=WARPS)
+
+
+def slab_fits(letter, n, v, gpu):
+    dtype, block = TYPES[letter].dtype, v.get("NB", 8)
+    return (block in (8, 16, 32) and v["R"] % _tile(letter) == 0 and v["WARPS"] <= 32
+            and block * words(letter) <= PART
+            and (n * leading(v["R"], dtype) + block * (block + 2)) * dtype.itemsize + 1024
+            <= gpu.shared)
+
+
+# -- qr.cuh, qr_panels.cuh: a lane to a column; a block to a matrix
+
+
+def columns_stages(letter, n):
+    N = next(size for size in (4, 8, 16, 32) if n <= size)
+    return (options(N=(N,)),
+            [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
+
+
+def columns_fits(letter, n, v, gpu):
+    N, part = v["N"], v["N"] * words(letter)
+    return (n <= N and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
+            and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
+
+
+def panel_stages(letter, n):
+    return (options(NB=(16, 8, 32), ROWS=(2, 1, 4)), options(WARPS=WARPS),
+            options(BLOCKS=(1, 2, 4, 5, 6, 8, 10, 12)))
+
+
+def reflector_fits(letter, n, v, gpu):
+    size, panel, few = 4 * words(letter), v["NB"], min(v["NB"], 16)
+    static = size * (panel * (2 * panel + 5) + 2 * few + 3 * v["WARPS"] * few) + 512
+    return (panel in (8, 16, 32) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and v["WARPS"] <= 32
+            and few * v["ROWS"] * words(letter) <= PART
+            and panel_bytes(letter, v, n) + MOST * size + static <= gpu.shared)
+
+
+def panel_fits(letter, n, v, gpu):
+    return 32 * v["WARPS"] * v["ROWS"] >= n and reflector_fits(letter, n, v, gpu)
+
+
+def triangle_stages(letter, n):
+    return options(COLUMNS=(4, 1, 2, 8)), options(WARPS=WARPS[:4]), options(BLOCKS=(1, 2, 4))
+
+
+def triangle_fits(letter, n, v, gpu):
+    size = 4 * words(letter)
+    return v["WARPS"] <= 32 and n * v["COLUMNS"] * size + 33 * 32 * size + 512 <= gpu.shared
+
+
+# -- svd.cuh: GROUPS of LANES lanes to a matrix
+
+
+def jacobi_stages(letter, n):
+    most = max(n, 4)
+    teams = [v | dict(WARPS=w) for v in options(
+        ROWS=(2, 4, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1), GROUPS=(1, 2, 4, 8, 16))
+        for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
+        if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
+    return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
+
+
+def jacobi_fits(vectors):
+    def fit(letter, n, v, gpu):
+        team = v["LANES"] * v["GROUPS"]
+        return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
+                and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
+                and v["LANES"] >= v["WIDTH"] in (1, 2, 4)
+                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 128
+                and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
+    return fit
+
+
+# -- gemm.cuh: a thread, a warp or a block to a tile
+
+
+def thread_stages(letter, n):
+    return (options(PM=(1, 2, 4), PN=(4, 2, 8), DOWN=(4, 1, 2, 8, 16), ACROSS=(1, 2, 4, 8)),
+            options(WARPS=(4, 2, 8)))
+
+
+def thread_fits(letter, n, v, gpu):
+    return (v["PM"] * v["DOWN"] >= n and v["PN"] * v["ACROSS"] >= n and v["WARPS"] <= 32
+            and v["PN"] % (4 // words(letter)) == 0 and power_of_two(v["DOWN"] * v["ACROSS"])
+            and v["DOWN"] * v["ACROSS"] <= 32 and v["PM"] * v["PN"] * words(letter) <= 64)
+
+
+def warp_stages(letter, n):
+    return ([dict(TM=m, TN=n) for m, n in ((16, 16), (8, 8), (16, 8), (32, 16), (32, 32))],
+            options(DEPTH=(8, 4, 16), WARPS=(4, 1, 2, 8)), options(BLOCKS=(1, 2, 4)))
+
+
+def warp_fits(letter, n, v, gpu):
+    return (v["TM"] % 8 == 0 and v["TN"] % 8 == 0 and v["DEPTH"] % 4 == 0 and v["WARPS"] <= 32
+            and v["TM"] * v["TN"] // 32 * words(letter) <= 128)
+
+
+def tile_stages(letter, n):
+    tiles = [v | dict(WARPS=v["BM"] // v["TM"] * (v["BN"] // v["TN"])) for v in options(
+        BM=(64, 32, 128), BN=(64, 32, 128), TM=(32, 16), TN=(32, 16))]
+    return ([v for v in tiles if v["WARPS"] <= 16], options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
+            options(BLOCKS=(1, 2, 3)))
+
+
+def tile_fits(letter, n, v, gpu):
+    return (v["WARPS"] == v["BM"] // v["TM"] * (v["BN"] // v["TN"]) and v["WARPS"] <= 32
+            and all(v[k] % 8 == 0 for k in ("TM", "TN")) and v["BK"] % 4 == 0 and v["STAGES"] >= 2
+            and all(power_of_two(v[k]) for k in ("BM", "BN", "BK"))
+            and v["TM"] * v["TN"] // 32 * words(letter) <= 128
+            and gemm_bytes(letter, v) + 512 <= gpu.shared)
+
+
+def vector_stages(letter, n):
+    return (options(LANES=(8, 4, 16, 32), R=(4, 2, 8)), options(DOWN=(8, 4, 16, 32)),
+            options(WARPS=(4, 2, 8)))
+
+
+def vector_fits(letter, n, v, gpu):
+    return (v["R"] <= v["LANES"] and v["LANES"] in LANES and v["DOWN"] in LANES
+            and v["WARPS"] <= 32 and v["R"] * words(letter) <= 64)
+
+
+def one_product_stages(letter, n):
+    return (options(TILE=(16, 32)),)
+
+
+def one_product_fits(letter, n, v, gpu):
+    return v["TILE"] % 16 == 0 and 32 * (v["TILE"] + 1) * 4 * words(letter) <= BY_DEFAULT
+
+
+SPACES = {
+    **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
+       for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
+    "getrf_block": Space("getrf", lu_stages, lu_fits),
+    "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
+    "getrs_block": Space("getrs", substitution_stages, substitution_fits),
+    "getri_block": Space("getri", substitution_stages, substitution_fits),
+    "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, optional=True),
+    "trsm_block": Space("trsm", solve_stages, slab_fits),
+    "trmm_block": Space("trmm", product_stages, slab_fits),
+    "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32), optional=True),
+    "geqrf_block": Space("geqrf", panel_stages, panel_fits),
+    "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
+    "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
+    "gels_solve": Space("gels", triangle_stages, triangle_fits),
+    "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False)),
+    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True)),
+    "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True, "sc"),
+    "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True),
+    "gemm_block": Space("gemm_batched", tile_stages, tile_fits, (32, 64, 128, 256), True),
+    "gemv_batched": Space("gemv", vector_stages, vector_fits),
+    "gemm_small": Space("gemm", one_product_stages, one_product_fits, (32, 64, 96, 128, 192), True),
+}
