@@ -1,4 +1,4 @@
-"""Many small matrices on the GPU: getrf getrs gesv potrf potrs posv, one right-hand side.
+"""Many matrices on the GPU: getrf getrs gesv potrf potrs posv, one right-hand side.
 
 Sides: blasx in place and out of place (members by rows, as NumPy's users have them), and each peer
 with members by columns, its own layout: torch and jax out of place, as their interfaces are; cuBLAS
@@ -12,11 +12,14 @@ from functools import cache, partial
 
 import numpy as np
 
-from . import errors, timing
+from blasx import _errors as errors
+
+from . import timing
 from .timing import Row, Side
 
 ROUTINES = ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")
-SIZES = ((4, 100_000), (8, 100_000), (16, 50_000), (32, 20_000))
+SIZES = ((4, 100_000), (8, 100_000), (16, 50_000), (32, 20_000), (64, 5000), (128, 1000),
+         (256, 500), (512, 100))
 JAX_UNTIL = 120  # seconds into the run: later rows leave jax out, which compiles each for seconds
 
 
@@ -27,7 +30,8 @@ def rows(letters, quick, family):
     for routine in ROUTINES:
         for letter in letters:
             for n, batch in SIZES:
-                yield row(routine, letter, n, batch // 10 if quick else batch)
+                if n <= 32 or not quick:
+                    yield row(routine, letter, n, batch // 10 if quick else batch)
 
 
 def row(routine, letter, n, batch):

@@ -15,9 +15,12 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from . import errors, timing
+from blasx import _errors as errors
 
-FAMILIES = {"batched": "batched", "gemm": "single", "lapack": "single", "blas12": "single",
+from . import timing
+
+FAMILIES = {"batched": "batched", "batched_blas": "batched_blas", "batched_qr": "batched_qr",
+            "batched_svd": "batched_svd", "gemm": "single", "lapack": "single", "blas12": "single",
             "cpu": "cpu"}
 PEERS = ("numpy", "scipy", "cupy-cuda12x", "cupy-cuda13x", "torch", "jax")
 
