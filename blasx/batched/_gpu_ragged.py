@@ -1,9 +1,10 @@
 """Members of different sizes on the GPU.
 
-The members are sorted by the tuned row that serves their order, and the kernels of the `_batched`
-routines, compiled RAGGED, are launched once for each row in use. What a kernel needs to know about
-a member, its address, strides and sizes, stands in a table (kernels/memory.cuh) that one copy
-brings to the GPU.
+Members up to 32 x 32 are sorted by the tuned row that serves their order, and the kernels of the
+`_batched` routines, compiled RAGGED, are launched once for each row in use. What a kernel needs to
+know about a member, its address, strides and sizes, stands in a table (kernels/memory.cuh) that one
+copy brings to the GPU. Larger members are copied to stacks, one for each shape that occurs, which
+the `_batched` routines take.
 """
 
 import cupy
@@ -11,7 +12,8 @@ import numpy as np
 
 from .._kernel import current_device, gpu
 from .._ragged import Ragged
-from .._tuned import capitals, row
+from .._tuned import LARGEST, capitals, row
+from . import _gpu_cholesky, _gpu_lu
 from ._gpu import INT, teams
 
 
@@ -23,6 +25,7 @@ def getrf(me, a, overwrite_a):
     call = Call(me, shapes.max(1), shapes.all(1))
     call.launch("getrf_small", call.matrices(a), call.matrices(lu), call.vectors(piv),
                 call.numbers(info), call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1]))
+    call.larger(lambda a: _gpu_lu.getrf(me, a, 1), (a,), (lu, piv), info)
     return like(a, lu), like(a, piv), info
 
 
@@ -34,6 +37,8 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     call.launch("getrs_small", call.matrices(lu, trans != 0), call.vectors(contiguous(piv)),
                 call.matrices(b), call.matrices(x), call.numbers(info), trans, call.sizes(n),
                 call.sizes(nrhs))
+    call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,),
+                info)
     return like(b, x), info
 
 
@@ -47,6 +52,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     call.launch("gesv_small", call.matrices(a), call.matrices(lu), call.vectors(piv),
                 call.matrices(b), call.matrices(x), call.numbers(info), call.sizes(n),
                 call.sizes(nrhs))
+    call.larger(lambda a, b: _gpu_lu.gesv(me, a, b, 1, 1), (a, b), (lu, piv, x), info)
     return like(a, lu), like(a, piv), like(b, x), info
 
 
@@ -56,6 +62,7 @@ def potrf(me, a, lower, overwrite_a):
     call = Call(me, n, n > 0)
     call.launch("potrf_small", call.matrices(a, not lower), call.matrices(c, not lower),
                 call.numbers(info), call.sizes(n))
+    call.larger(lambda a: _gpu_cholesky.potrf(me, a, lower, 1), (a,), (c,), info)
     return like(a, c), info
 
 
@@ -66,6 +73,7 @@ def potrs(me, c, b, lower, overwrite_b):
     call = Call(me, n, n * nrhs > 0)
     call.launch("potrs_small", call.matrices(c, not lower), call.matrices(b), call.matrices(x),
                 call.numbers(info), not lower, call.sizes(n), call.sizes(nrhs))
+    call.larger(lambda c, b: _gpu_cholesky.potrs(me, c, b, lower, 1), (c, b), (x,), info)
     return like(b, x), info
 
 
@@ -77,6 +85,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     call.launch("posv_small", call.matrices(a, not lower), call.matrices(c, not lower),
                 call.matrices(b), call.matrices(x), call.numbers(info), not lower, call.sizes(n),
                 call.sizes(nrhs))
+    call.larger(lambda a, b: _gpu_cholesky.posv(me, a, b, lower, 1, 1), (a, b), (c, x), info)
     return like(a, c), like(b, x), info
 
 
@@ -122,13 +131,14 @@ def contiguous(piv):
 
 
 class Call:
-    """One call: its members in the order of their classes, those that are `wanted`, and the table
-    that its kernels read, column after column."""
+    """One call: of the members that are `wanted`, not empty, those of the lanes' kernels in the
+    order of their classes, and the rest."""
 
     def __init__(self, me, orders, wanted):
         self.me, self.orders = me, orders
-        chosen = np.flatnonzero(wanted)
-        self.order = chosen[np.argsort(orders[chosen], kind="stable")]
+        small = np.flatnonzero(wanted & (orders <= LARGEST))
+        self.order = small[np.argsort(orders[small], kind="stable")]
+        self.rest = np.flatnonzero(wanted & (orders > LARGEST)).tolist()
 
     def matrices(self, x, transposed=False):
         """The lines (address, row stride, column stride) of the members of x."""
@@ -163,8 +173,10 @@ class Call:
         return np.ascontiguousarray(column[self.order], np.int64)
 
     def launch(self, name, *parameters):
-        """Launch kernel `name` for all members, class by class. A parameter is a column of the
-        table, or a number that is the same for all."""
+        """Launch kernel `name` for the small members, class by class. A parameter is a column of
+        the table, or a number that is the same for all."""
+        if not len(self.order):
+            return
         table = cupy.asarray(np.concatenate([p.ravel() for p in parameters
                                              if p.__class__ is np.ndarray]))
         for kernel, lo, hi in classes(name, self.me.letter, self.orders[self.order]):
@@ -177,6 +189,19 @@ class Call:
                 else:
                     numbers.append(p)
             kernel(hi - lo, *numbers)
+
+
+    def larger(self, routine, operands, results, info):
+        """The larger members, of one shape at a time, through a `_batched` routine."""
+        groups = {}
+        for i in self.rest:
+            groups.setdefault(tuple(x[i].shape for x in operands), []).append(i)
+        for group in groups.values():
+            *found, infos = routine(*(cupy.stack([x[i] for i in group]) for x in operands))
+            for result, stack in zip(results, found):
+                for i, x in zip(group, stack):
+                    result[i][...] = x
+            info[group] = infos
 
 
 def classes(name, letter, orders):

@@ -1,9 +1,10 @@
 """Members of different sizes: the `_vbatched` names.
 
 An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
-of the first operand. Sizes are known to the host. On the GPU a call uploads one table of addresses
-and sizes and launches one kernel for each class of sizes, never one for each member; on the CPU
-one member follows the other. A member's result is, to the bit, that of `_batched`.
+of the first operand. Sizes are known to the host. On the GPU members up to 32 x 32 take one kernel
+for each class of sizes, whatever their number, and a table of addresses and sizes, uploaded once;
+larger ones are copied to a stack for each shape that occurs. On the CPU one member follows the
+other. A member's result is, to the bit, that of `_batched`.
 """
 
 import numpy as np
@@ -41,7 +42,7 @@ def getrf_vbatched(me, a, overwrite_a=0):
     a = matrices(me, a, "a", overwrite_a)
     if on_cpu(me, a=a):
         one = getattr(lu_batched, me.letter + "getrf_batched")
-        return _one_by_one(a, lambda i: one(a[i][None], overwrite_a), overwrites=(overwrite_a,))
+        return _one_by_one(a, lambda i: one(a[i][None], overwrite_a), (overwrite_a, 0), (a, a))
     return _gpu().getrf(me, a, overwrite_a)
 
 
@@ -70,7 +71,7 @@ def getrs_vbatched(me, lu, piv, b, trans=0, overwrite_b=0):
         one = getattr(lu_batched, me.letter + "getrs_batched")
         return _one_by_one(
             b, lambda i: one(lu[i][None], piv[i][None], b[i][None], trans, overwrite_b),
-            overwrites=(overwrite_b,))
+            (overwrite_b,), (b,))
     return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
 
 
@@ -96,7 +97,7 @@ def gesv_vbatched(me, a, b, overwrite_a=0, overwrite_b=0):
         one = getattr(lu_batched, me.letter + "gesv_batched")
         return _one_by_one(
             a, lambda i: one(a[i][None], b[i][None], overwrite_a, overwrite_b),
-            overwrites=(overwrite_a, None, overwrite_b), kinds=(a, a, b))
+            (overwrite_a, 0, overwrite_b), (a, a, b))
     return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
 
 
@@ -119,8 +120,7 @@ def potrf_vbatched(me, a, lower=0, overwrite_a=0):
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, a=a):
         one = getattr(cholesky, me.letter + "potrf_batched")
-        return _one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a),
-                           overwrites=(overwrite_a,))
+        return _one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a), (overwrite_a,), (a,))
     return _gpu().potrf(me, a, lower, overwrite_a)
 
 
@@ -144,7 +144,7 @@ def potrs_vbatched(me, c, b, lower=0, overwrite_b=0):
     if on_cpu(me, c=c, b=b):
         one = getattr(cholesky, me.letter + "potrs_batched")
         return _one_by_one(b, lambda i: one(c[i][None], b[i][None], lower, overwrite_b),
-                           overwrites=(overwrite_b,))
+                           (overwrite_b,), (b,))
     return _gpu().potrs(me, c, b, lower, overwrite_b)
 
 
@@ -172,7 +172,7 @@ def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
         one = getattr(cholesky, me.letter + "posv_batched")
         return _one_by_one(
             a, lambda i: one(a[i][None], b[i][None], lower, overwrite_a, overwrite_b),
-            overwrites=(overwrite_a, overwrite_b), kinds=(a, b))
+            (overwrite_a, overwrite_b), (a, b))
     return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
 
 
@@ -257,25 +257,17 @@ def _first(x):
 # -- CPU
 
 
-def _one_by_one(a, one, overwrites, kinds=None):
-    """The results of `one(i)`, a batch of one member, for all members of `a`: those that are
-    operands overwritten (`overwrites`, None for pivots) are returned as these, the others in the
-    kind of their operand (`kinds`, that of `a` if not given); the last is info."""
+def _one_by_one(a, one, overwrites, kinds):
+    """The results of `one(i)`, a batch of one member, for all members of `a`, and the infos. A
+    result that overwrites its operand (`overwrites`) is returned as this, another in the kind of
+    its operand (`kinds`)."""
     results = [one(i) for i in range(len(a))]
-    columns = [[r[0] for r in column] for column in zip(*results)]
-    if not results:
-        return *([] for _ in overwrites), np.zeros(0, np.int32)
-    *columns, info = columns
-    kinds = kinds or (a,) * len(columns)
-    overwrites = (*overwrites, *(None,) * (len(columns) - len(overwrites)))
     answer = []
-    for column, kind, overwrite in zip(columns, kinds, overwrites):
-        if overwrite:
-            column = kind
-        elif kind.__class__ is Ragged:
-            column = Ragged.pack(column)
-        answer.append(column)
-    return *answer, np.array(info, np.int32)
+    for k, (overwrite, kind) in enumerate(zip(overwrites, kinds, strict=True)):
+        members = [r[k][0] for r in results]
+        answer.append(kind if overwrite else
+                      Ragged.pack(members) if kind.__class__ is Ragged and members else members)
+    return *answer, np.array([r[-1][0] for r in results], np.int32)
 
 
 getrf_vbatched, sgetrf_vbatched, dgetrf_vbatched, cgetrf_vbatched, zgetrf_vbatched = typed(

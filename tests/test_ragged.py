@@ -1,0 +1,132 @@
+"""Members of different sizes: `_vbatched` gives each what `_batched` gives it alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import blasx
+from blasx._types import TYPES
+
+on_gpu = pytest.param("gpu", marks=pytest.mark.gpu)
+devices = pytest.mark.parametrize("device", ["cpu", on_gpu])
+sizes = st.lists(st.sampled_from((0, 1, 2, 3, 5, 8, 9, 16, 17, 31, 32, 33, 40)), max_size=12)
+
+
+def to(device, x):
+    if device == "cpu":
+        return x
+    import cupy
+    return cupy.asarray(x)
+
+
+def host(x):
+    return x if isinstance(x, np.ndarray) else x.get()
+
+
+def problem(letter, orders, seed, columns=(0, 1, 3)):
+    """Matrices with diagonals that dominate, one of them not, and right-hand sides."""
+    rng, t = np.random.default_rng(seed), TYPES[letter]
+    a, b = [], []
+    for i, n in enumerate(orders):
+        x = rng.standard_normal((n, n, 2)) @ ((1, 1j) if t.is_complex else (1, 0))
+        x = x @ x.conj().T + np.eye(n)
+        if i == 1 and n:
+            x[n // 2] = x[:, n // 2] = 0
+        nrhs = columns[i % len(columns)]
+        y = rng.standard_normal((n, max(nrhs, 1)))
+        a.append(x.astype(t.dtype))
+        b.append((y if nrhs else y[:, 0]).astype(t.dtype))
+    return a, b
+
+
+def same(found, expected):
+    for i, (x, y) in enumerate(zip(found, expected, strict=True)):
+        x, y = host(x), host(y)
+        assert x.shape == y.shape and x.dtype == y.dtype
+        assert x.tobytes() == y.tobytes() or np.isnan(y).any(), i
+
+
+CALLS = {  # routine: its call, and how many of its results are members
+    "getrf": (lambda f, a, b: f(a), 2),
+    "gesv": (lambda f, a, b: f(a, b), 3),
+    "potrf": (lambda f, a, b: f(a, 1), 1),
+    "posv": (lambda f, a, b: f(a, b, 1), 2),
+}
+
+
+@devices
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("routine", CALLS)
+@settings(max_examples=12, deadline=None)
+@given(orders=sizes, seed=st.integers(0, 99), packed=st.booleans())
+def test_members_come_out_as_alone(device, routine, letter, orders, seed, packed):
+    call, members = CALLS[routine]
+    one, many = (getattr(blasx, f"{letter}{routine}_{kind}") for kind in ("batched", "vbatched"))
+    a, b = problem(letter, orders, seed, (1, 2) if packed else (0, 1, 3))
+    a, b = [to(device, x) for x in a], [to(device, x) for x in b]
+    alone = [call(one, x[None], y[None]) for x, y in zip(a, b)]
+    given = (blasx.Ragged.pack(a), blasx.Ragged.pack(b)) if packed and a else (a, b)
+    found = call(many, *given)
+    for k in range(members):
+        same(found[k], [result[k][0] for result in alone])
+    assert host(found[-1]).tolist() == [int(host(r[-1])[0]) for r in alone]
+    assert isinstance(found[0], blasx.Ragged if packed and a else list)
+
+
+@devices
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_solves_with_the_factors(device, trans):
+    a, b = problem("z", (3, 17, 0, 40, 8), 1, (0, 2))
+    a[1] = a[1] + np.eye(17)
+    a, b = [to(device, x) for x in a], [to(device, x) for x in b]
+    lu, piv, _ = blasx.zgetrf_vbatched(a)
+    x, info = blasx.zgetrs_vbatched(lu, piv, b, trans)
+    c, _ = blasx.zpotrf_vbatched(a)
+    y, info = blasx.zpotrs_vbatched(c, b)
+    assert not host(info).any()
+    for A, B, X, Y in zip(a, b, x, y):
+        A, B, X, Y = map(host, (A, B, X, Y))
+        op = (A, A.T, A.conj().T)[trans]
+        np.testing.assert_allclose(op @ X, B, atol=1e-11)
+        np.testing.assert_allclose(A @ Y, B, atol=1e-11)
+
+
+@devices
+def test_in_place_and_in_a_buffer_with_gaps(device):
+    a, b = problem("d", (2, 5, 33), 3, (1,))
+    data = to(device, np.full(1500, np.nan))
+    r = blasx.Ragged(data, [x.shape for x in a], [7, 40, 100])
+    for mine, x in zip(r, a):
+        mine[...] = to(device, x)
+    lu, piv, info = blasx.dgetrf_vbatched(r, overwrite_a=1)
+    assert lu is r and np.isnan(host(data)[:7]).all() and np.isnan(host(data)[11:40]).all()
+    same(lu, [blasx.dgetrf_batched(to(device, x[None]))[0][0] for x in a])
+    given = [to(device, x.copy()) for x in a]
+    c = blasx.dpotrf_vbatched(given, 1, overwrite_a=1)[0]
+    assert all(x is y for x, y in zip(c, given, strict=True))
+
+
+def test_wrong_calls_name_routine_and_argument():
+    a, b = problem("d", (2, 3), 0, (1,))
+    for call, what in (
+            (lambda: blasx.dgetrf_vbatched(a[0]), r"dgetrf_vbatched: a "),
+            (lambda: blasx.dgetrf_vbatched([1, 2]), r"dgetrf_vbatched: a\[0\] "),
+            (lambda: blasx.dgetrf_vbatched(["x"]), r"dgetrf_vbatched: a\[0\] "),
+            (lambda: blasx.dpotrf_vbatched([np.ones((2, 3))]), r"dpotrf_vbatched: a "),
+            (lambda: blasx.dgesv_vbatched(a, b[:1]), r"dgesv_vbatched: b "),
+            (lambda: blasx.dgesv_vbatched(a, b[::-1]), r"dgesv_vbatched: b\[0\] "),
+            (lambda: blasx.dgetrs_vbatched(a, [[0, 5], [0, 1, 2]], b), r"dgetrs_vbatched: piv"),
+            (lambda: blasx.dpotrf_vbatched(a, 7), r"dpotrf_vbatched: lower "),
+            (lambda: blasx.dgetrf_vbatched([x + 1j for x in a]), r"dgetrf_vbatched: a\[0\] "),
+            (lambda: blasx.Ragged(np.zeros(3), [(2, 2)]), "Ragged: "),
+            (lambda: blasx.Ragged(np.zeros(9), [(2, 2)], [-1]), "Ragged: ")):
+        with pytest.raises((ValueError, TypeError), match=what):
+            call()
+
+
+def test_the_generic_name_takes_the_type_of_the_members():
+    a, _ = problem("c", (2, 3), 0)
+    assert blasx.getrf_vbatched(a)[0][0].dtype == np.complex64
+    assert blasx.getrf_vbatched(blasx.Ragged.pack(a))[0].data.dtype == np.complex64
+    assert blasx.getrf_vbatched([])[2].shape == (0,)
