@@ -7,7 +7,9 @@ place; cuBLAS's geqrfBatched in place, with the arrays of pointers made before.
 
 from functools import partial
 
-from . import errors, timing
+from blasx import _errors as errors
+
+from . import timing
 from .timing import Row, Side
 
 ROUTINES = ("geqrf", "qr", "gels")

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 import blasx
+from blasx import _errors as errors
 
-from . import errors, timing
+from . import timing
 from .timing import Row, Side
 
 BATCHED = ("getrf", "getrs", "gesv", "potrf", "potrs", "posv", "geqrf", "syevd", "gesvd")

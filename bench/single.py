@@ -6,7 +6,9 @@ through their own functions, out of place where those are (CuPy's lu_factor over
 
 from functools import partial
 
-from . import errors, timing
+from blasx import _errors as errors
+
+from . import timing
 from .timing import Row, Side
 
 GEMM = (1024, 4096, 8192)

@@ -1,10 +1,7 @@
 """How a row is timed: every side checked first, then all sides in turn, cold, median and spread.
 
-GPU: a sample runs one side once on each of several sets of operands, together more than three times
-the L2 cache, between two CUDA events; what the side overwrites is restored before. The stream first
-spins for as long as the host needs to submit the calls, so that host overhead, which is measured by
-`bench overhead`, hides the work of no side. jax runs in streams of its own: its samples are wall
-clock, from the first call to the last result.
+GPU: blasx/_clock.py; host overhead is measured by `bench overhead`. jax runs in streams of its own:
+its samples are wall clock, from the first call to the last result.
 
 CPU: a sample is a loop of calls long enough for the clock.
 """
@@ -18,11 +15,9 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from blasx._clock import NoGpu, gpu, gpu_clock, spin  # noqa: F401 (used by the families)
+
 _BEGAN = perf_counter()
-
-
-class NoGpu(RuntimeError):
-    """There is no GPU, or no CuPy, to measure on."""
 
 
 @dataclass
@@ -119,85 +114,11 @@ def cpu_clock(side, least_ms=2.0):
 
 # -- GPU
 
-_SPIN = r"""
-extern "C" __global__ void spin(long long ns)
-{
-    long long start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < ns);
-}
-"""
-
-
-def gpu():
-    """The cupy module; NoGpu where it cannot be used."""
-    try:
-        import cupy
-        if cupy.cuda.runtime.getDeviceCount():
-            return cupy
-    except Exception as failure:
-        raise NoGpu(f"this family is measured on an NVIDIA GPU, and there is none that CuPy can "
-                    f"use here ({type(failure).__name__}: {str(failure):.100})") from None
-    raise NoGpu("this family is measured on an NVIDIA GPU, and there is none here")
-
-
 def release():
     """Give back what CuPy and torch keep of the memory of rows that are done."""
     gpu().get_default_memory_pool().free_all_blocks()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.empty_cache()
-
-
-@cache
-def spin():
-    return gpu().RawKernel(_SPIN, "spin")
-
-
-def cold_sets(nbytes):
-    """How many sets of operands of `nbytes` it takes to find the L2 cache cold every time."""
-    properties = gpu().cuda.runtime.getDeviceProperties(gpu().cuda.Device().id)
-    return min(300, max(2, ceil(3 * properties["l2CacheSize"] / max(nbytes, 1))))
-
-
-def gpu_clock(nbytes):
-    """The clock of a row whose operands are of `nbytes`."""
-    cupy, sets = gpu(), cold_sets(nbytes)
-
-    def clock(side):
-        operands = [side.operands() for _ in range(sets)]
-        kept = {i: operands[0][i].copy() for i in side.overwrites}
-        results = [None] * sets  # kept, so that no call finds its output's memory warm
-
-        def calls():
-            for i, these in enumerate(operands):
-                results[i] = side.run(*these)
-
-        def sample(spin_ns=0):
-            for these in operands:
-                for i, before in kept.items():
-                    cupy.copyto(these[i], before)
-            cupy.cuda.Device().synchronize()
-            if side.wall:
-                start = perf_counter()
-                calls()
-                side.wall(results)
-                return (perf_counter() - start) / sets * 1e3
-            first, last = cupy.cuda.Event(), cupy.cuda.Event()
-            spin()((1,), (1,), (spin_ns,))
-            first.record()
-            start = perf_counter()
-            calls()
-            sample.host = perf_counter() - start
-            last.record()
-            last.synchronize()
-            return cupy.cuda.get_elapsed_time(first, last) / sets
-
-        sample()
-        sample()
-        ahead = int(1.5e9 * getattr(sample, "host", 0)) + 100_000
-        return lambda: sample(min(ahead, 200_000_000))
-
-    return clock
 
 
 @cache

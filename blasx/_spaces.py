@@ -41,14 +41,19 @@ HOPPER = Gpu("NVIDIA H200", 13000, 90, 232448)  # on which the table that ships 
 class Space:
     """One kernel's. `stages(letter, n)`; `fits(letter, n, constants, gpu)`; the routine that it is
     timed in; orders that are tuned beside those of the rows there are. `optional`: where it has no
-    row the routine goes on to another kernel or to NVIDIA's library."""
+    row the routine goes on to the next kernel or to NVIDIA's library, which is timed too.
+    `vendor`: where these are faster its row says so beside the constants, which serve what they
+    cannot do."""
 
     routine: str
     stages: Callable
     fits: Callable
     orders: tuple = ()
     optional: bool = False
+    vendor: bool = False
     letters: str = "sdcz"
+    smallest: int = 1  # orders that the routine gives it
+    largest: int = MOST
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -95,7 +100,7 @@ def power_of_two(x):
 def team_stages(letter, n):
     """The teams no wider than high with a few elements a lane; then the warps of a block, and the
     blocks for which registers are rationed."""
-    N = next(size for size in (4, 8, 16, 32) if n <= size)
+    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
              if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
@@ -185,7 +190,7 @@ def slab_fits(letter, n, v, gpu):
 
 
 def columns_stages(letter, n):
-    N = next(size for size in (4, 8, 16, 32) if n <= size)
+    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
     return (options(N=(N,)),
             [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
 
@@ -305,11 +310,12 @@ def one_product_fits(letter, n, v, gpu):
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
-    "getrf_block": Space("getrf", lu_stages, lu_fits),
+    "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
-    "getrs_block": Space("getrs", substitution_stages, substitution_fits),
+    "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_block": Space("getri", substitution_stages, substitution_fits),
-    "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, optional=True),
+    "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
+                         smallest=33),
     "trsm_block": Space("trsm", solve_stages, slab_fits),
     "trmm_block": Space("trmm", product_stages, slab_fits),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32), optional=True),
@@ -317,11 +323,12 @@ SPACES = {
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
-    "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False)),
-    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True)),
-    "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True, "sc"),
-    "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True),
+    "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), largest=256),
+    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), largest=256),
+    "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
+                         letters="sc"),
+    "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits, (32, 64, 128, 256), True),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
-    "gemm_small": Space("gemm", one_product_stages, one_product_fits, (32, 64, 96, 128, 192), True),
+    "gemm_small": Space("gemm", one_product_stages, one_product_fits),
 }

@@ -28,8 +28,8 @@ def variants():
     for kernel, letters in _tuned.table(90).items():
         for letter, rows in letters.items():
             for row in rows:
-                constants = {k: v for k, v in row.items() if k.isupper()}
-                seen[label(kernel, letter, constants)] = kernel, letter, constants
+                if constants := _tuned.capitals(row):
+                    seen[label(kernel, letter, constants)] = kernel, letter, constants
     return seen
 
 
@@ -67,8 +67,7 @@ def justification(key):
     for kernel, letters in _tuned.table(90).items():
         for letter, rows in letters.items():
             for row in rows:
-                constants = {k: v for k, v in row.items() if k.isupper()}
-                if label(kernel, letter, constants) == key and "ms" in row:
+                if label(kernel, letter, _tuned.capitals(row)) == key and "ms" in row:
                     return (f"blasx.tune on the H200: {row['ms']} ms, the next variant "
                             f"{row['runner_up_ms']} (kernels/tuned/sm90/{kernel}.json)")
 

@@ -1,0 +1,440 @@
+"""python -m blasx.tune [routine ...] [--quick]: finds what is fastest on this GPU.
+
+The constants of every kernel (all kernels, or those of the routines named: getrf, gemm_batched, or
+one kernel's: getrf_block) are searched in the space that blasx/_spaces.py states. Every candidate
+is compiled, checked for a right answer, and timed through the public routine: cold, in turn with
+the others, by the median. The best row for an order goes into the user's cache folder as soon as it
+is found, and from then on wins over the row that ships; so a run may be stopped, and several may
+run at once. --show says what would run for given orders, and why.
+"""
+
+import argparse
+import json
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from multiprocessing import get_context
+from statistics import median
+from time import perf_counter
+
+import blasx
+
+from . import _clock, _errors, _sources, _spaces, _tuned
+from ._types import TYPES
+
+SAMPLES = 7
+BYTES = 2**27   # of a problem's operands
+FEW = 8         # candidates of a stage where it has to be quick
+FAR = 1.4       # candidates so much slower than the best are sampled once
+QUICK_TO = 128  # the largest order then
+LATER = {  # kernels that serve a routine past the rows of its own
+    "gesv": ("getrf_block", "getrs_block"), "posv": ("potrf_block", "trsm_block"),
+    "potrs": ("trsm_block",)}
+
+
+# -- what is timed
+
+
+@dataclass
+class Problem:
+    """A routine on random operands; `residual(operands, answer)` is small if the answer is right
+    (_errors.py)."""
+
+    operands: tuple
+    run: callable
+    residual: callable
+
+    def error(self, answer):
+        """The worst of some members; inf if any member has a number that is not finite."""
+        if not all(bool(abs(x).max() < float("inf")) for x in answer):
+            return float("inf")
+        operands = self.operands
+        if operands[0].ndim == 3:
+            batch, *shape = operands[0].shape
+            few = max(4, min(2000, 2**22 // (shape[0] * shape[1])))
+            some = slice(None, None, max(1, batch // few))
+            operands, answer = ([x[some] for x in y] for y in (operands, answer))
+        try:
+            return self.residual(operands, answer)
+        except IndexError:  # a pivot that is no row
+            return float("inf")
+
+    @property
+    def nbytes(self):
+        return sum(x.nbytes for x in self.operands)
+
+
+def problem(routine, letter, n, batch, xp):
+    """The problem of order n by which the kernels of a routine are timed."""
+    t, rng = TYPES[letter], xp.random.default_rng(n)
+
+    def random(*shape):
+        parts = [rng.standard_normal(shape, dtype=t.real) for _ in range(1 + t.is_complex)]
+        return parts[0] + t.dtype.type(1j) * parts[1] if t.is_complex else parts[0]
+
+    def adjoint(x):
+        return x.conj().swapaxes(-1, -2)
+
+    a, one = random(batch, n, n), xp.eye(n, dtype=t.dtype)
+    b, square = random(batch, n, 1), random(batch, n, n)
+    if routine in ("potrf", "potrs", "posv"):
+        a = a @ adjoint(a) / n + one
+    if routine in ("getrf_nopiv", "trsm", "trmm"):
+        a = a / n + one
+    triangle = xp.tril(a)
+    solution, matrix_product = _errors.solution, _errors.product
+    match routine:
+        case "getrf":
+            return Problem((a,), blasx.getrf_batched, lambda of, x: _errors.lu(*of, *x[:2]))
+        case "getrf_nopiv":
+            return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
+                *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))
+        case "getrs":
+            lu, piv, _ = blasx.getrf_batched(a)
+            return Problem((lu, piv, b, a), lambda lu, piv, b, a: blasx.getrs_batched(lu, piv, b),
+                           lambda of, x: solution(of[3], of[2], x[0]))
+        case "getri":
+            lu, piv, _ = blasx.getrf_batched(a)
+            return Problem((lu, piv, a), lambda lu, piv, a: blasx.getri_batched(lu, piv),
+                           lambda of, x: solution(of[2], one, x[0]))
+        case "gesv":
+            return Problem((a, b), blasx.gesv_batched, lambda of, x: solution(*of, x[2]))
+        case "potrf":
+            return Problem((a,), lambda a: blasx.potrf_batched(a, 1),
+                           lambda of, x: _errors.cholesky(*of, x[0]))
+        case "potrs":
+            c, _ = blasx.potrf_batched(a, 1)
+            return Problem((c, b, a), lambda c, b, a: blasx.potrs_batched(c, b, 1),
+                           lambda of, x: solution(of[2], of[1], x[0]))
+        case "posv":
+            return Problem((a, b), lambda a, b: blasx.posv_batched(a, b, 1),
+                           lambda of, x: solution(*of, x[1]))
+        case "geqrf":
+            return Problem((a,), blasx.geqrf_batched,
+                           lambda of, x: _errors.triangular_of_qr(*of, x[0]))
+        case "orgqr":
+            qr, tau, _ = blasx.geqrf_batched(a)
+            return Problem((qr, tau), blasx.orgqr_batched,
+                           lambda of, x: _errors.quotient(adjoint(x[0]) @ x[0] - one, like=x[0]))
+        case "ormqr":
+            qr, tau, _ = blasx.geqrf_batched(a)
+            q, _ = blasx.orgqr_batched(qr, tau)
+            return Problem((qr, tau, square, q), lambda qr, tau, c, q: blasx.ormqr_batched(
+                "L", "N", qr, tau, c), lambda of, x: matrix_product(of[3], of[2], x[0], a))
+        case "gels":
+            return Problem((a, b), blasx.gels_batched, lambda of, x: solution(*of, x[1]))
+        case "gesvd":
+            return Problem((a,), lambda a: blasx.gesvd_batched(a, 1, 0), lambda of, x:
+                           _errors.singular(*of, x[0], x[1][:, None], x[2]))
+        case "gesvd_values":
+            return Problem((a,), lambda a: blasx.gesvd_batched(a, 0), lambda of, x: _errors.near(
+                x[1][:4], xp.linalg.svd(_errors.wide(of[0][:4]), compute_uv=False), t.dtype, n))
+        case "trsm":
+            return Problem((triangle, square), lambda a, b: (blasx.trsm_batched(1, a, b, 0, 1),),
+                           lambda of, x: solution(*of, *x))
+        case "trmm":
+            return Problem((triangle, square), lambda a, b: (blasx.trmm_batched(1, a, b, 0, 1),),
+                           lambda of, x: matrix_product(*of, *x, a))
+        case "gemv":
+            return Problem((a, b), lambda a, x: (blasx.gemv_batched(1, a, x[:, :, 0])[..., None],),
+                           lambda of, x: matrix_product(*of, *x, a))
+        case "gemm_batched":
+            return Problem((a, square), lambda a, b: (blasx.gemm_batched(1, a, b),),
+                           lambda of, x: matrix_product(*of, *x, a))
+        case "gemm":
+            gemm = getattr(blasx, letter + "gemm")
+            return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
+                           lambda of, x: matrix_product(*of, *x, a[0]))
+    raise ValueError(f"no routine {routine} is tuned")
+
+
+class Side:
+    """A Problem as _clock.py takes it."""
+
+    overwrites, wall = (), None
+
+    def __init__(self, problem):
+        self.problem, self.run = problem, problem.run
+
+    def operands(self):
+        return tuple(x.copy() for x in self.problem.operands)
+
+
+def batch_of(routine, letter, n, multiprocessors):
+    """Members: BYTES of them, but one for each multiprocessor."""
+    room = BYTES // 8 if routine.startswith("gesvd") else BYTES
+    return max(multiprocessors, min(100_000, room // (n * n * TYPES[letter].dtype.itemsize)))
+
+
+# -- the search
+
+
+def search(kernel, letter, n, gpu, measure, quick=False):
+    """[(ms, constants), ...] best first, of one kernel on matrices of order n; constants are None
+    for the routine without this kernel. `measure(candidates, samples)` gives the ms of each, or
+    None where it is wrong or fails."""
+    space = _spaces.SPACES[kernel]
+    found = _tuned.row(kernel, letter, n, gpu)
+    best = [_tuned.capitals(found)] if found else []
+    if not best or not _spaces.fits(kernel, letter, n, best[0], gpu):
+        best = [_spaces.nearest(kernel, letter, n, best[0] if best else {}, gpu)]
+    if best == [None]:
+        raise RuntimeError(f"nothing of {kernel} fits this GPU at order {n}")
+    keep, samples = (1, 3) if quick else (2, SAMPLES)
+    for stage in space.stages(letter, n):
+        new = [v | change for v in best for change in stage]
+        new = [v for i, v in enumerate(new) if v not in new[:i] + best
+               and _spaces.fits(kernel, letter, n, v, gpu)]
+        if quick:
+            new = sorted(new, key=lambda v: -sum(best[0][k] == x for k, x in v.items()))[:FEW]
+        best = [v for _, v in ranked(best + new, measure, samples)][:keep + 2]
+        last, best = best, best[:keep]
+    return ranked(last + [None] * space.optional, measure, samples)
+
+
+def ranked(candidates, measure, samples):
+    times = zip(measure(candidates, samples), range(len(candidates)))
+    right = sorted((ms, i) for ms, i in times if ms is not None)
+    if not right:
+        raise RuntimeError("no candidate gives a right answer")
+    return [(ms, candidates[i]) for ms, i in right]
+
+
+def as_row(kernel, to, timed):
+    """What the table says of the outcome of a search."""
+    (ms, best), *rest = timed
+    own = next(v for _, v in timed if v) if _spaces.SPACES[kernel].vendor else {}
+    row = {"to": to} | (best if best else own | {"vendor": 1} if own else {})
+    row["ms"] = round(ms, 5)
+    return row | ({"runner_up_ms": round(rest[0][0], 5)} if rest else {})
+
+
+def alone(kernel):
+    """The kernels that a routine asks before this one, switched off."""
+    names = list(_spaces.SPACES)
+    routine = _spaces.SPACES[kernel].routine
+    return {k: None for k in names[:names.index(kernel)]
+            if _spaces.SPACES[k].routine == routine and _spaces.SPACES[k].optional}
+
+
+def measured(kernel, letter, problem, sample, prepare, say):
+    """The `measure` of a search: `prepare(candidates)` compiles them, `sample()` times the routine
+    once."""
+    def using(values):
+        return _tuned.using(letter, **alone(kernel), **{kernel: values})
+
+    def measure(candidates, samples):
+        prepare([v for v in candidates if v is not None])
+        times = [[] for _ in candidates]
+
+        def attempt(i, wrong=float("inf")):
+            values = candidates[i]
+            try:
+                with using(values):
+                    error = wrong = problem.error(problem.run(*problem.operands))
+                    if error < _errors.PASS:
+                        times[i].append(sample())
+            except (RuntimeError, MemoryError) as failure:
+                wrong = str(failure).strip().partition("\n")[0]
+            if not times[i]:
+                say(f"{kernel} {letter} {values}: {wrong}, left out")
+
+        def again(i):
+            with using(candidates[i]):
+                problem.run(*problem.operands)  # looks up what the sample uses
+                times[i].append(sample())
+
+        for i in range(len(candidates)):
+            attempt(i)
+        fastest = min((t[0] for t in times if t), default=0)
+        near = [i for i, t in enumerate(times) if t and t[0] <= FAR * fastest]
+        for _ in range(samples - 1):
+            for i in near:
+                again(i)
+        return [median(t) if t else None for t in times]
+
+    return measure
+
+
+def jobs(kernels, letters, orders, gpu, quick):
+    """[(kernel, letter, to, n), ...]: the rows that are tuned, each at an order n."""
+    found = []
+    for kernel, letter in product(kernels, letters):
+        space = _spaces.SPACES[kernel]
+        if letter not in space.letters:
+            continue
+        present = {r["to"]: min(r["to"], 512 if r["to"] > _spaces.MOST else space.largest)
+                   for r, _ in _tuned.rows(kernel, letter, gpu) if r["to"]}
+        wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
+        found += [(kernel, letter, to, n) for to, n in sorted(wanted.items())
+                  if space.smallest <= n <= (QUICK_TO if quick and not orders else space.largest)
+                  and _spaces.nearest(kernel, letter, n, {}, gpu)]
+    return found
+
+
+def tune(todo, gpu, machine, keep, progress, quick=False):
+    """Tune the rows of `jobs`. `machine(kernel, letter, n)` is a context whose value is the measure
+    of a search; `keep(kernel, letter, row)` writes."""
+    for done, (kernel, letter, to, n) in enumerate(todo):
+        progress(done, len(todo), f"{kernel} {letter} {n}")
+        try:
+            with machine(kernel, letter, n) as measure:
+                row = as_row(kernel, to, search(kernel, letter, n, gpu, measure, quick))
+        except (RuntimeError, MemoryError) as failure:
+            progress.say(f"{kernel} {letter} {n}: {str(failure).strip()}")
+            continue
+        keep(kernel, letter, row)
+        progress.say(f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in row.items()))
+    progress(len(todo), len(todo), "done")
+
+
+class Progress:
+    """A bar with the time left, on a terminal; lines elsewhere."""
+
+    def __init__(self, to=sys.stderr, now=perf_counter):
+        self.to, self.now, self.began = to, now, now()
+        self.bar = to.isatty()
+
+    def __call__(self, done, total, what):
+        passed = self.now() - self.began
+        left = f"{clock(passed / done * (total - done))} left" if done else ""
+        part = int(30 * done / max(total, 1))
+        text = f"[{'#' * part}{'.' * (30 - part)}] {done}/{total} {what:24} {left}"
+        self.to.write(f"\r\x1b[K{text}" + "\n" * (done == total) if self.bar else text + "\n")
+        self.to.flush()
+
+    def say(self, line):
+        self.to.write("\r\x1b[K" * self.bar + line + "\n")
+
+
+def clock(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes}:{seconds:02}"
+
+
+# -- on this GPU
+
+
+def compile_one(job):
+    """In a process of its own: fills the disk cache."""
+    from ._kernel import compiled
+    kernel, letter, values, arch = job
+    try:
+        compiled(_sources.program(kernel, TYPES[letter].cpp, values), arch)
+    except RuntimeError:
+        pass  # compiled again, it fails again, and is left out
+
+
+def on_gpu(cupy, gpu, pool, say):
+    """The `machine` of `tune`."""
+    from ._kernel import architecture
+    device = cupy.cuda.Device()
+    arch, multiprocessors = architecture(device.id), device.attributes["MultiProcessorCount"]
+
+    @contextmanager
+    def machine(kernel, letter, n):
+        routine = _spaces.SPACES[kernel].routine
+        batch = 1 if routine == "gemm" else batch_of(routine, letter, n, multiprocessors)
+        of = problem(routine, letter, n, batch, cupy)
+        sample = _clock.gpu_clock(of.nbytes)(Side(of))
+
+        def prepare(candidates):
+            list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
+
+        yield measured(kernel, letter, of, sample, prepare, say)
+        del of, sample
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    return machine
+
+
+# -- the command
+
+
+def show(routines, letters, orders, gpu):
+    """What would run for matrices of these orders, and why."""
+    for routine, letter, n in product(routines, letters, orders):
+        line = f"{routine} {letter} n={n}: "
+        kernels = [k for k, s in _spaces.SPACES.items() if s.routine == routine
+                   and letter in s.letters]
+        own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels]
+        used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)
+        if not used and n > _tuned.LARGEST:
+            later = [(k, *_tuned.why(k, letter, n, gpu)) for k in LATER.get(routine, ())]
+            used = later if later and all(row for _, row, _ in later) else None
+        if not used:
+            reasons = {f"{k}: {'slower' if row else origin}" for k, row, origin in own}
+            yield line + f"NVIDIA's library or one matrix at a time ({'; '.join(sorted(reasons))})"
+            continue
+        yield line + ", then ".join(described(*x) for x in used)
+
+
+def described(kernel, row, origin):
+    constants = " ".join(f"{k}={v}" for k, v in _tuned.capitals(row).items())
+    times = f", {row['ms']} ms" if "ms" in row else ", chosen without a record of its time"
+    times += f", the next variant {row['runner_up_ms']}" if "runner_up_ms" in row else ""
+    return f"{kernel} {constants} (row to {row['to']} of {origin}{times})"
+
+
+def ship(gpu):
+    """Writes rows into kernels/tuned/, for all users."""
+    folder = _sources.FOLDER / "tuned" / f"sm{gpu.capability}"
+
+    def keep(kernel, letter, row):
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{kernel}.json"
+        letters = json.loads(file.read_text()) if file.exists() else {}
+        kept = [r for r in letters.get(letter, []) if r["to"] != row["to"]]
+        letters[letter] = sorted([*kept, row], key=lambda r: r["to"])
+        blocks = [f'  "{k}": [\n' + ",\n".join("    " + json.dumps(r) for r in rows) + "\n  ]"
+                  for k, rows in letters.items()]
+        file.write_text("{\n" + ",\n".join(blocks) + "\n}\n")
+
+    return keep
+
+
+def main(arguments):
+    routines = sorted({s.routine for s in _spaces.SPACES.values()})
+    parser = argparse.ArgumentParser(prog="python -m blasx.tune", description=__doc__.partition(
+        "\n\n")[0], epilog="routines: " + " ".join(routines))
+    parser.add_argument("routine", nargs="*", help="all by default; or a kernel's name")
+    parser.add_argument("--quick", action="store_true", help=f"fewer candidates, to {QUICK_TO}")
+    parser.add_argument("--letters", default="sdcz", help="types, of sdcz")
+    parser.add_argument("--orders", help="N,N,...: those of the rows there are by default")
+    parser.add_argument("--show", action="store_true", help="what would run, and why")
+    parser.add_argument("--ship", action="store_true", help="write kernels/tuned/ instead")
+    options = parser.parse_args(arguments)
+    names = options.routine or list(_spaces.SPACES)
+    kernels = [k for k, s in _spaces.SPACES.items() if k in names or s.routine in names]
+    unknown = [x for x in names if x not in routines and x not in kernels]
+    if unknown or set(options.letters) - set("sdcz"):
+        parser.error(f"no routine {' '.join(unknown)}" if unknown else "letters are of sdcz")
+    orders = [int(n) for n in options.orders.split(",")] if options.orders else None
+    try:
+        cupy = _clock.gpu()
+    except _clock.NoGpu as none:
+        cupy = None
+        if not options.show:
+            print(none, file=sys.stderr)
+            return 1
+    gpu = _spaces.HOPPER
+    if cupy:
+        from ._kernel import gpu as of_device
+        gpu = of_device(cupy.cuda.Device().id)
+    if options.show:
+        print(f"{gpu.name}" if cupy else f"No GPU here; on an {gpu.name}:")
+        chosen = list(dict.fromkeys(_spaces.SPACES[k].routine for k in kernels))
+        print(*show(chosen, options.letters, orders or (4, 16, 32, 64, 128, 512), gpu), sep="\n")
+        return 0
+    keep = ship(gpu) if options.ship else lambda *row: _tuned.write(*row, gpu)
+    todo = jobs(kernels, options.letters, orders, gpu, options.quick)
+    progress = Progress()
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        tune(todo, gpu, on_gpu(cupy, gpu, pool, progress.say), keep, progress, options.quick)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,335 @@
+"""The autotuner and the table it writes, without a GPU: problems on NumPy arrays, a clock that is a
+function of the constants."""
+
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import warnings
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blasx import _cache, _spaces, _tuned, tune
+from blasx._spaces import HOPPER, SPACES
+
+ROOT = Path(__file__).parent.parent
+OTHER = replace(HOPPER, name="Some other GPU", capability=86, shared=101376)
+ROW = {"to": 8, "N": 8, "LR": 4, "LC": 1, "CV": 2, "WARPS": 2, "BLOCKS": 1, "ms": 0.01}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache folder without rows, and nothing remembered."""
+    monkeypatch.setattr(_cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr(_tuned, "_warned", set())
+    _tuned.forget()
+    yield tmp_path
+    _tuned.forget()
+
+
+def every(kernels=SPACES):
+    return [(kernel, letter) for kernel in kernels for letter in SPACES[kernel].letters]
+
+
+# -- spaces
+
+
+def test_the_rows_that_ship_are_in_the_spaces():
+    table = _tuned.table(90)
+    assert table.keys() == SPACES.keys()
+    for kernel, letters in table.items():
+        for letter, rows in letters.items():
+            for row in rows:
+                values, n = _tuned.capitals(row), min(row["to"], _spaces.MOST)
+                if values:
+                    assert _spaces.fits(kernel, letter, n, values, HOPPER), (kernel, letter, row)
+                else:
+                    assert SPACES[kernel].optional
+
+
+@pytest.mark.parametrize("kernel, letter", every())
+def test_stages_reach_every_constant_and_fit_somewhere(kernel, letter):
+    values = _spaces.nearest(kernel, letter, 16, {}, HOPPER)
+    assert _spaces.fits(kernel, letter, 16, values, HOPPER)
+    for name in values:
+        less = {k: v for k, v in values.items() if k != name}
+        assert not _spaces.fits(kernel, letter, 16, less, HOPPER)
+        for wrong in (0.5, -1, 10**6, "8", None, True):
+            assert not _spaces.fits(kernel, letter, 16, values | {name: wrong}, HOPPER)
+
+
+def test_a_smaller_gpu_gets_what_fits():
+    for kernel, letter in every():
+        for n in (4, 16, 32, 64, 128, 256):
+            found, origin = _tuned.why(kernel, letter, n, OTHER)
+            if found:
+                assert _spaces.fits(kernel, letter, n, _tuned.capitals(found), OTHER)
+            else:
+                assert _tuned.row(kernel, letter, n, 90) is None or SPACES[kernel].optional
+
+
+def test_what_fits_nowhere_says_so():
+    with pytest.raises(RuntimeError, match="getrf_block for order 1024.*nothing fits into the 101"):
+        _tuned.row("getrf_block", "z", 1024, OTHER)
+
+
+# -- the search
+
+
+@contextmanager
+def machine(cost, kernel, letter, n, breaks=lambda values: False, says=None):
+    """The measure of a search on a NumPy problem; `cost(values)` is its clock."""
+    of = tune.problem(SPACES[kernel].routine, letter, min(n, 12), 3, np)
+    run = of.run
+
+    def using():
+        return _tuned._forced[kernel, letter]
+
+    def faulty(*operands):
+        answer = run(*operands)
+        return tuple(x + 1 for x in answer) if using() and breaks(using()) else answer
+
+    of.run = faulty
+    yield tune.measured(kernel, letter, of, lambda: cost(using()), lambda candidates: None,
+                        (says if says is not None else []).append)
+
+
+def steps(best):
+    """A clock: how far the constants are from `best`."""
+    return lambda values: 1 + sum(abs(np.log2(max(values[k], 0.5) / max(best[k], 0.5)))
+                                  for k in best) if values else 1e6
+
+
+@pytest.mark.parametrize("kernel, letter", every())
+def test_the_search_finds_a_better_row(kernel, letter):
+    n = {33: 64}.get(SPACES[kernel].smallest, 16)
+    choices = [v for stage in SPACES[kernel].stages(letter, n) for v in stage]
+    best = _spaces.nearest(kernel, letter, n, choices[-1] | {"BLOCKS": 1, "WARPS": 4}, HOPPER)
+    with machine(steps(best), kernel, letter, n) as measure:
+        timed = tune.search(kernel, letter, n, HOPPER, measure)
+    assert timed == sorted(timed, key=lambda x: x[0])
+    start = _tuned.row(kernel, letter, n, HOPPER)
+    start = start and _tuned.capitals(start) or _spaces.nearest(kernel, letter, n, {}, HOPPER)
+    assert timed[0][0] <= steps(best)(start)
+    assert _spaces.fits(kernel, letter, n, timed[0][1], HOPPER)
+    if "CV" not in best:  # stages that do not depend on each other are searched to the end
+        assert timed[0][0] <= 3
+
+
+def test_a_wrong_answer_is_never_chosen():
+    says = []
+    with machine(lambda v: 1 / v["WARPS"], "getrf_small", "d", 8, lambda v: v["WARPS"] > 2,
+                 says) as measure:
+        timed = tune.search("getrf_small", "d", 8, HOPPER, measure)
+    assert timed[0][1]["WARPS"] == 2 and all(v["WARPS"] <= 2 for _, v in timed)
+    assert says and all("left out" in line for line in says)
+
+
+def test_what_fails_is_left_out():
+    def cost(values):
+        if values["WARPS"] != 4:
+            raise RuntimeError("cuLaunchKernel returned status 1")
+        return 1
+
+    with machine(cost, "potrf_small", "d", 8) as measure:
+        with pytest.raises(RuntimeError, match="no candidate"):
+            tune.ranked([ROW | {"WARPS": 2}], measure, 1)
+        assert tune.ranked([_tuned.capitals(ROW) | {"WARPS": w} for w in (2, 4)], measure,
+                           3)[0][1]["WARPS"] == 4
+
+
+def test_crossovers_are_rows(folder):
+    """Where the routine is faster without a kernel, its row has no constants, or says `vendor`."""
+    for kernel, kept in (("geqrf_small", False), ("gemm_warp", True)):
+        with machine(lambda v: 2 if v else 1, kernel, "d", 16) as measure:
+            row = tune.as_row(kernel, 16, tune.search(kernel, "d", 16, HOPPER, measure))
+        assert bool(_tuned.capitals(row)) == kept == bool(row.get("vendor"))
+        assert row["ms"] == 1 and row["runner_up_ms"] == 2
+        _tuned.write(kernel, "d", row, HOPPER)
+        found = _tuned.row(kernel, "d", 16, HOPPER)
+        assert found["vendor"] if kept else found is None
+        assert _tuned.row(kernel, "d", 8, HOPPER) == _tuned.row(kernel, "d", 8, 90)
+
+
+def test_quick_tries_few():
+    tried = []
+    with machine(lambda v: 1, "getrf_block", "d", 64) as measure:
+        tune.search("getrf_block", "d", 64, HOPPER,
+                    lambda c, samples: tried.append(len(c)) or measure(c, samples), quick=True)
+    assert max(tried) <= tune.FEW + 1 and sum(tried) <= 40
+
+
+def test_progress_has_the_time_left():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    now, out = iter(range(0, 1000, 10)), Terminal()
+    progress = tune.Progress(out, lambda: next(now))
+    for done in range(5):
+        progress(done, 4, f"kernel {done}")
+    lines = out.getvalue().split("\r\x1b[K")
+    assert "1/4 kernel 1" in lines[2] and lines[2].endswith("1:00 left")
+    assert lines[-1].startswith("[" + "#" * 30 + "] 4/4")
+
+
+# -- a user's table
+
+
+def put(row=ROW, kernel="getrf_small", letter="d", gpu=HOPPER):
+    return _tuned.write(kernel, letter, row, gpu)
+
+
+def got(gpu=HOPPER, n=8):
+    return _tuned.row("getrf_small", "d", n, gpu)
+
+
+def test_a_users_row_wins(folder):
+    shipped = got()
+    file = put()
+    assert got() == ROW != shipped and _tuned.why("getrf_small", "d", 8, HOPPER)[1] == str(file)
+    assert got(n=9) == _tuned.row("getrf_small", "d", 9, 90)
+    assert got(90) == got(replace(HOPPER, name="NVIDIA H100")) == shipped
+    put(ROW | {"to": 6, "WARPS": 4})
+    assert [got(n=n)["WARPS"] for n in (5, 6, 7, 8)] == [4, 4, 2, 2]
+
+
+@pytest.mark.parametrize("change", ("driver", "source", "schema", "name", "space"))
+def test_a_stale_row_is_ignored_with_one_warning(folder, monkeypatch, change):
+    gpu, shipped, file = HOPPER, got(), put()
+    put(ROW | {"to": 16, "N": 16})
+    if change == "driver":
+        gpu = replace(gpu, driver=13010)
+    elif change == "source":
+        monkeypatch.setattr(_tuned, "_source_hash", lambda kernel: "0" * 64)
+    elif change == "schema":
+        monkeypatch.setattr(_tuned, "SCHEMA", _tuned.SCHEMA + 1)
+    elif change == "name":
+        file.rename(file.with_stem("d9"))
+        (file.parent / "d16.json").rename(file.with_stem("d17"))
+    else:
+        monkeypatch.setitem(SPACES, "getrf_small", replace(
+            SPACES["getrf_small"], fits=lambda letter, n, v, gpu: v["LC"] > 1 or v["LR"] > 4))
+    _tuned.forget()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert got(gpu) == shipped
+        _tuned.forget()
+        assert got(gpu) == shipped
+    (warning,) = seen
+    assert "is ignored; `python -m blasx.tune` makes it anew" in str(warning.message)
+
+
+def test_flipped_bytes_change_nothing(folder):
+    """10000 random flips, and every truncation: the row as it was, or none."""
+    file, generator = put(), random.Random(0)
+    whole, results = file.read_bytes(), []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(10_000):
+            damaged = bytearray(whole)
+            damaged[generator.randrange(len(whole))] ^= generator.randrange(1, 256)
+            file.write_bytes(damaged)
+            results.append(_tuned._read(file, "getrf_small", "d", HOPPER))
+        for length in range(len(whole) - 1):
+            file.write_bytes(whole[:length])
+            results.append(_tuned._read(file, "getrf_small", "d", HOPPER))
+    assert all(r is None or r == ROW for r in results)
+    assert results.count(None) > 0.98 * len(results) and len(seen) == 1
+
+
+def test_a_row_with_a_checksum_must_fit_too(folder):
+    for wrong in ({"WARPS": 3000}, {"N": 7}, {"LR": "4"}, {"NEW": 1}, {"to": -1}, {"to": 8.0}):
+        _tuned._warned.clear()
+        put(ROW | wrong)
+        with pytest.warns(RuntimeWarning, match="ignored"):
+            assert got() == got(90)
+        for file in folder.rglob("*.json"):
+            file.unlink()
+
+
+def test_a_folder_that_cannot_be_is_said(monkeypatch):
+    monkeypatch.setattr(_cache, "folder", lambda: None)
+    with pytest.raises(OSError, match="XDG_CACHE_HOME"):
+        put()
+
+
+TUNES = """
+import sys
+from tests.test_tune import SPACES, HOPPER, machine, steps
+from blasx import _tuned, tune
+todo = [j for j in tune.jobs(["getrf_small", "potrf_small"], "dc", None, HOPPER, False)] * 3
+best = {"WARPS": int(sys.argv[1])}
+tune.tune(todo, HOPPER, lambda *job: machine(steps(best), *job),
+          lambda *row: _tuned.write(*row, HOPPER), tune.Progress(), quick=True)
+"""
+
+
+def test_two_processes_tune_at_once(folder):
+    """Both write the same rows; at no time is there a row that cannot be read."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    both = [subprocess.Popen([sys.executable, "-c", TUNES, warps], cwd=ROOT, env=environment,
+                             stderr=subprocess.DEVNULL) for warps in "14"]
+    mine = folder / "blasx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while any(p.poll() is None for p in both):
+            for file in mine.rglob("*.json"):
+                assert _tuned._read(file, file.parent.name, file.name[0], HOPPER)
+    assert [p.returncode for p in both] == [0, 0]
+    files = list(mine.rglob("*"))
+    assert {f.name for f in files if f.is_file()} == {f"{x}{n}.json" for x in "dc"
+                                                      for n in (4, 8, 16, 32)}
+    assert sum(f.is_file() for f in files) == 16
+    for file in (f for f in files if f.is_file()):
+        assert json.loads(file.read_bytes())["row"]["WARPS"] in (1, 4)
+
+
+# -- the command
+
+
+def test_show_says_what_runs_and_why(folder, capsys):
+    file = put(gpu=HOPPER)
+    assert tune.main(["getrf", "gesv", "gemm_batched", "--show", "--letters", "d", "--orders",
+                      "8,64,4000"]) == 0
+    printed = capsys.readouterr().out
+    assert f"getrf d n=8: getrf_small N=8 LR=4 LC=1 CV=2 WARPS=2 BLOCKS=1 (row to 8 of {file}, " \
+           "0.01 ms)" in printed
+    assert "getrf d n=64: getrf_block" in printed and "kernels/tuned/sm90/getrf_block" in printed
+    assert "gesv d n=64: getrf_block" in printed and "then getrs_block" in printed
+    assert "getrf d n=4000: NVIDIA's library" in printed and "past the last row" in printed
+
+
+def test_an_unknown_routine_is_named(capsys):
+    with pytest.raises(SystemExit):
+        tune.main(["getrx"])
+    assert "no routine getrx" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("routine", sorted({s.routine for s in SPACES.values()}))
+def test_problems_have_right_answers(routine):
+    for letter in "sdcz":
+        of = tune.problem(routine, letter, 12, 5, np)
+        answer = of.run(*of.operands)
+        assert of.error(answer) < 30
+        last = next(i for i in reversed(range(len(answer))) if answer[i].dtype.kind in "fc")
+        spoiled = [x.copy() for x in answer]
+        spoiled[last].flat[-1] = np.nan
+        assert of.error(spoiled) == float("inf")
+        assert of.error([x + 1 for x in answer]) > 30
+
+
+def test_ship_merges_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tune._sources, "FOLDER", tmp_path)
+    (tmp_path / "tuned").mkdir()
+    keep = tune.ship(HOPPER)
+    for to, ms in ((8, 1.0), (4, 2.0), (8, 3.0)):
+        keep("getrf_small", "d", {"to": to, "N": to, "ms": ms})
+    written = json.loads((tmp_path / "tuned" / "sm90" / "getrf_small.json").read_text())
+    assert written == {"d": [{"to": 4, "N": 4, "ms": 2.0}, {"to": 8, "N": 8, "ms": 3.0}]}
