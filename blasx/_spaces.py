@@ -325,6 +325,7 @@ SPACES = {
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), largest=256),
     "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), largest=256),
+    "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), largest=256),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),

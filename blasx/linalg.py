@@ -468,15 +468,6 @@ def _sign_and_log(t, a):
 # -- orthogonal factorizations, eigenvalues and singular values
 
 
-def _each(me, what, a, one):
-    """Results of `one(matrix)`, (arrays..., info), for every member of a GPU stack, stacked: a loop
-    over the routine for one matrix, and one synchronisation for all."""
-    xp, stack = _xp(a), a.shape[:-2]
-    *results, infos = zip(*map(one, _flat(a)), strict=True)
-    me.succeed(what, xp.stack([xp.asarray(i).reshape(()) for i in infos]), stack)
-    return [xp.stack(r).reshape(stack + r[0].shape) for r in results]
-
-
 def _gufunc(me, what, function, a, **flags):
     """NumPy's own function of a stack; where it fails, the members it fails on are named."""
     try:
@@ -570,8 +561,8 @@ def eigh(me, a, UPLO="L"):
 
     Notes
     -----
-    syevd, heevd: about 9 n^3 operations. Stacks: NumPy's function on the CPU, a loop over the
-    members on the GPU. GPU: synchronises once.
+    syevd, heevd: about 9 n^3 operations. Stacks: NumPy's function on the CPU, syevd_batched on the
+    GPU. GPU: synchronises once.
     """
     t, a, lower = _hermitian(me, a, UPLO)
     if not a.size:
@@ -579,7 +570,7 @@ def eigh(me, a, UPLO="L"):
     if a.ndim > 2 and a.__class__ is ndarray:
         return _gufunc(me, _NO_CONVERGENCE, _numpy.eigh, a, UPLO=UPLO)
     if a.ndim > 2:
-        return EighResult(*_each(me, _NO_CONVERGENCE, a, partial(_syevd, t, 1, lower)))
+        return EighResult(*_syevd_stack(me, t, 1, lower, a))
     w, v, info = _syevd(t, 1, lower, a)
     me.succeed(_NO_CONVERGENCE, info)
     return EighResult(w, v)
@@ -608,7 +599,7 @@ def eigvalsh(me, a, UPLO="L"):
     if a.ndim > 2 and a.__class__ is ndarray:
         return _gufunc(me, _NO_CONVERGENCE, _numpy.eigvalsh, a, UPLO=UPLO)
     if a.ndim > 2:
-        return _each(me, _NO_CONVERGENCE, a, partial(_syevd, t, 0, lower))[0]
+        return _syevd_stack(me, t, 0, lower, a)[0]
     w, _, info = _syevd(t, 0, lower, a)
     me.succeed(_NO_CONVERGENCE, info)
     return w
@@ -626,6 +617,13 @@ def _syevd(t, vectors, lower, a):
     cpu = a.__class__ is ndarray
     best = _lwork(t.letter, "syevd", len(a), vectors, lower) if cpu else ()
     return _lapack(t, "syevd")(a, vectors, lower, *best)
+
+
+def _syevd_stack(me, t, vectors, lower, a):
+    """w and v of every member of a GPU stack."""
+    *results, info = _batched(t, "heevd" if t.is_complex else "syevd")(_flat(a), vectors, lower)
+    me.succeed(_NO_CONVERGENCE, info, a.shape[:-2])
+    return [x.reshape(a.shape[:-2] + x.shape[1:]) for x in results[:1 + vectors]]
 
 
 def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):

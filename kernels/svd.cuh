@@ -412,20 +412,52 @@ __device__ inline void complete(Strided<scalar_t> T, int m, int done, int count,
     team_sync();
 }
 
-// The decomposition of an m x n matrix A, m >= n, or of its conjugate: `k` columns of T (n, or m
-// with zero or more beyond to complete the basis), n of W. T and W are stored as conjugates where
-// asked for. X has room for `columns` columns, lengths and inverses one number for each.
+// X has room for `columns` columns, lengths and inverses one number for each.
 struct Scratch {
     scalar_t* X;
     real_t *lengths, *inverses, *sums;
     int* order;
 };
 
+// Sweeps until the n columns of m rows are orthogonal; true if they did not get so.
+__device__ inline bool orthogonalized(Scratch room, int m, int n, bool active)
+{
+    const int nb = 2 * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
+    const double near = (32 + m / 8) * double(EPS), limit = near * near;
+    for (int count = 0; count < SWEEPS; ++count) {
+        const bool moved = sweep(room.X, room.lengths, nb, limit, active);
+        active = over_team(moved ? 1 : 0, room.sums, larger) > 0;
+        if (TEAM > 32 ? !active : !__any_sync(ALL, active)) break;
+    }
+    return active;
+}
+
+// The squared lengths of the columns and one over their lengths.
+__device__ inline void measure(Scratch room, int columns)
+{
+    for (int first = 0; first < columns; first += GROUPS) {
+        const int c = first + group();
+        Part x;
+        take(x, room.X + size(c) * LD, c < columns);
+        real_t s = real(dot(x, x));
+        #pragma unroll
+        for (int d = 1; d < LANES; d *= 2) s += across(s, d);
+        if (c < columns && l() == 0) {
+            room.lengths[c] = s;
+            room.inverses[c] = s < NULL_SQUARE ? 0 : 1 / sqrt(s);
+        }
+    }
+    team_sync();
+}
+
+// The decomposition of an m x n matrix A, m >= n, or of its conjugate: `k` columns of T (n, or m
+// with zero or more beyond to complete the basis), n of W. T and W are stored as conjugates where
+// asked for.
 __device__ inline void svd(Strided<const scalar_t> A, bool conj_a, Strided<scalar_t> T,
                            bool conj_t, Strided<scalar_t> W, bool conj_w, real_t* S, int* info,
                            int m, int n, int k, bool here, Scratch room)
 {
-    const int nb = 2 * ((n + 2 * WIDTH - 1) / (2 * WIDTH)), columns = nb * WIDTH;
+    const int columns = 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
     scalar_t* const X = room.X;
     for (int e = member(); e < columns * LD; e += TEAM) {
         const int c = e / LD, i = e - c * LD;
@@ -450,26 +482,8 @@ __device__ inline void svd(Strided<const scalar_t> A, bool conj_a, Strided<scala
         });
     team_sync();
 
-    const double near = (32 + m / 8) * double(EPS), limit = near * near;
-    for (int count = 0; count < SWEEPS; ++count) {
-        const bool moved = sweep(X, room.lengths, nb, limit, active);
-        active = over_team(moved ? 1 : 0, room.sums, larger) > 0;
-        if (TEAM > 32 ? !active : !__any_sync(ALL, active)) break;
-    }
-
-    for (int first = 0; first < columns; first += GROUPS) {
-        const int c = first + group();
-        Part x;
-        take(x, X + size(c) * LD, c < columns);
-        real_t s = real(dot(x, x));
-        #pragma unroll
-        for (int d = 1; d < LANES; d *= 2) s += across(s, d);
-        if (c < columns && l() == 0) {
-            room.lengths[c] = s;
-            room.inverses[c] = s < NULL_SQUARE ? 0 : 1 / sqrt(s);
-        }
-    }
-    team_sync();
+    active = orthogonalized(room, m, n, active);
+    measure(room, columns);
     real_t full = 0;
     for (int c = member(); c < n; c += TEAM) {
         const real_t s = room.lengths[c];

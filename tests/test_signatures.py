@@ -34,6 +34,7 @@ geev:sdcz gesvd:sdcz gesdd:sdcz lange:sdcz lacpy:sdcz laset:sdcz dsgesv zcgesv d
 BATCHED = """
 getrf_batched:sdcz getrs_batched:sdcz gesv_batched:sdcz
 potrf_batched:sdcz potrs_batched:sdcz posv_batched:sdcz
+syevd_batched:sd heevd_batched:cz
 """
 
 # What SciPy has no name for, and the batched names: (required, {optional: default}).
@@ -50,6 +51,8 @@ BY_HAND = {
     "gesv_batched": (["a", "b"], {"overwrite_a": 0, "overwrite_b": 0}),
     "potrf_batched": (["a"], {"lower": 0, "overwrite_a": 0}),
     "potrs_batched": (["c", "b"], {"lower": 0, "overwrite_b": 0}),
+    "syevd_batched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
+    "heevd_batched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
     "posv_batched": (["a", "b"], {"lower": 0, "overwrite_a": 0, "overwrite_b": 0}),
 }
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",

@@ -9,6 +9,7 @@ synchronisation.
 from .._routine import public
 from .blas import *
 from .cholesky import *
+from .eig import *
 from .lu import *
 from .qr import *
 from .svd import *

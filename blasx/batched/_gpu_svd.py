@@ -35,7 +35,7 @@ def teams(kernel, letter, values):
 
 
 @looked_up
-def _kernel_on(kernel, letter, n, device):
+def kernel_on(kernel, letter, n, device):
     """The kernel for members of at most n rows and columns, or None past its last row."""
     found = row(kernel, letter, n, gpu(device))
     return found and teams(kernel, letter, tuple(capitals(found).items()))
@@ -47,7 +47,7 @@ def gesvd(me, a, compute_uv, full):
     k = min(m, n)
     name = "gesvd_vectors" if compute_uv else "gesvd_values"
     tall = max(m, n) > TALL and max(m, n) >= 2 * k
-    if _kernel_on(name, me.letter, k if tall else max(m, n), current_device()) is None:
+    if kernel_on(name, me.letter, k if tall else max(m, n), current_device()) is None:
         return _each(me, a, compute_uv, full)
     s, info = cupy.ndarray((batch, k), me.real), infos(batch)
     u, vt = (cupy.zeros((batch, 1, 1), me.dtype) for _ in "uv")
@@ -66,7 +66,7 @@ def gesvd(me, a, compute_uv, full):
 def _jacobi(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
     """T S W^H of every (m, n) member of A or its conjugate, m >= n, by the kernel."""
     batch, m, n = a.shape
-    kernel = _kernel_on(name, me.letter, m, current_device())
+    kernel = kernel_on(name, me.letter, m, current_device())
     numbers, shared = svd_room(me.letter, n, kernel.vectors, kernel.values)
     some, memory = batch, None
     if not kernel.values["SHARED"]:
