@@ -7,6 +7,7 @@
 #pragma once
 #include "async.cuh"
 #include "multiply.cuh"
+#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int NB = 32, DEEP = 128, WIDTH = 8, TM = 16, TN = 8, BLOCKS = 1;
@@ -34,13 +35,6 @@ __device__ inline void bring(ByRows<scalar_t> to, Strided<const scalar_t> from, 
     __syncthreads();
 }
 
-__device__ inline float from(float x, int lane) { return __shfl_sync(~0u, x, lane); }
-__device__ inline double from(double x, int lane) { return __shfl_sync(~0u, x, lane); }
-template <class R> __device__ complex<R> from(complex<R> x, int lane)
-{
-    return {from(x.re, lane), from(x.im, lane)};
-}
-
 // Y := T^-1 Y for the triangle T in the first n <= NB rows of `t`, the columns shared by the warps
 template <bool LOWER>
 __device__ void solve_triangle(ByRows<scalar_t> t, ByRows<scalar_t> y, int n, int width, bool unit)
@@ -60,7 +54,7 @@ __device__ void solve_triangle(ByRows<scalar_t> t, ByRows<scalar_t> y, int n, in
             const int p = LOWER ? q : NB - 1 - q;
             if (p >= n) continue;
             if (!unit && i == p) x = mul(tiny ? mul(x, LIFT) : x, inverse);
-            const scalar_t xp = from(x, p);
+            const scalar_t xp = of_lane(x, p);
             if (LOWER ? i > p : i < p) x = minus_product(x, row[p], xp);
         }
         if (i < n) y(i, j) = x;
