@@ -12,6 +12,7 @@ from .cholesky import *
 from .eig import *
 from .lu import *
 from .qr import *
+from .ragged import *
 from .svd import *
 from .triangular import *
 
