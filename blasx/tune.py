@@ -131,6 +131,9 @@ def problem(routine, letter, n, batch, xp):
         case "gesvd_values":
             return Problem((a,), lambda a: blasx.gesvd_batched(a, 0), lambda of, x: _errors.near(
                 x[1][:4], xp.linalg.svd(_errors.wide(of[0][:4]), compute_uv=False), t.dtype, n))
+        case "syevd":
+            return Problem((a + adjoint(a),), blasx.syevd_batched,
+                           lambda of, x: _errors.eigen(*of, x[0][:, None], x[1]))
         case "trsm":
             return Problem((triangle, square), lambda a, b: (blasx.trsm_batched(1, a, b, 0, 1),),
                            lambda of, x: solution(*of, *x))
@@ -172,9 +175,9 @@ def batch_of(routine, letter, n, multiprocessors):
 
 
 def search(kernel, letter, n, gpu, measure, quick=False):
-    """[(ms, constants), ...] best first, of one kernel on matrices of order n; constants are None
-    for the routine without this kernel. `measure(candidates, samples)` gives the ms of each, or
-    None where it is wrong or fails."""
+    """[(ms, constants), ...] best first, of one kernel on matrices of order n, what was used before
+    among them; constants are None for the routine without this kernel. `measure(candidates,
+    samples)` gives the ms of each, or None where it is wrong or fails."""
     space = _spaces.SPACES[kernel]
     found = _tuned.row(kernel, letter, n, gpu)
     best = [_tuned.capitals(found)] if found else []
@@ -182,7 +185,7 @@ def search(kernel, letter, n, gpu, measure, quick=False):
         best = [_spaces.nearest(kernel, letter, n, best[0] if best else {}, gpu)]
     if best == [None]:
         raise RuntimeError(f"nothing of {kernel} fits this GPU at order {n}")
-    keep, samples = (1, 3) if quick else (2, SAMPLES)
+    before, keep, samples = best, *((1, 3) if quick else (2, SAMPLES))
     for stage in space.stages(letter, n):
         new = [v | change for v in best for change in stage]
         new = [v for i, v in enumerate(new) if v not in new[:i] + best
@@ -191,6 +194,7 @@ def search(kernel, letter, n, gpu, measure, quick=False):
             new = sorted(new, key=lambda v: -sum(best[0][k] == x for k, x in v.items()))[:FEW]
         best = [v for _, v in ranked(best + new, measure, samples)][:keep + 2]
         last, best = best, best[:keep]
+    last += [v for v in before if v not in last]
     return ranked(last + [None] * space.optional, measure, samples)
 
 
@@ -281,12 +285,15 @@ def tune(todo, gpu, machine, keep, progress, quick=False):
         progress(done, len(todo), f"{kernel} {letter} {n}")
         try:
             with machine(kernel, letter, n) as measure:
-                row = as_row(kernel, to, search(kernel, letter, n, gpu, measure, quick))
+                timed = search(kernel, letter, n, gpu, measure, quick)
         except (RuntimeError, MemoryError) as failure:
             progress.say(f"{kernel} {letter} {n}: {str(failure).strip()}")
             continue
+        found, row = _tuned.row(kernel, letter, n, gpu), as_row(kernel, to, timed)
+        before = [ms for ms, v in timed if found and v == _tuned.capitals(found)]
         keep(kernel, letter, row)
-        progress.say(f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in row.items()))
+        progress.say(f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in row.items())
+                     + (f", before {before[0]:.5f} ms" if before else ""))
     progress(len(todo), len(todo), "done")
 
 
@@ -337,15 +344,16 @@ def on_gpu(cupy, gpu, pool, say):
     def machine(kernel, letter, n):
         routine = _spaces.SPACES[kernel].routine
         batch = 1 if routine == "gemm" else batch_of(routine, letter, n, multiprocessors)
-        of = problem(routine, letter, n, batch, cupy)
-        sample = _clock.gpu_clock(of.nbytes)(Side(of))
-
         def prepare(candidates):
             list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
 
-        yield measured(kernel, letter, of, sample, prepare, say)
-        del of, sample
-        cupy.get_default_memory_pool().free_all_blocks()
+        try:
+            of = problem(routine, letter, n, batch, cupy)
+            sample = _clock.gpu_clock(of.nbytes)(Side(of))
+            yield measured(kernel, letter, of, sample, prepare, say)
+        finally:
+            of = sample = None
+            cupy.get_default_memory_pool().free_all_blocks()
 
     return machine
 
