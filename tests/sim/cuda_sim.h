@@ -256,6 +256,8 @@ static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE
     return bits;
 }
 
+static inline int min(int a, int b) { return b < a ? b : a; }
+static inline long long min(long long a, long long b) { return b < a ? b : a; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }

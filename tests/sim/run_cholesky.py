@@ -1,0 +1,91 @@
+"""Runs potrf_block, built by `build` with run_lu's ENTRY, through its problems; for a process that
+has the sanitizers:  python -m tests.sim.run_cholesky LIBRARY potrf_block LETTER CONSTANTS n ...
+
+As run.py: exact memory and four schedules. A batch has a member that is positive definite, one of
+tiny numbers, and two that fail, in every order others: in the first column, in the first or last of
+a panel, in the midst, by nan on the diagonal and off it. The triangle that is not read has nan in
+every other member.
+"""
+
+import json
+import sys
+
+import numpy as np
+from scipy.linalg import lapack
+
+from blasx.batched._block import leading
+
+from .run import PASS, SCHEDULES, Memory, poisoned, positive, residual, same_under_all_schedules
+from .run_lu import Simulated
+
+
+def members(sim, rng, n, turn):
+    """Two positive definite members and two that fail, in full; the info of each."""
+    a = positive(rng, sim.dtype, 1, n).repeat(4, 0)
+    a[1] *= np.finfo(a.dtype).tiny * 2.0**30
+    a[2:] += np.array([1, 2]).reshape(-1, 1, 1) * np.eye(n, dtype=a.dtype)
+    panel, middle = min(sim.constants["NB"], n - 1), n // 2
+    bad = [(n - 1, np.nan), (panel, 0), (middle, -1), None, (0, 0), (panel - 1, -np.inf)]
+    info = [0, 0]
+    for i in (2, 3):
+        if at := bad[2 * turn % 6 + i - 2]:
+            a[i, at[0], at[0]] = at[1]
+        else:
+            a[i, n - 1, 0] = a[i, 0, n - 1] = np.nan
+        info.append(at[0] + 1 if at else n)
+    return a, info
+
+
+def potrf_block(sim, rng, n, order, in_place, lower, turn):
+    width = leading(n if sim.constants["RESIDENT"] else sim.constants["NB"], sim.dtype)
+    full, expected = members(sim, rng, n, turn)
+    unread = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
+    a = full.copy()
+    a[:, *unread] = rng.standard_normal((len(a), len(unread[0])))
+    a[::2, *unread] = np.nan
+    if sim.dtype.kind == "c":  # LAPACK takes the diagonal for real
+        a.imag[:, range(n), range(n)] = np.abs(full[:, 1, :1])
+    outputs = []
+    for schedule in SCHEDULES:
+        source = Memory(a, order)
+        target = source if in_place else poisoned(a.shape, a.dtype, order)
+        info = poisoned((len(a),), np.int32, "C")
+        sim.run(schedule, len(a), n * width * a.itemsize, *source.matrix(not lower),
+                *target.matrix(not lower), info.address, n)
+        outputs.append([x.array.copy() for x in (target, info)])
+    c, info = same_under_all_schedules(outputs)
+    assert list(info) == expected, (info, expected)
+    for member in zip(full, a, c, expected):
+        check(sim, *member, unread, lower)
+
+
+def check(sim, full, a, c, info, unread, lower):
+    n = len(a)
+    done = info - 1 if info else n
+    assert np.array_equal(c[unread], a[unread], equal_nan=True), "the other triangle"
+    left, given = (np.tril(c), np.tril(a)) if lower else (np.triu(c).conj().T, np.triu(a).conj().T)
+    assert not np.diag(left)[:done].imag.any() and (np.diag(left)[:done].real > 0).all()
+    half = left[:done, :done]
+    assert residual(full[:done, :done], half, half.conj().T) < PASS
+    if info:  # what comes after the pivot that is none is as it was
+        left[done, done] = given[done, done]
+        assert np.array_equal(left[done:, done:], given[done:, done:], equal_nan=True)
+        return
+    right = getattr(lapack, sim.letter + "potrf")(full, lower=lower)[0]
+    right = np.tril(right) if lower else np.triu(right).conj().T
+    size = np.abs(right).max()
+    assert np.abs(half - right).max() <= PASS * n * np.finfo(a.dtype).eps * size
+
+
+def main(library, name, letter, constants, *orders):
+    sim = Simulated(library, name, letter, json.loads(constants))
+    rng = np.random.default_rng(7)
+    layouts = [("C", False, 1), ("F", True, 1), ("batch last", False, 0)]
+    for i, n in enumerate(map(int, orders)):
+        with np.errstate(all="ignore"):
+            potrf_block(sim, rng, n, *layouts[i % 3], i)
+    print("ok", name, letter, *orders)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
