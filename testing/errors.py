@@ -252,6 +252,11 @@ def inverse(A, Ainv):
     return ratio(norm1(r), norm1(A) * norm1(X)) / max(n, 1)
 
 
+def largest(members):
+    """The largest error among the members', nan if one is."""
+    return float(np.max([0.0, *members]))
+
+
 def ordered(w, descending=False):
     w = np.asarray(w)[::-1] if descending else np.asarray(w)
     return bool(np.all(w[1:] >= w[:-1]))

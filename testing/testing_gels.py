@@ -13,15 +13,21 @@ def make(p):
 
 
 def check(p, lqr, x, info):
+    return solved(p.A, p.b, p.trans, lqr, x, info)
+
+
+def solved(A, b, trans, lqr, x, info):
+    """Judge what gels gives for one matrix."""
     if info:
         return {"info": bool(lqr[info - 1, info - 1] == 0)}
-    gram = errors.H(p.A) if p.m < p.n else p.A
-    R = np.triu(lqr[:p.n]) if p.m >= p.n else errors.H(np.tril(lqr[:, :p.m]))
+    m, n = A.shape
+    gram = errors.H(A) if m < n else A
+    R = np.triu(lqr[:n]) if m >= n else errors.H(np.tril(lqr[:, :m]))
     (gram, e), R = errors.unit(gram), errors.wide(R)
     R = errors.shift(R, -e)
     factor = errors.ratio(errors.fro(errors.H(R) @ R - errors.H(gram) @ gram),
-                          errors.fro(gram) ** 2) / max(p.m, p.n, 1)
-    return judged(errors.op(p.A, p.trans), x, p.b) | {
+                          errors.fro(gram) ** 2) / max(m, n, 1)
+    return judged(errors.op(A, trans), x, b) | {
         "|R^H*R-A^H*A|": factor, "finite": bool(np.isfinite(lqr).all())}
 
 

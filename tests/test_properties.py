@@ -113,6 +113,8 @@ def test_nan_and_inf_are_not_lost(routine, xp, draw, value, layout):
     k = next(k for k in call.arrays if call.arguments[k].dtype.kind in "fc")
     x = call.arguments[k] = call.arguments[k].copy(order="F")
     places = np.argwhere(np.isfinite(x)) if x.ndim == 3 else np.array([[0] * x.ndim])
+    if not len(places):
+        return  # a triangle of one unit diagonal is not read at all
     x[tuple(places[0])] = value  # the first diagonal element: read by all, with any uplo
     call.lay([layout], xp)
     named = call.case.named([host(y) for y in call.run()])
