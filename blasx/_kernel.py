@@ -34,6 +34,7 @@ ffi = FFI()
 ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                  unsigned by, unsigned bz, unsigned shared, uintptr_t stream, void **parameters,
                  void **extra);""")
+_NULL = ffi.NULL
 _MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
@@ -81,11 +82,10 @@ class Kernel:
             raise ValueError(f"{self.name}: {gx} blocks are more than one launch takes")
         function = self._loaded.get(current_device()) or self._load()
         stream = get_current_stream().ptr
-        shape = gx, gy, 1, bx, by, 1, shared
-        status = _driver()(function, *shape, stream, parameters, ffi.NULL)
+        status = _driver()(function, gx, gy, 1, bx, by, 1, shared, stream, parameters, _NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())
-            status = _driver()(function, *shape, stream, parameters, ffi.NULL)
+            status = _driver()(function, gx, gy, 1, bx, by, 1, shared, stream, parameters, _NULL)
         if status:
             raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
         if _trace._open:

@@ -30,6 +30,8 @@ ndarray = np.ndarray
 PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
+DIRECT = PLAIN - {list}  # what cannot hold another library's arrays either
+
 NATIVE = {ndarray}  # the arrays that routines work on; cupy.ndarray joins when first seen
 
 
@@ -376,11 +378,11 @@ def _function(implementation, me, name, like=None):
     def function(*args, **kw):
         try:
             for x in args:
-                if x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
+                if x.__class__ not in DIRECT:
                     return _arrays.call(implementation, me, args, kw)
             if kw:
                 for x in kw.values():
-                    if x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
+                    if x.__class__ not in DIRECT:
                         return _arrays.call(implementation, me, args, kw)
             this = me(args, kw) if generic else me
             if _trace._open:
