@@ -37,6 +37,7 @@ getri_batched:sdcz getrf_nopiv_batched:sdcz
 potrf_batched:sdcz potrs_batched:sdcz posv_batched:sdcz potri_batched:sdcz
 geqrf_batched:sdcz orgqr_batched:sd ungqr_batched:cz ormqr_batched:sd unmqr_batched:cz
 gels_batched:sdcz gesvd_batched:sdcz syevd_batched:sd heevd_batched:cz
+sygvd_batched:sd hegvd_batched:cz
 gemm_batched:sdcz gemv_batched:sdcz symm_batched:sdcz hemm_batched:cz syrk_batched:sdcz
 herk_batched:cz trmm_batched:sdcz trsm_batched:sdcz trsv_batched:sdcz
 """
@@ -61,6 +62,10 @@ BY_HAND = {
     "potrs_batched": (["c", "b"], {"lower": 0, "overwrite_b": 0}),
     "syevd_batched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
     "heevd_batched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
+    "sygvd_batched": (["a", "b"], {"itype": 1, "jobz": "V", "uplo": "L", "overwrite_a": 0,
+                                   "overwrite_b": 0}),
+    "hegvd_batched": (["a", "b"], {"itype": 1, "jobz": "V", "uplo": "L", "overwrite_a": 0,
+                                   "overwrite_b": 0}),
     "posv_batched": (["a", "b"], {"lower": 0, "overwrite_a": 0, "overwrite_b": 0}),
     "getri_batched": (["lu", "piv"], {"overwrite_lu": 0}),
     "getrf_nopiv_batched": (["a"], {"overwrite_a": 0}),
