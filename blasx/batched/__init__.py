@@ -2,8 +2,8 @@
 
 Arrays carry one leading batch dimension and any strides. A member's result does not depend, to
 the bit, on the batch it is in. Nothing is raised for a singular or indefinite member: `info` says
-which. CPU: LAPACK, the batch split over the cores. GPU: own kernels in the current stream, no
-synchronisation.
+which. CPU: a compiled core for small members, LAPACK above, the batch split over the cores. GPU:
+own kernels in the current stream, no synchronisation.
 """
 
 from .._routine import public
