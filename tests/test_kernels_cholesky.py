@@ -12,8 +12,9 @@ from blasx import _spaces, _tuned
 KERNEL = "potrf_block"
 
 
-def rows(letter):
-    return [row for row in _tuned.table(90)[KERNEL][letter] if _tuned.capitals(row)]
+def rows(letter, kernel=KERNEL):
+    """Those of a kernel's rows that do not leave the work to another."""
+    return [row for row in _tuned.table(90)[kernel][letter] if _tuned.capitals(row)]
 
 
 @every_letter
@@ -26,7 +27,7 @@ def drift(kernel, letter):
     """The first row on every architecture, the last on Hopper; all of them is
     `python -m tests.sim.resources`. Where the rows were not measured a spill is on record only."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    found = _tuned.table(90)[kernel][letter]
+    found = rows(letter, kernel)
     small, large = (resources.label(kernel, letter, _tuned.capitals(found[i])) for i in (0, -1))
     numbers = resources.measure([small])
     if large != small:
