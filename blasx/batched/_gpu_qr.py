@@ -87,12 +87,17 @@ def orgqr(me, a, tau, overwrite_a):
         return finish(a, work, overwrite_a), info
     factors = a.copy() if overwrite_a else a
     q = like(a, overwrite_a)
-    if a.size:
-        tau = cupy.ascontiguousarray(tau)
+    form_q(me, factors, cupy.ascontiguousarray(tau), q)
+    return q, info
+
+
+def form_q(me, factors, tau, q):
+    """The first columns of Q of every member, of reflectors in any memory order, to `q`."""
+    batch, m, n = q.shape
+    if q.size:
         kernel = _kernel("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *matrix(factors), tau.data.ptr,
                tau.shape[1], *matrix(q), m, n, tau.shape[1])
-    return q, info
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
