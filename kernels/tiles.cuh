@@ -9,28 +9,18 @@
 // others on the vector units.
 #pragma once
 #include "lanes.cuh"
+#include "panel_rows.cuh"
 #include "reciprocal.cuh"
 #include "tensor.cuh"
 
 constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
-constexpr int PAD = 16 / sizeof(scalar_t);          // rows of 16 bytes more: no bank twice
 
 // True for what lies in the tiles right of those on the diagonal
 __device__ inline bool right_of_tiles(int i, int j) { return TILES && j >> 3 > i >> 3; }
 
 // The column in its tile of a lane's element 0 or 1
 __device__ inline int tile_col(int e) { return CV == 2 ? 2 * t() + e : 4 * e + t(); }
-
-using Row = scalar_t[8];                            // a lane's row of the panel
-
-// Where row r of a panel begins in shared memory: 8 lanes at a time find 8 banks of 16 bytes, both
-// with a row to a lane, as in factoring, and with a row or two to them all, as in tiles.
-__device__ inline int panel_row(int r)
-{
-    constexpr int width = sizeof(scalar_t) == 16 ? 12 : 8, bend = sizeof(scalar_t) == 4 ? 4 : 2;
-    return r * width + r / bend * PAD;
-}
 
 // What a warp has in shared memory. While it factors: the panel by rows, a pivot row on its way to
 // all lanes, and the rows of U right of a panel, which start 32 bytes (mod 128) apart. While it
@@ -47,8 +37,6 @@ union Scratch {
     __device__ const scalar_t* panel(int r) const { return rows + panel_row(r); }
 };
 
-struct alignas(16) Quad { scalar_t x[PAD]; };
-
 // A lane's two elements of a row of a tile, to and from the row's 8 elements in shared memory
 template <class T> __device__ void write_pair(T* row, T x0, T x1)
 {
@@ -62,30 +50,6 @@ template <class T> __device__ void read_pair(const T* row, T& x0, T& x1)
         x0 = pair.x[0], x1 = pair.x[1];
     } else {
         x0 = row[tile_col(0)], x1 = row[tile_col(1)];
-    }
-}
-
-// Columns `first` and after of a row; those before it in the same 16 bytes come along.
-template <class T> __device__ void read_row(const T* from, Row& x, int first = 0)
-{
-    #pragma unroll
-    for (int j = 0; j < 8; j += PAD) {
-        if (j + PAD <= first) continue;
-        const Quad quad = *reinterpret_cast<const Quad*>(from + j);
-        #pragma unroll
-        for (int e = 0; e < PAD; ++e) x[j + e] = quad.x[e];
-    }
-}
-
-__device__ inline void write_row(scalar_t* to, const Row& x, int first = 0)
-{
-    #pragma unroll
-    for (int j = 0; j < 8; j += PAD) {
-        if (j + PAD <= first) continue;
-        Quad quad;
-        #pragma unroll
-        for (int e = 0; e < PAD; ++e) quad.x[e] = x[j + e];
-        *reinterpret_cast<Quad*>(to + j) = quad;
     }
 }
 
