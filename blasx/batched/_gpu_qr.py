@@ -87,17 +87,20 @@ def orgqr(me, a, tau, overwrite_a):
         return finish(a, work, overwrite_a), info
     factors = a.copy() if overwrite_a else a
     q = like(a, overwrite_a)
-    form_q(me, factors, cupy.ascontiguousarray(tau), q)
+    if a.size:
+        tau = cupy.ascontiguousarray(tau)
+        form_q_at(me, matrix(factors), tau.data.ptr, tau.shape[1], q)
     return q, info
 
 
-def form_q(me, factors, tau, q):
-    """The first columns of Q of every member, of reflectors in any memory order, to `q`."""
+def form_q_at(me, factors, tau, count, q):
+    """The first columns of Q of every member, to `q`: of `count` reflectors at `factors`, address
+    and strides, and as many numbers tau to a member."""
     batch, m, n = q.shape
     if q.size:
         kernel = _kernel("orgqr_block", me, m)
-        kernel(batch, panel_bytes(me.letter, kernel.values, m), *matrix(factors), tau.data.ptr,
-               tau.shape[1], *matrix(q), m, n, tau.shape[1])
+        kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
+               *matrix(q), m, n, min(count, n))
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
