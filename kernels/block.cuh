@@ -26,13 +26,8 @@ template <class F> __device__ void for_each(int m, int n, bool by_rows, F f)
     }
 }
 
-// to := from, both m x n, in whole sectors of the one that is in global memory: its lines run
-// along its unit stride. The caller synchronises.
-template <class T, class U>
-__device__ void fetch(Strided<T> to, Strided<U> from, int m, int n)
-{
-    for_each(m, n, from.cs == 1, [=](int i, int j) { to(i, j) = from(i, j); });
-}
+// to := from, both m x n, `to` in global memory, by lines along its unit stride. The caller
+// synchronises.
 template <class T, class U>
 __device__ void put(Strided<T> to, Strided<U> from, int m, int n)
 {

@@ -6,18 +6,13 @@
 // A zero on the diagonal: `info` says the first, X is what Y was; of R = 0 the solution is zero.
 #include "block.cuh"
 #include "qr.cuh"
+#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int COLUMNS = 4;  // right-hand sides at a time
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
-constexpr unsigned ALL = 0xffffffffu;
 
-template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source); }
-template <class R> __device__ complex<R> from(complex<R> x, int source)
-{
-    return {from(x.re, source), from(x.im, source)};
-}
 template <class T> __device__ bool is_zero(T x) { return real(x) == 0 && imaginary(x) == 0; }
 
 __device__ inline float quotient(float x, float y) { return x / y; }
@@ -89,7 +84,7 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
                 scalar_t y = x[(k + mine) * COLUMNS + c];
                 for (int step = 0; step < size_; ++step) {
                     const int i = adjoint ? step : size_ - 1 - step;
-                    const scalar_t solved = from(quotient(y, diagonal[mine][mine]), i);
+                    const scalar_t solved = of_lane(quotient(y, diagonal[mine][mine]), i);
                     if (mine == i) y = solved;
                     else if (adjoint ? mine > i : mine < i)
                         y = minus_product(y, diagonal[mine][i], solved);

@@ -8,6 +8,7 @@
 // operations, two thirds more for what the window and the reading of dead lanes waste.
 #include "memory.cuh"
 #include "qr.cuh"
+#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int N = 32;       // the largest order
@@ -17,16 +18,9 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int TEAMS = 32 / N;                   // of a warp
 constexpr int STEP = N < 8 ? N : 8;             // of the window
 constexpr int FEW = 16 / sizeof(scalar_t);
-constexpr unsigned ALL = 0xffffffffu;
 static_assert(N % FEW == 0 && 32 % N == 0);
 
 struct alignas(16) Vector { scalar_t x[FEW]; };
-
-template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source, N); }
-template <class R> __device__ complex<R> from(complex<R> x, int source)
-{
-    return {from(x.re, source), from(x.im, source)};
-}
 
 struct Member {
     Strided<scalar_t> out;
@@ -63,7 +57,7 @@ template <int W> __device__ void steps(scalar_t (&a)[N], const Member& my, int f
         #pragma unroll
         for (int i = 1; i < W; ++i) sums[i % 2] = plus_inner(sums[i % 2], x[i], a[i]);
         scalar_t inner = add(sums[0], sums[1]);
-        real_t squares = real(from(inner, k));
+        real_t squares = real(of_lane<N>(inner, k));
         bool none = k >= my.n;
         Power undo{1, 1};
         if (!none && !(squares >= LEAST)) {          // rare: x is zero, tiny or nan

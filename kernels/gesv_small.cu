@@ -48,9 +48,9 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < order; });
-    store_kept(f.piv, vector_of(piv, n, m), order);
+    store_kept(f.piv, array_of(piv, n, m), order);
 
-    if (member() == 0 && here) *vector_of(info, 1, m) = f.info;
+    if (member() == 0 && here) *array_of(info, 1, m) = f.info;
 
     if constexpr (TILES) {
         const int at = place_of_lane(tag);

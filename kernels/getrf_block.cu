@@ -13,6 +13,6 @@ getrf_block(const scalar_t* A, size a_row, size a_col, size a_next,
     const int m = size_of(ms, b), n = size_of(ns, b);
     const int found = lu_of_block<true>(
         matrix_of(A, a_row, a_col, a_next, b), matrix_of(LU, lu_row, lu_col, lu_next, b),
-        vector_of<int>(piv, m < n ? m : n, b), m, n);
-    if (thread() == 0) *vector_of<int>(info, 1, b) = found;
+        array_of(piv, m < n ? m : n, b), m, n);
+    if (thread() == 0) *array_of(info, 1, b) = found;
 }

@@ -14,5 +14,5 @@ getrf_nopiv(const scalar_t* A, size a_row, size a_col, size a_next,
     const int found = lu_of_block<false>(
         matrix_of(A, a_row, a_col, a_next, b), matrix_of(LU, lu_row, lu_col, lu_next, b),
         nullptr, m, n);
-    if (thread() == 0) *vector_of<int>(info, 1, b) = found;
+    if (thread() == 0) *array_of(info, 1, b) = found;
 }

@@ -15,8 +15,8 @@ getri_block(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const int width = n - first < WIDTH ? n - first : WIDTH;
     const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, m);
     const auto x = part(matrix_of(X, x_row, x_col, x_next, m), 0, first);
-    if (*vector_of<const int>(kept, 1, m))
+    if (*array_of(kept, 1, m))
         for_each(n, width, lu.cs == 1, [=](int i, int j) { x(i, j) = lu(i, first + j); });
     else
-        solve_with_lu(lu, vector_of<const int>(piv, n, m), {nullptr, 0, 1}, x, n, width, first, 0);
+        solve_with_lu(lu, array_of(piv, n, m), {nullptr, 0, 1}, x, n, width, first, 0);
 }

@@ -64,9 +64,9 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     #pragma unroll
     for (int q = 0; q < KEEP; ++q) {
         const int k = member() + TEAM * q;
-        f.piv[q] = k < order ? vector_of(piv, n, m)[k] : k;
+        f.piv[q] = k < order ? array_of(piv, n, m)[k] : k;
     }
-    if (member() == 0 && here) *vector_of(info, 1, m) = 0;
+    if (member() == 0 && here) *array_of(info, 1, m) = 0;
 
     if constexpr (TILES) {
         const int at = origin(lane(), f.piv, n);

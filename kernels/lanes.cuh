@@ -13,6 +13,7 @@
 // works on a matrix of zero rows and columns.
 #pragma once
 #include "memory.cuh"
+#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int N = 32;       // the largest order
@@ -63,15 +64,9 @@ __device__ inline int steps_of_warp(int n)
 
 // -- what crosses between lanes
 
-constexpr unsigned ALL = 0xffffffffu;
-
 template <class T> __device__ T from(T x, int source)  // of a member of the team
 {
-    return TEAM == 1 ? x : __shfl_sync(ALL, x, source, TEAM);
-}
-template <class R> __device__ complex<R> from(complex<R> x, int source)
-{
-    return {from(x.re, source), from(x.im, source)};
+    return TEAM == 1 ? x : of_lane<TEAM>(x, source);
 }
 
 // Column k, from the lanes that hold it to all lanes of their rows

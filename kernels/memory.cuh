@@ -36,7 +36,7 @@ __device__ Strided<T> matrix_of(T* A, size row, size col, size next, size b)
 }
 
 // What member b has at p, `next` apart; RAGGED: of a table of addresses at p
-template <class T> __device__ T* vector_of(T* p, size next, size b)
+template <class T> __device__ T* array_of(T* p, size next, size b)
 {
     return RAGGED ? reinterpret_cast<T* const*>(p)[b] : p + b * next;
 }

@@ -12,5 +12,5 @@ potrf_block(const scalar_t* A, size a_row, size a_col, size a_next,
     const int failed = cholesky_block(matrix_of(A, a_row, a_col, a_next, b),
                                       matrix_of(C, c_row, c_col, c_next, b), size_of(ns, b),
                                       reinterpret_cast<scalar_t*>(dynamic_shared));
-    if (thread() == 0) *vector_of(info, size(1), b) = failed;
+    if (thread() == 0) *array_of(info, size(1), b) = failed;
 }

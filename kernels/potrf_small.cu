@@ -37,5 +37,5 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     if (here) restore(a, in, f, n);
 
     store(a, out, out_packs, to, wanted);
-    if (member() == 0 && here) *vector_of(info, 1, b) = f.info;
+    if (member() == 0 && here) *array_of(info, 1, b) = f.info;
 }

@@ -23,5 +23,5 @@ potrs_small(const scalar_t* C, size c_row, size c_col, size c_next,
     Factors f;
     invert_diagonal(a, f, n);
     solve_positive(a, f, b, x, upper, order, n, nrhs, true);
-    if (member() == 0 && here) *vector_of(info, 1, m) = 0;
+    if (member() == 0 && here) *array_of(info, 1, m) = 0;
 }

@@ -11,13 +11,13 @@
 #pragma once
 #include "block.cuh"
 #include "qr.cuh"
+#include "shuffle.cuh"
 #include "tensor.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int NB = 16;      // columns of a panel
 constexpr int ROWS = 2;     // of a panel to a thread
 #endif
-constexpr unsigned ALL = 0xffffffffu;
 constexpr int LD = NB + (sizeof(scalar_t) == 16 ? 2 : 4);  // tensor operands meet no bank twice
 constexpr bool TENSOR = sizeof(real_t) == 8;
 constexpr int STRIP = TENSOR ? sizeof(scalar_t) == 16 ? 8 : 16 : 32;  // columns
@@ -39,17 +39,6 @@ struct Shared {
     scalar_t* w;                     // ROOM numbers in dynamic shared memory for each warp
 };
 constexpr int ACROSS = STRIP + 4, ROOM = TENSOR ? NB * ACROSS : 0;
-
-template <class T> __device__ T from(T x, int source) { return __shfl_sync(ALL, x, source); }
-template <class R> __device__ complex<R> from(complex<R> x, int source)
-{
-    return {from(x.re, source), from(x.im, source)};
-}
-template <class T> __device__ T across(T x, int mask) { return __shfl_xor_sync(ALL, x, mask); }
-template <class R> __device__ complex<R> across(complex<R> x, int mask)
-{
-    return {across(x.re, mask), across(x.im, mask)};
-}
 
 __device__ inline int lane() { return threadIdx.x % 32; }
 
@@ -159,7 +148,7 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count,
             #pragma unroll
             for (int c = 0; c < PB; ++c) s.row[j % 2][c] = a[0][c];
         scalar_t sum = block_sums(part, s, j % 2);
-        real_t squares = real(from(sum, 0));
+        real_t squares = real(of_lane(sum, 0));
         scalar_t alpha = s.row[j % 2][0];
         bool none = j >= count;
         Power undo{1, 1};
@@ -182,7 +171,7 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count,
                     part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
             }
             sum = block_sums(part, s, j % 2);
-            squares = real(from(sum, 0));
+            squares = real(of_lane(sum, 0));
         }
         const Reflector h = reflector(alpha, squares, none);
         const int c = lane() % PB;

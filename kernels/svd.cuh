@@ -18,6 +18,7 @@
 // SIAM J. Matrix Anal. Appl. 13, 1992.)
 #pragma once
 #include "block.cuh"
+#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int ROWS = 4;     // rows of X in a lane
@@ -37,7 +38,6 @@ constexpr int LINE = 16 / sizeof(scalar_t);
 constexpr int PACK = ROWS < LINE ? ROWS : LINE;
 constexpr int LD = LANES * WORDS + LINE;     // from one column to the next
 constexpr int SWEEPS = 60;  // 7 to 11 are usual; rounding left by a rank takes the rest
-constexpr unsigned ALL = 0xffffffffu;
 
 // The largest entry is scaled to about 2^TOP, so that lengths between NULL and the longest have
 // squares, and the squares of double precision products, in range.
@@ -59,16 +59,7 @@ __device__ inline void team_sync()
 
 template <class T> __device__ T from(T x, int source)   // of a lane of the group
 {
-    return LANES == 1 ? x : __shfl_sync(ALL, x, source, LANES);
-}
-template <class R> __device__ complex<R> from(complex<R> x, int source)
-{
-    return {from(x.re, source), from(x.im, source)};
-}
-template <class T> __device__ T across(T x, int d) { return __shfl_xor_sync(ALL, x, d); }
-template <class R> __device__ complex<R> across(complex<R> x, int d)
-{
-    return {across(x.re, d), across(x.im, d)};
+    return LANES == 1 ? x : of_lane<LANES>(x, source);
 }
 
 // f over the team, the same for all of it; `room` for a number of each warp
