@@ -13,7 +13,19 @@ from functools import cache
 from itertools import product
 
 from ._types import TYPES
-from .batched._block import gemm_bytes, leading, lu_bytes, panel_bytes, solve_bytes, svd_room
+from .batched._block import (
+    leading,
+    lu_bytes,
+    panel_bytes,
+    product_bytes,
+    product_round,
+    rotation_bytes,
+    small_triangle_bytes,
+    solve_bytes,
+    svd_room,
+    sytrd_bytes,
+    triangle_bytes,
+)
 
 FLAGS = ("RESIDENT", "SHARED")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -151,7 +163,7 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
-# -- cholesky_panels.cuh, triangular.cuh: a block to a matrix, or to R of its right-hand sides
+# -- cholesky_panels.cuh: a block to a matrix
 
 
 def _tile(letter):
@@ -170,20 +182,43 @@ def cholesky_fits(letter, n, v, gpu):
             and n * width * dtype.itemsize + 2048 <= gpu.shared)
 
 
-def solve_stages(letter, n):
-    return options(NB=(16, 8, 32), R=(32, 16, 64, 8)), options(WARPS=WARPS)
+# -- triangular_small.cuh: a lane to C columns; triangular.cuh: a strip of R columns and N rows to a
+# warp
 
 
-def product_stages(letter, n):
-    return options(R=(32, 16, 64, 8)), options(WARPS=WARPS)
+def lane_stages(letter, n):
+    heights = [N for N in (4, 8, 12, 16, 24, 32) if n <= N][:2]
+    return ([dict(N=N, LANES=lanes, C=c) for N in heights for lanes in LANES for c in (1, 2, 4)
+             if N <= 2 * lanes * c and lanes * c <= 2 * N],
+            options(WARPS=(2, 1, 4, 8)), options(BLOCKS=(1, 2, 4, 6, 8, 12, 16)))
 
 
-def slab_fits(letter, n, v, gpu):
-    dtype, block = TYPES[letter].dtype, v.get("NB", 8)
-    return (block in (8, 16, 32) and v["R"] % _tile(letter) == 0 and v["WARPS"] <= 32
-            and block * words(letter) <= PART
-            and (n * leading(v["R"], dtype) + block * (block + 2)) * dtype.itemsize + 1024
-            <= gpu.shared)
+def lane_fits(letter, n, v, gpu):
+    part = v["N"] * v["C"] * words(letter)
+    return (n <= v["N"] <= 32 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
+            and v["LANES"] in LANES and v["WARPS"] <= 32
+            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and small_triangle_bytes(letter, v, True) <= gpu.shared)
+
+
+def strip_stages(letter, n):
+    heights = (16, 32, 48, 64, 80, 96, 112, 128)
+    rows = [N for N in heights if n <= N][:2] + [N for N in heights if 64 <= N < n]
+    return ([dict(N=N, R=r, RESIDENT=int(n <= N)) for N in rows for r in (16, 32)],
+            options(WARPS=(4, 2, 8, 1, 3)), options(BLOCKS=(1, 2, 3, 4, 6, 8)),
+            options(DEEP=(2, 1, 4), STAGES=(2, 3, 4)))
+
+
+def strip_fits(kernel):
+    def fit(letter, n, v, gpu):
+        part = v["N"] * v["R"] // 32 * words(letter)
+        static = v["N"] * 2 * 4 * words(letter) + 64
+        return (v["N"] % (8 * v["DEEP"]) == 0 and v["N"] <= 128
+                and v["R"] in ((32,) if letter == "s" else (16, 32)) and v["WARPS"] <= 32
+                and part <= PART and v["STAGES"] >= 2 and (n <= v["N"]) >= v["RESIDENT"]
+                and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+                and triangle_bytes(kernel, letter, n, v) + static <= gpu.shared)
+    return fit
 
 
 # -- qr.cuh, qr_panels.cuh: a lane to a column; a block to a matrix
@@ -250,6 +285,38 @@ def jacobi_fits(vectors):
     return fit
 
 
+# -- sytrd_block, steqr_lane, lasr_rows: a block, a lane and rows of a Hermitian matrix
+
+
+def reduction_stages(letter, n):
+    return (options(NB=(1, 4, 8, 16), SHARED=(1, 0)), options(WARPS=WARPS),
+            options(BLOCKS=(1, 2, 4)))
+
+
+def reduction_fits(letter, n, v, gpu):
+    return (v["WARPS"] <= 32 and 2 * v["NB"] * words(letter) <= 64
+            and sytrd_bytes(letter, n, v) + 512 <= gpu.shared)
+
+
+def ql_stages(letter, n):
+    return options(LANES=LANES), options(WARPS=(1,))
+
+
+def ql_fits(letter, n, v, gpu):
+    return (v["WARPS"] == 1 and v["LANES"] in LANES
+            and 2 * n * v["LANES"] * TYPES[letter].real.itemsize + 512 <= gpu.shared)
+
+
+def rotation_stages(letter, n):
+    rows = options(ROWS=(32, 16, 8, 64), WARPS=(1, 2))
+    return [v for v in rows if v["ROWS"] <= 32 * v["WARPS"]], options(WAVE=(4, 2, 8))
+
+
+def rotation_fits(letter, n, v, gpu):
+    return (v["WARPS"] <= 32 and v["ROWS"] <= 32 * v["WARPS"] and v["WAVE"] * words(letter) <= 64
+            and rotation_bytes(letter, n, v) + 512 <= gpu.shared)
+
+
 # -- gemm.cuh: a thread, a warp or a block to a tile
 
 
@@ -275,18 +342,35 @@ def warp_fits(letter, n, v, gpu):
 
 
 def tile_stages(letter, n):
-    tiles = [v | dict(WARPS=v["BM"] // v["TM"] * (v["BN"] // v["TN"])) for v in options(
-        BM=(64, 32, 128), BN=(64, 32, 128), TM=(32, 16), TN=(32, 16))]
-    return ([v for v in tiles if v["WARPS"] <= 16], options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
-            options(BLOCKS=(1, 2, 3)))
+    """Tiles of a warp, and of a team; all of k in shared memory or a ring of slices."""
+    tiles = ((32, 32), (32, 64), (16, 32), (64, 64), (16, 16), (48, 48), (32, 16), (64, 32))
+    teams = [dict(TM=m, TN=n, BM=i * m, BN=j * n, WARPS=i * j if i * j > 1 else w)
+             for m, n in tiles for i, j in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4), (3, 3))
+             for w in ((1, 2, 4) if i * j == 1 else (1,))]
+    slices = options(RESIDENT=(1,), STAGES=(1, 2, 3, 4), BK=(16, 24, 32, 48, 64)) + options(
+        RESIDENT=(0,), STAGES=(2, 3, 4), BK=(8, 16, 32))
+    return teams, slices, options(BLOCKS=(1, 2, 3, 4, 6))
 
 
-def tile_fits(letter, n, v, gpu):
-    return (v["WARPS"] == v["BM"] // v["TM"] * (v["BN"] // v["TN"]) and v["WARPS"] <= 32
-            and all(v[k] % 8 == 0 for k in ("TM", "TN")) and v["BK"] % 4 == 0 and v["STAGES"] >= 2
-            and all(power_of_two(v[k]) for k in ("BM", "BN", "BK"))
-            and v["TM"] * v["TN"] // 32 * words(letter) <= 128
-            and gemm_bytes(letter, v) + 512 <= gpu.shared)
+def tile_fits(square):
+    """`square`: the tile of a team must be so."""
+    def fit(letter, n, v, gpu):
+        team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
+        rows, step = (4, 16 // TYPES[letter].dtype.itemsize) if letter in "sc" else (
+            16, 8 if letter in "dz" else 16)
+        few = 16 // TYPES[letter].dtype.itemsize
+        return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and (v["BM"] == v["BN"] or not square)
+                and v["TM"] % (4 * rows if letter in "sc" and v["TM"] // 4 % few == 0 else rows)
+                == 0 and v["TN"] % (16 if letter in "hb" else 8) == 0
+                and v["BM"] % few == 0 == v["BN"] % few and deep % max(step, few) == 0
+                and (v["WARPS"] == team or team == 1) and v["WARPS"] <= 32
+                and v["STAGES"] >= (1 if v["RESIDENT"] else 2)
+                and (not v["RESIDENT"] or n <= deep * v["STAGES"])
+                and v["TM"] * v["TN"] // 32 * words(TYPES[letter].sums) <= 144
+                and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+                and product_round(letter, v) * v["WARPS"] // team <= product_bytes(letter, v)
+                and product_bytes(letter, v) + 512 <= gpu.shared)
+    return fit
 
 
 def vector_stages(letter, n):
@@ -316,8 +400,10 @@ SPACES = {
     "getri_block": Space("getri", substitution_stages, substitution_fits),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
-    "trsm_block": Space("trsm", solve_stages, slab_fits),
-    "trmm_block": Space("trmm", product_stages, slab_fits),
+    "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
+    "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
+    "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
+    "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32), optional=True),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
@@ -325,11 +411,18 @@ SPACES = {
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), largest=256),
     "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), largest=256),
-    "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), largest=256),
+    "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
+                         largest=256),
+    "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
+    "steqr_lane": Space("syevd", ql_stages, ql_fits),
+    "lasr_rows": Space("syevd", rotation_stages, rotation_fits),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
-    "gemm_block": Space("gemm_batched", tile_stages, tile_fits, (32, 64, 128, 256), True),
+    "gemm_block": Space("gemm_batched", tile_stages, tile_fits(False), (24, 32, 48, 64, 96, 128, 256),
+                        True, True, letters="sdczhb"),
+    "symm_block": Space("symm_batched", tile_stages, tile_fits(False), (32, 64, 128, 256)),
+    "syrk_block": Space("syrk_batched", tile_stages, tile_fits(True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
 }

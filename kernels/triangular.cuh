@@ -2,65 +2,362 @@
 //
 // All cases of trsm and trmm are this one through strides: a transposed A swaps them, an upper one
 // is the lower one of reversed rows and columns (negative strides), and X op(A) = B is
-// op(A)^T X^T = B^T. What strides cannot do is the conjugate.
+// op(A)^T X^T = B^T. What strides cannot do is the conjugate: conj(L) X = B is L conj(X) = conj(B).
+//
+// A warp holds R columns of N rows of X in registers, a strip, and waits for no other warp: L is in
+// shared memory, in tiles of 8 x 8, and so is, on its way, one block of 8 rows of the strip. In
+// double precision a strip lies as the tensor cores leave a product: lane (g, t) = (lane / 4,
+// lane % 4) has rows 2 t, 2 t + 1 of every 8 and columns g + 8 h, so that X^T is both the result of
+// one product and, k in another order, the left operand of the next, and L is read 16 bytes at a
+// time. In single precision lane (u, v) = (lane / 8, lane % 8) has rows u, u + 4 of every 8 and
+// R / 8 columns.
 #pragma once
-#include "multiply.cuh"
-#include "shuffle.cuh"
+#include "triangular_operands.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
-constexpr int NB = 16, R = 32;
+constexpr int N = 64;       // rows of a strip
+constexpr int R = 16;       // its columns
+constexpr int DEEP = 2;     // tiles across a slice of L that is on its way
+constexpr int STAGES = 2;   // slices in shared memory
+constexpr int RESIDENT = 0; // 1: no matrix has more than N rows
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
+constexpr bool TENSOR = sizeof(real_t) == 8;
+constexpr int NT = N / 8, TILE = 64;
+constexpr int ROW = 8 + VECTOR;                    // of X^T in shared memory: no bank twice
+constexpr int BLOCK = TENSOR ? R * ROW : R * 8;    // numbers of 8 rows of a strip there
+constexpr int SLICE = DEEP * (NT * TILE + WARPS * BLOCK);
+static_assert(N % (8 * DEEP) == 0 && R <= 32 && R % (TENSOR ? 16 : 8 * VECTOR) == 0);
 
-// alpha, which comes as the bits of two numbers of double precision
-template <class T> struct number {
-    static __device__ T of(size re, size) { return T(__longlong_as_double(re)); }
-};
-template <class T> struct number<complex<T>> {
-    static __device__ complex<T> of(size re, size im)
-    {
-        return {T(__longlong_as_double(re)), T(__longlong_as_double(im))};
-    }
-};
+__device__ inline int lane() { return threadIdx.x % 32; }
 
-__device__ inline bool is_one(real_t x) { return x == 1; }
-__device__ inline bool is_one(complex<real_t> x) { return x.re == 1 && x.im == 0; }
-__device__ inline scalar_t scaled(scalar_t alpha, scalar_t x)
-{
-    return is_one(alpha) ? x : mul(alpha, x);
-}
-
-// A divisor: below TINY the reciprocal may overflow, and the number is lifted first.
-struct Divisor {
-    scalar_t inverse;
-    real_t lift;
-    __device__ scalar_t operator()(scalar_t x) const
-    {
-        return mul(inverse, lift == 1 ? x : mul(x, lift));
-    }
-};
-__device__ inline Divisor divisor(scalar_t d, bool unit)
-{
-    if (unit) return {scalar_t{1}, 1};
-    const bool small = abs1(d) < TINY;
-    return {reciprocal(small ? mul(d, LIFT) : d), small ? LIFT : real_t(1)};
-}
-
-// The triangle as the product wants it: zeros above the diagonal, ones on it if `unit`
+// L, with ones on its diagonal if `unit`; n x n
 struct Lower {
     Strided<const scalar_t> a;
-    bool conjugated, unit;
+    int n;
+    bool unit;
 
-    __device__ scalar_t operator()(int i, int j) const
+    // to := the element (i, j), zero where L has none; without waiting
+    __device__ void fetch(scalar_t* to, int i, int j) const
     {
-        if (j > i) return scalar_t{};
-        if (j == i && unit) return scalar_t{1};
-        const scalar_t x = a(i, j);
-        return conjugated ? conj(x) : x;
+        if (i == j && unit) {
+            *to = scalar_t{1};
+            return;
+        }
+        const bool there = i < n && j <= i;
+        copy_async<sizeof(scalar_t)>(to, there ? &a(i, j) : a.p, there ? sizeof(scalar_t) : 0);
     }
 };
 
-// True if neighbours in a row are closer in memory than those in a column
-template <class T> __device__ bool by_rows(const Strided<T>& x)
+// Where a tile has its element (r, c): a row's 16 bytes change places from row to row, so that
+// columns, too, meet few banks twice
+__device__ inline int in_tile(int r, int c)
 {
-    return (x.cs < 0 ? -x.cs : x.cs) < (x.rs < 0 ? -x.rs : x.rs);
+    constexpr int packs = 8 / VECTOR, bend = 8 / packs;
+    return 8 * r + ((c / VECTOR) ^ (r / bend % packs)) * VECTOR + c % VECTOR;
+}
+__device__ inline Vector in_tile_from(const scalar_t* tile, int r, int c)
+{
+    return *reinterpret_cast<const Vector*>(tile + in_tile(r, c));
+}
+
+// The tiles (I, J), J <= I, of m rows and columns of L from (first, first) on, row after row
+__device__ inline scalar_t* triangle_tile(scalar_t* tiles, int I, int J)
+{
+    return tiles + (I * (I + 1) / 2 + J) * TILE;
+}
+__device__ inline void fetch_triangle(scalar_t* tiles, const Lower& L, int first, int m)
+{
+    const int rows = (m + 7) / 8 * 8;
+    const bool across = by_rows(L.a);
+    for (int o = warp(); o < rows; o += WARPS)
+        for (int e = across ? lane() : o / 8 * 8 + lane(); e < (across ? o / 8 * 8 + 8 : rows);
+             e += 32) {
+            const int i = across ? o : e, j = across ? e : o;
+            L.fetch(triangle_tile(tiles, i / 8, j / 8) + in_tile(i % 8, j % 8), first + i,
+                    first + j);
+        }
+}
+
+// DEEP tiles across and m rows down of L from (first, k) on: tile (I, d) is number d NT + I.
+__device__ inline void fetch_panel(scalar_t* tiles, const Lower& L, int first, int m, int k)
+{
+    constexpr int width = 8 * DEEP;
+    const bool across = by_rows(L.a);
+    for (int e = thread(); e < N * width; e += THREADS) {
+        const int i = across ? e / width : e % N, j = across ? e % width : e / N;
+        if (i < (m + 7) / 8 * 8)
+            L.fetch(tiles + (j / 8 * NT + i / 8) * TILE + in_tile(i % 8, j % 8), first + i, k + j);
+    }
+}
+
+// Where 8 rows of a strip have element (k, c) in shared memory
+__device__ inline int in_block(int k, int c) { return TENSOR ? c * ROW + k : k * R + c; }
+
+// R columns of X (or B) in memory. Of every 8 rows a lane moves R / 4 numbers, in one or several
+// rows or in columns of 8, as they lie next to each other.
+template <class T> struct Columns {
+    Strided<T> x;
+    int m, n, k, c, down, right;
+
+    __device__ Columns(Strided<T> x, int m, int n) : x(x), m(m), n(n)
+    {
+        const bool across = by_rows(x);
+        k = across ? lane() / R : lane() % 8;
+        c = across ? lane() % R : lane() / 8;
+        down = across ? 32 / R : 0;
+        right = across ? 0 : 4;
+    }
+    // The lane's first number of the rows from `first` on
+    __device__ T* from(int first) const { return x.p + (first + k) * x.rs + c * x.cs; }
+    // f(q, k, c, element, true if it is there) for the lane's numbers of the 8 rows from `first`
+    // on, where p is; p goes to the next 8
+    template <class F> __device__ void each(T*& p, int first, F f) const
+    {
+        const size step = down * x.rs + right * x.cs;
+        T* at = p;
+        #pragma unroll
+        for (int q = 0; q < R / 4; ++q, at += step) {
+            const int i = k + q * down, j = c + q * right;
+            f(q, i, j, at, first + i < m && j < n);
+        }
+        p += 8 * x.rs;
+    }
+};
+
+// 8 rows of X from `first` on, to shared memory, without waiting
+__device__ inline void fetch_block(scalar_t* block, const Columns<const scalar_t>& x, int first)
+{
+    const scalar_t* p = x.from(first);
+    x.each(p, first, [=](int, int k, int c, const scalar_t* p, bool there) {
+        copy_async<sizeof(scalar_t)>(block + in_block(k, c), there ? p : x.x.p,
+                                     there ? sizeof(scalar_t) : 0);
+    });
+}
+
+// The parts of real numbers that the tensor cores know
+template <class R> __device__ R part_of(R x, int) { return x; }
+template <class R> __device__ R part_of(complex<R> x, int p) { return p ? x.im : x.re; }
+constexpr int PARTS = sizeof(scalar_t) / sizeof(real_t);
+template <class T> struct of_parts {
+    static __device__ T made(const real_t* x) { return x[0]; }
+};
+template <class T> struct of_parts<complex<T>> {
+    static __device__ complex<T> made(const real_t* x) { return {x[0], x[1]}; }
+};
+
+// SIGN times 8 rows of X as the lanes need them, and a strip to which products are added
+template <class Real> struct TensorStrip {
+    Real x[NT][R / 16][PARTS][4];
+
+    struct Operand { Real a[R / 16][PARTS][4]; };
+
+    static __device__ int g() { return lane() / 4; }
+    static __device__ int t() { return lane() % 4; }
+
+    __device__ void clear()
+    {
+        #pragma unroll
+        for (int I = 0; I < NT; ++I)
+            #pragma unroll
+            for (int h = 0; h < R / 16; ++h)
+                #pragma unroll
+                for (int p = 0; p < PARTS; ++p)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) x[I][h][p][e] = 0;
+    }
+    // Rows 8 I and the next to shared memory, and from there
+    __device__ void give(int I, scalar_t* block) const
+    {
+        #pragma unroll
+        for (int h = 0; h < R / 8; ++h)
+            #pragma unroll
+            for (int k = 0; k < 2; k += VECTOR) {
+                Vector v;
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e) {
+                    Real parts[2] = {};
+                    #pragma unroll
+                    for (int p = 0; p < PARTS; ++p) parts[p] = x[I][h / 2][p][h % 2 * 2 + k + e];
+                    v.x[e] = of_parts<scalar_t>::made(parts);
+                }
+                *reinterpret_cast<Vector*>(block + in_block(2 * t() + k, 8 * h + g())) = v;
+            }
+    }
+    // f(h, p, e, value) for a lane's numbers of a block
+    template <class F> static __device__ void take(const scalar_t* block, F f)
+    {
+        #pragma unroll
+        for (int h = 0; h < R / 8; ++h)
+            #pragma unroll
+            for (int k = 0; k < 2; k += VECTOR) {
+                const Vector v = *reinterpret_cast<const Vector*>(
+                    block + in_block(2 * t() + k, 8 * h + g()));
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    #pragma unroll
+                    for (int p = 0; p < PARTS; ++p) f(h, p, k + e, part_of(v.x[e], p));
+            }
+    }
+    __device__ void take(int I, const scalar_t* block)
+    {
+        take(block, [&](int h, int p, int e, real_t v) { x[I][h / 2][p][h % 2 * 2 + e] = v; });
+    }
+    template <int SIGN>
+    static __device__ void operand(Operand& o, const scalar_t* block, bool conjugated)
+    {
+        take(block, [&](int h, int p, int e, real_t v) {
+            o.a[h / 2][p][h % 2 + 2 * e] = (SIGN < 0) != (p && conjugated) ? -v : v;
+        });
+    }
+    // Rows 8 I and the next := rows 8 from and the next + L(., 8 columns) o
+    __device__ void add(int I, int from, const Operand& o, const scalar_t* tile)
+    {
+        Real l[PARTS][2], turned[4];
+        #pragma unroll
+        for (int k = 0; k < 2; k += VECTOR) {
+            const Vector v = in_tile_from(tile, g(), 2 * t() + k);
+            #pragma unroll
+            for (int e = 0; e < VECTOR; ++e)
+                #pragma unroll
+                for (int p = 0; p < PARTS; ++p) l[p][k + e] = part_of(v.x[e], p);
+        }
+        #pragma unroll
+        for (int h = 0; h < R / 16; ++h) {
+            #pragma unroll
+            for (int p = 0; p < PARTS; ++p)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) x[I][h][p][e] = x[from][h][p][e];
+            tensor_product(x[I][h][0], o.a[h][0], l[0]);
+            if constexpr (PARTS == 2) {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) turned[e] = -o.a[h][1][e];
+                tensor_product(x[I][h][1], o.a[h][0], l[1]);
+                tensor_product(x[I][h][0], turned, l[1]);
+                tensor_product(x[I][h][1], o.a[h][1], l[0]);
+            }
+        }
+    }
+};
+
+struct VectorStrip {
+    static constexpr int RN = R / 8;
+    scalar_t x[2 * NT][RN];
+
+    struct Operand { scalar_t b[8][RN]; };
+
+    static __device__ int u() { return lane() / 8; }
+    static __device__ int column(int j)
+    {
+        return VECTOR * (lane() % 8) + 8 * VECTOR * (j / VECTOR) + j % VECTOR;
+    }
+
+    __device__ void clear()
+    {
+        #pragma unroll
+        for (int i = 0; i < 2 * NT; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; ++j) x[i][j] = scalar_t{};
+    }
+    __device__ void give(int I, scalar_t* block) const
+    {
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; j += VECTOR) {
+                Vector v;
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e) v.x[e] = x[2 * I + i][j + e];
+                *reinterpret_cast<Vector*>(block + in_block(4 * i + u(), column(j))) = v;
+            }
+    }
+    static __device__ void row(scalar_t (&to)[RN], const scalar_t* block, int k)
+    {
+        #pragma unroll
+        for (int j = 0; j < RN; j += VECTOR) {
+            const Vector v = *reinterpret_cast<const Vector*>(block + in_block(k, column(j)));
+            #pragma unroll
+            for (int e = 0; e < VECTOR; ++e) to[j + e] = v.x[e];
+        }
+    }
+    __device__ void take(int I, const scalar_t* block)
+    {
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) row(x[2 * I + i], block, 4 * i + u());
+    }
+    template <int SIGN>
+    static __device__ void operand(Operand& o, const scalar_t* block, bool conjugated)
+    {
+        #pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            row(o.b[k], block, k);
+            #pragma unroll
+            for (int j = 0; j < RN; ++j) {
+                if (conjugated) o.b[k][j] = conj(o.b[k][j]);
+                o.b[k][j] = mul(o.b[k][j], real_t(-SIGN));
+            }
+        }
+    }
+    __device__ void add(int I, int from, const Operand& o, const scalar_t* tile)
+    {
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            #pragma unroll
+            for (int j = 0; j < RN; ++j) x[2 * I + i][j] = x[2 * from + i][j];
+            #pragma unroll
+            for (int k = 0; k < 8; k += VECTOR) {
+                const Vector l = in_tile_from(tile, 4 * i + u(), k);
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    #pragma unroll
+                    for (int j = 0; j < RN; ++j)
+                        x[2 * I + i][j] = minus_product(x[2 * I + i][j], l.x[e], o.b[k + e][j]);
+            }
+        }
+    }
+};
+
+template <bool> struct strip_of { using type = TensorStrip<real_t>; };
+template <> struct strip_of<false> { using type = VectorStrip; };
+using Strip = strip_of<TENSOR>::type;
+
+// strip += SIGN L(m rows from `first` on, columns 0 to k) X(rows 0 to k), by all warps of the
+// block, each with columns of its own if it has any. Slices of L and X pass through `ring`.
+template <int SIGN>
+__device__ void add_product(Strip& strip, const Lower& L, int first, int m, int k,
+                            const Columns<const scalar_t>& X, bool conjugated, scalar_t* ring)
+{
+    const int slices = (k + 8 * DEEP - 1) / (8 * DEEP);
+    const auto fetch = [&](int s) {
+        if (s < slices) {
+            scalar_t* const at = ring + s % STAGES * SLICE;
+            fetch_panel(at, L, first, m, s * 8 * DEEP);
+            if (X.n > 0)
+                #pragma unroll
+                for (int d = 0; d < DEEP; ++d)
+                    fetch_block(at + DEEP * NT * TILE + (warp() * DEEP + d) * BLOCK, X,
+                                (s * DEEP + d) * 8);
+        }
+        end_group();
+    };
+    #pragma unroll 1
+    for (int s = 0; s < STAGES - 1; ++s) fetch(s);
+    #pragma unroll 1
+    for (int s = 0; s < slices; ++s) {
+        await_groups<STAGES - 2>();
+        __syncthreads();  // slice s is there, and nobody reads the one before any more
+        fetch(s + STAGES - 1);
+        if (X.n <= 0) continue;
+        const scalar_t* const at = ring + s % STAGES * SLICE;
+        #pragma unroll 1
+        for (int d = 0; d < DEEP; ++d) {
+            Strip::Operand o;
+            Strip::operand<SIGN>(o, at + DEEP * NT * TILE + (warp() * DEEP + d) * BLOCK,
+                                 conjugated);
+            #pragma unroll
+            for (int I = 0; I < NT; ++I)  // no tile above the diagonal
+                if (8 * I < m && first + 8 * I >= (s * DEEP + d) * 8)
+                    strip.add(I, I, o, at + (d * NT + I) * TILE);
+        }
+    }
 }

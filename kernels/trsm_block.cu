@@ -1,89 +1,163 @@
-// trsm_block.cu: L X = alpha B for a batch, L lower triangular of order n <= 1024.
+// trsm_block.cu: L X = alpha B for a batch, L lower triangular.
 //
-// A block has R columns of X in shared memory from the load to the store. NB rows at a time are
-// solved by substitution, the warps sharing the columns; then all warps subtract
-// L(below, rows) X(rows) from what is below, in tiles, L straight from global memory, each number
-// once. A member with an info other than zero gets X := B. The floor: B read and X written, and
-// the triangle read by every block (from the L2 cache by all but the first).
+// A block solves WARPS R columns, a warp R of them in registers (triangular.cuh), N rows at a time.
+// Of these 8 at a time are solved by substitution, a lane having a column, and taken off the rows
+// below by products. Rows past the first N first lose what the rows above them, read again from
+// memory, take off. A member with an info other than zero gets X := B.
+//
+// The floor, where n <= N: B read and X written once, the triangle read by every block (from the L2
+// cache by all but the first): (n^2 / 2 + 2 n nrhs) numbers; n^2 nrhs operations.
 #include "triangular.cuh"
 
-// x := d^-1 x for nb rows of x: a lane has a row of the triangle, 32 / NB columns go at a time
-__device__ inline void solve_rows(ByRows<scalar_t> d, const Divisor* divisors, ByRows<scalar_t> x,
-                                  int nb, int columns, bool unit)
+// The diagonal of L inverted; below TINY the reciprocal may overflow: numbers are lifted first.
+struct Diagonal {
+    scalar_t inverse[N];
+    real_t lift[N];
+    int lifted;  // where any number is
+};
+
+// The 8 rows of a block := inverse of the 8 x 8 triangle times them, a lane having a column
+__device__ inline void substitute(scalar_t* block, const scalar_t* tile, const scalar_t* inverse,
+                                  const real_t* lift, bool lifted)
 {
-    constexpr int AT_ONCE = 32 / NB;
-    const int lane = threadIdx.x % 32, i = lane % NB;
-    scalar_t row[NB];
+    if (lane() >= R) return;
+    scalar_t y[8];
     #pragma unroll
-    for (int p = 0; p < NB; ++p) row[p] = p < i && i < nb ? d(i, p) : scalar_t{};
-    const Divisor mine = i < nb && !unit ? divisors[i] : Divisor{scalar_t{1}, 1};
-    for (int first = warp() * AT_ONCE; first < columns; first += WARPS * AT_ONCE) {
-        const int c = first + lane / NB;
-        const bool here = i < nb && c < columns;
-        scalar_t y = here ? x(i, c) : scalar_t{};
+    for (int k = 0; k < 8; ++k) y[k] = block[in_block(k, lane())];
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
         #pragma unroll
-        for (int q = 0; q < NB; ++q) {
-            if (q >= nb) break;
-            const scalar_t solved = of_lane(unit ? y : mine(y), lane - i + q);
-            if (i == q) y = solved;
-            if (i > q) y = minus_product(y, row[q], solved);
+        for (int k = 0; k < i; k += VECTOR) {
+            const Vector l = in_tile_from(tile, i, k);
+            #pragma unroll
+            for (int e = 0; e < VECTOR; ++e)
+                if (k + e < i) y[i] = minus_product(y[i], l.x[e], y[k + e]);
         }
-        if (here) x(i, c) = y;
+        if (lifted) y[i] = mul(y[i], lift[i]);
+        y[i] = mul(inverse[i], y[i]);
     }
+    #pragma unroll
+    for (int k = 0; k < 8; ++k) block[in_block(k, lane())] = y[k];
 }
 
-__device__ inline void solve_slab(Lower L, Strided<const scalar_t> B, Strided<scalar_t> X, int n,
-                                  int columns, scalar_t alpha, scalar_t* room)
+// m rows of the strip, from `first` on, of the columns of X. What is solved leaves the strip, and
+// the rows below move up: the loop is short, and its arrays are indexed by constants.
+__device__ inline void solve(Strip& strip, const scalar_t* tiles, const Diagonal& diagonal,
+                             int first, int m, const Columns<scalar_t>& X, bool conjugated,
+                             scalar_t* block)
 {
-    __shared__ scalar_t block[NB * NB];
-    __shared__ Divisor divisors[NB];
-    const ByRows<scalar_t> d{block, NB}, x{room, leading(R)};
-    for_each(n, columns, by_rows(B), [=](int i, int j) { x(i, j) = scaled(alpha, B(i, j)); });
-    for (int j = 0; j < n; j += NB) {
-        const int nb = min(NB, n - j), rest = n - j - nb;
-        for_each(nb, nb, by_rows(L.a), [=](int i, int c) {
-            if (c < i) d(i, c) = L(j + i, j + c);
-            else if (c == i) divisors[i] = divisor(L(j + i, j + i), L.unit);
+    const scalar_t* tile = tiles;  // the next on the diagonal
+    scalar_t* p = X.from(first);
+    #pragma unroll 1
+    for (int j = 0; j < m; j += 8) {
+        strip.give(0, block);
+        __syncwarp();
+        substitute(block, tile, diagonal.inverse + j, diagonal.lift + j, diagonal.lifted);
+        __syncwarp();
+        Strip::Operand o;
+        Strip::operand<-1>(o, block, false);
+        X.each(p, first + j, [=](int, int k, int c, scalar_t* at, bool there) {
+            const scalar_t x = block[in_block(k, c)];
+            if (there) *at = conjugated ? conj(x) : x;
         });
-        __syncthreads();
-        solve_rows(d, divisors, part(x, j, 0), nb, columns, L.unit);
-        __syncthreads();
-        constexpr int T = sizeof(scalar_t) == 16 ? 8 : 16;
-        const auto solved = part(x, j, 0);
-        const int across = (columns + T - 1) / T, tiles = (rest + T - 1) / T * across;
-        for (int t = warp(); t < tiles; t += WARPS) {
-            const int i = j + nb + t / across * T, c = t % across * T;
-            Tile<T, T, Part<Lower>, ByRows<scalar_t>> sum;
-            sum.clear();
-            sum.template stream<16>(part(L, i, j), part(solved, 0, c), n - i, columns - c, nb);
-            sum.each(n - i, columns - c, [=](int r, int q, scalar_t s) {
-                x(i + r, c + q) = minus_product(x(i + r, c + q), s, scalar_t{1});
-            });
+        const scalar_t* below = tile;
+        #pragma unroll
+        for (int I = 1; I < NT; ++I) {
+            below += (j / 8 + I) * TILE;
+            if (8 * I < m - j) strip.add(I - 1, I, o, below);
         }
-        __syncthreads();
+        tile += (j / 8 + 2) * TILE;
+        __syncwarp();
     }
-    for_each(n, columns, by_rows(X), [=](int i, int j) { X(i, j) = x(i, j); });
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+// The m rows of B from `first` on, times alpha
+__device__ inline void load(Strip& strip, const Columns<const scalar_t>& B, int first, int m,
+                            scalar_t alpha, bool conjugated, scalar_t* block)
+{
+    scalar_t raw[NT][R / 4];
+    const scalar_t* p = B.from(first);
+    #pragma unroll
+    for (int I = 0; I < NT; ++I)
+        B.each(p, first + 8 * I, [&](int q, int, int, const scalar_t* p, bool there) {
+            raw[I][q] = there && 8 * I < m ? *p : scalar_t{};
+        });
+    #pragma unroll
+    for (int I = 0; I < NT; ++I) {
+        if (8 * I < m)
+            B.each(p, first + 8 * I, [&](int q, int k, int c, const scalar_t*, bool) {
+                const scalar_t x = scaled(alpha, raw[I][q]);
+                block[in_block(k, c)] = conjugated ? conj(x) : x;
+            });
+        __syncwarp();
+        strip.take(I, block);
+        __syncwarp();
+    }
+}
+
+__device__ inline void invert(Diagonal& diagonal, const scalar_t* tiles, int m, bool unit)
+{
+    for (int i = thread(); i < (m + 7) / 8 * 8; i += THREADS) {
+        const scalar_t d = i < m && !unit ? tiles[(i / 8 * (i / 8 + 3) / 2) * TILE
+                                                  + in_tile(i % 8, i % 8)] : scalar_t{1};
+        const bool small = abs1(d) < TINY;
+        diagonal.inverse[i] = reciprocal(small ? mul(d, LIFT) : d);
+        diagonal.lift[i] = small ? LIFT : real_t(1);
+        if (small) diagonal.lifted = 1;
+    }
+}
+
+__device__ inline void solve_columns(const Lower& L, Strided<const scalar_t> in,
+                                     Strided<scalar_t> out, int columns, scalar_t alpha,
+                                     bool conjugated, scalar_t* room)
+{
+    __shared__ Diagonal diagonal;
+    const int n = L.n, mine = min(columns - warp() * R, R), most = min(n, N), nt = (most + 7) / 8;
+    scalar_t* const ring = room + nt * (nt + 1) / 2 * TILE;  // and before it, a warp's block
+    scalar_t* const block = ring + warp() * BLOCK;
+    const Columns<const scalar_t> B(part(in, 0, warp() * R), n, mine);
+    const Columns<scalar_t> X(part(out, 0, warp() * R), n, mine);
+    const Columns<const scalar_t> known({X.x.p, X.x.rs, X.x.cs}, n, mine);
+    #pragma unroll 1
+    for (int first = 0; first < (RESIDENT ? 1 : n); first += N) {
+        const int m = min(n - first, N);
+        if (first) __syncthreads();  // nobody reads the tiles before any more
+        fetch_triangle(room, L, first, m);
+        end_group();
+        if (thread() == 0) diagonal.lifted = 0;
+        Strip strip;
+        if (mine > 0) load(strip, B, first, m, alpha, conjugated, block);
+        if (!RESIDENT && first) {
+            __syncthreads();  // a block lies where the ring does
+            add_product<-1>(strip, L, first, m, first, known, conjugated, ring);
+        }
+        await_groups<0>();
+        __syncthreads();
+        invert(diagonal, room, m, L.unit);
+        __syncthreads();
+        if (mine > 0) solve(strip, room, diagonal, first, m, X, conjugated, block);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 trsm_block(const scalar_t* A, size a_row, size a_col, size a_next,
            const scalar_t* B, size b_row, size b_col, size b_next,
            scalar_t* X, size x_row, size x_col, size x_next,
            size alpha_re, size alpha_im, const int* info, size ns, size nrhs, size conjugated,
            size unit, size slabs)
 {
-    const size b = blockIdx.x / slabs, first = blockIdx.x % slabs * R;
+    const size b = blockIdx.x / slabs, first = blockIdx.x % slabs * (WARPS * R);
     const int n = size_of(ns, b);
-    const int columns = int(min(size(R), size_of(nrhs, b) - first));
+    const int columns = int(min(size(WARPS * R), size_of(nrhs, b) - first));
     if (columns <= 0) return;
     const auto in = part(matrix_of(B, b_row, b_col, b_next, b), 0, int(first));
     const auto out = part(matrix_of(X, x_row, x_col, x_next, b), 0, int(first));
-    const Lower L{matrix_of(A, a_row, a_col, a_next, b), conjugated != 0, unit != 0};
     if (info && info[b]) {
         if (in.p != out.p)
             for_each(n, columns, by_rows(out), [=](int i, int j) { out(i, j) = in(i, j); });
         return;
     }
-    solve_slab(L, in, out, n, columns, number<scalar_t>::of(alpha_re, alpha_im),
-               reinterpret_cast<scalar_t*>(dynamic_shared));
+    solve_columns({matrix_of(A, a_row, a_col, a_next, b), n, unit != 0}, in, out, columns,
+                  number<scalar_t>::of(alpha_re, alpha_im), conjugated != 0,
+                  reinterpret_cast<scalar_t*>(dynamic_shared));
 }

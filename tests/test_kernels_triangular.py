@@ -10,7 +10,7 @@ from test_kernels_cholesky import drift
 
 from blasx import _spaces, _tuned
 
-KERNELS = "trsm_block", "trmm_block"
+KERNELS = "trsm_small", "trmm_small", "trsm_block", "trmm_block"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
@@ -19,7 +19,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 def test_rows_reach_every_order_and_fit(kernel, letter):
     rows = _tuned.table(90)[kernel][letter]
     assert rows[-1]["to"] == _spaces.MOST
-    for row in rows:
+    for row in filter(_tuned.capitals, rows):
         assert _spaces.fits(kernel, letter, row["to"], _tuned.capitals(row), _spaces.HOPPER)
 
 
@@ -30,11 +30,13 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
-def simulate(folder, kernel, letter, shapes, plant=None):  # noqa: F811
+def simulate(folder, kernel, letter, shapes, resident=0, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
-    values = {"WARPS": 2, "NB": 8 if letter in "sz" else 16, "R": 8 if letter == "z" else 16}
-    if kernel == "trmm_block":
-        del values["NB"]
+    if kernel.endswith("small"):
+        values = {"WARPS": 1, "N": 8, "LANES": 4, "C": 2, "BLOCKS": 1}
+    else:
+        values = {"WARPS": 2, "N": 16, "R": 32 if letter == "s" else 16, "STAGES": 2, "BLOCKS": 1,
+                  "DEEP": 1 + (letter in "sz"), "RESIDENT": resident}
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
         [sys.executable, "-m", "tests.sim.run_triangular", library, kernel, letter,
@@ -45,22 +47,28 @@ def simulate(folder, kernel, letter, shapes, plant=None):  # noqa: F811
 @every_letter
 def test_runs_on_the_cpu(folder, kernel, letter):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_triangular.py)."""
-    run = simulate(folder, kernel, letter, ("5x17", "33x18", "50x17", "1x1"))
+    small = kernel.endswith("small")
+    shapes = ("5x7", "8x8", "7x5", "1x1") if small else ("5x17", "33x18", "50x17", "1x1")
+    run = simulate(folder, kernel, letter, shapes)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("kernel", ("trsm_block", "trmm_block"))
+def test_a_strip_of_all_rows(folder, kernel):  # noqa: F811
+    run = simulate(folder, kernel, "d", ("11x16", "16x9"), resident=1)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 PLANTED = {  # bug: kernel, what the text says, what it shall say, what is reported
-    "a row past the end": ("trmm_block", "sum.each(n - i, columns", "sum.each(n - i + 1, columns",
+    "a row past the end": ("trmm_block", "first + i < m && j < n", "first + i <= m && j < n",
                            "AddressSanitizer"),
-    "a missing barrier": ("trsm_block", "solve_rows(d, divisors, part(x, j, 0), nb, columns, "
-                          "L.unit);\n        __syncthreads();",
-                          "solve_rows(d, divisors, part(x, j, 0), nb, columns, L.unit);",
-                          "AssertionError"),
+    "a missing barrier": ("trsm_block", "strip.give(0, block);\n        __syncwarp();",
+                          "strip.give(0, block);", "AssertionError"),
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_caught(folder, bug):  # noqa: F811
     kernel, *plant, seen = PLANTED[bug]
-    run = simulate(folder, kernel, "c", ("5x17",), tuple(plant))
+    run = simulate(folder, kernel, "c", ("5x17",), plant=tuple(plant))
     assert run.returncode and seen in run.stderr, run.stderr[-3000:]

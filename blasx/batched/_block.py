@@ -19,6 +19,14 @@ def lu_bytes(dtype, m, n, constants):
     return (m * leading(panel, dtype) + panel * leading(chunk, dtype)) * dtype.itemsize
 
 
+def shared_bytes(dtype, m, n, nrhs=0):
+    """kernels/lu_shared.cuh: a matrix beside its right-hand sides, all in eights, and what the
+    warps share."""
+    size, (rows, columns, more) = dtype.itemsize, (-(-x // 8) * 8 for x in (m, n, nrhs))
+    heads = 2 * -(-(9 * size + 4) // 16) * 16
+    return rows * leading(columns + more, dtype) * size + heads + 144
+
+
 def solve_bytes(dtype, n, constants):
     rows = min(n, constants["DEEP"]) * leading(constants["NB"], dtype)
     return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n
@@ -31,15 +39,52 @@ def panel_bytes(letter, constants, rows):
     return size * (rows * (panel + past) + warps * panel * strip)
 
 
-def gemm_bytes(letter, constants):
-    """kernels/gemm_block.cu: STAGES slices of A and of B."""
-    dtype, deep = TYPES[letter].dtype, constants["BK"]
+def triangle_bytes(kernel, letter, n, constants):
+    """kernels/triangular.cuh: the tiles of L that all need, and what the warps move."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    block = v["R"] * (8 + 16 // size if letter in "dz" else 8)
+    ring = v["STAGES"] * v["DEEP"] * (v["N"] * 8 + v["WARPS"] * block)
+    if kernel == "trmm_block":
+        return size * max(ring, v["WARPS"] * block)
+    tiles = -(-min(n, v["N"]) // 8)
+    return size * (tiles * (tiles + 1) // 2 * 64 + (ring if n > v["N"] else v["WARPS"] * block))
+
+
+def small_triangle_bytes(letter, constants, staged):
+    """kernels/trsm_small.cu: L of each team, and its columns of X if `staged`."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    vector = 16 // size
+    strip = -(-v["LANES"] * v["C"] * (v["N"] + 1) // vector) * vector
+    team = v["N"] * (v["N"] + vector) + vector + strip * staged
+    return 32 * v["WARPS"] // v["LANES"] * team * size
+
+
+def pitch(letter, n, along_k):
+    """The numbers that kernels/product_tiles.cuh gives a line of n."""
+    size = TYPES[letter].dtype.itemsize
+    if letter not in "dz":
+        return (-(-n * size // 16) | 1) * 16 // size
+    line, past = 128 // size, 2 if letter == "z" and not along_k else 4
+    return -(-(n - past) // line) * line + past
+
+
+def product_bytes(letter, constants):
+    """kernels/products.cuh: for each team STAGES slices of A and of B."""
+    v = constants
+    deep, teams = v["BK"], v["WARPS"] * v["TM"] * v["TN"] // (v["BM"] * v["BN"])
 
     def slice_of(rows):
-        return max(leading(deep, dtype) * rows, leading(rows, dtype) * deep)
+        return max(rows * pitch(letter, deep, True), deep * pitch(letter, rows, False))
 
-    slices = slice_of(constants["BM"]) + slice_of(constants["BN"])
-    return constants["STAGES"] * slices * dtype.itemsize
+    slices = slice_of(v["BM"]) + slice_of(v["BN"])
+    return max(teams, 1) * v["STAGES"] * slices * TYPES[letter].dtype.itemsize
+
+
+def product_round(letter, constants):
+    """kernels/products.cuh: bytes of a team's sums on their way to memory."""
+    v, size = constants, TYPES[TYPES[letter].sums].dtype.itemsize
+    team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
+    return team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * size
 
 
 def svd_room(letter, n, vectors, constants):
@@ -50,3 +95,18 @@ def svd_room(letter, n, vectors, constants):
     numbers = columns * (v["LANES"] * v["ROWS"] * (1 + vectors) + 16 // t.dtype.itemsize)
     rest = -(-(columns * (2 * t.real.itemsize + 4) + v["WARPS"] * t.real.itemsize) // 16) * 16
     return numbers, members * (rest + numbers * t.dtype.itemsize * v["SHARED"])
+
+
+def sytrd_bytes(letter, n, constants):
+    """kernels/sytrd_block.cu: the matrix, a panel's v and w, parts of products and sums."""
+    v, t = constants, TYPES[letter]
+    numbers = (v["SHARED"] * n * (n | 1) + 2 * n * v["NB"] + 32 * max(v["WARPS"], -(-n // 32))
+               + 2 * v["NB"] + 1 + v["WARPS"])
+    return numbers * t.dtype.itemsize + v["WARPS"] * t.real.itemsize
+
+
+def rotation_bytes(letter, n, constants):
+    """kernels/lasr_rows.cu: ROWS rows, and twice the rotations of WAVE sweeps."""
+    rows, wave, t = constants["ROWS"] | 1, constants["WAVE"], TYPES[letter]
+    return (-(-n * rows // 16) * 16 * t.dtype.itemsize
+            + 2 * wave * (n + 2 * wave) * 2 * t.real.itemsize)

@@ -7,7 +7,7 @@ from struct import unpack
 
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
-from ._block import leading
+from ._block import small_triangle_bytes, triangle_bytes
 from ._gpu import like, matrix
 
 MOST = 1024  # order of the kernels' members
@@ -63,9 +63,10 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
     p, row, col, next_ = matrix(a[None] if a.ndim == 2 else a, (trans != 0) != side)
     if lower == ((trans != 0) != side):  # upper: lower with rows and columns reversed
         p, row, col = p + (order - 1) * (row + col) * size, -row, -col
-    of = [p, row, col, 0 if shared else next_]
+    of, by_columns = [p, row, col, 0 if shared else next_], False
     for c in (b, x):
         p, row, col, next_ = matrix(c, side)
+        by_columns |= abs(col) >= abs(row)
         if lower == ((trans != 0) != side):
             p, row = p + (order - 1) * row * size, -row
         of += p, row, col, next_
@@ -73,9 +74,16 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
     of += unpack("2q", packed("2d", alpha.real, alpha.imag))
     if routine == "trsm":
         of.append(0 if info is None else info.data.ptr)
-    count = b.shape[2 - side]
-    kernel = blocks(routine + "_block", me, order)
-    width = kernel.values["R"]
-    slabs = -(-count // width)
-    kernel(len(b) * slabs, order * leading(width, me.dtype) * size, *of, order, count, trans == 2,
-           diag, slabs)
+    batch, count = len(b), b.shape[2 - side]
+    of += order, count, trans == 2, diag
+    small = blocks(routine + "_small", me, order)
+    if small:
+        v = small.values
+        slabs = -(-count // (v["LANES"] * v["C"]))
+        small(-(-batch * slabs * v["LANES"] // small.threads),
+              small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
+        return
+    block = blocks(routine + "_block", me, order)
+    v = block.values
+    slabs = -(-count // (v["R"] * v["WARPS"]))
+    block(batch * slabs, triangle_bytes(routine + "_block", me.letter, order, v), *of, slabs)

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from scipy.linalg import blas
 
-from blasx.batched._block import leading
+from blasx.batched._block import small_triangle_bytes, triangle_bytes
 
 from .run import PASS, SCHEDULES, Memory, general, poisoned, same_under_all_schedules
 from .run_lu import Simulated
@@ -38,7 +38,7 @@ def triangle(rng, dtype, batch, n, lower, diag):
     return a
 
 
-def launched(sim, schedule, a, b, x, side, lower, trans, diag, alpha, info):
+def launched(sim, name, schedule, a, b, x, side, lower, trans, diag, alpha, info):
     """As _gpu_triangular.launch, in NumPy's views: always L X = alpha B with L lower."""
     turned = (trans != 0) != side
     if turned:
@@ -50,11 +50,18 @@ def launched(sim, schedule, a, b, x, side, lower, trans, diag, alpha, info):
     if len(a) == 1:
         a = np.broadcast_to(a, (len(b), *a.shape[1:]))
     _, n, count = b.shape
-    width = sim.constants["R"]
-    slabs = -(-count // width)
     bits = np.array([alpha.real, alpha.imag]).view(np.int64)
-    sim.run(schedule, len(b) * slabs, n * leading(width, sim.dtype) * b.itemsize, *numbers(a),
-            *numbers(b), *numbers(x), *bits, *info, n, count, trans == 2, diag, slabs)
+    of = (*numbers(a), *numbers(b), *numbers(x), *bits, *info, n, count, trans == 2, diag)
+    v = sim.constants
+    if name.endswith("small"):
+        by_columns = any(abs(y.strides[2]) >= abs(y.strides[1]) for y in (b, x))
+        teams = len(b) * -(-count // (v["LANES"] * v["C"]))
+        sim.run(schedule, -(-teams * v["LANES"] // (32 * v["WARPS"])),
+                small_triangle_bytes(sim.letter, v, by_columns), *of, teams // len(b), by_columns,
+                teams)
+    else:
+        slabs = -(-count // (v["R"] * v["WARPS"]))
+        sim.run(schedule, len(b) * slabs, triangle_bytes(name, sim.letter, n, v), *of, slabs)
 
 
 def one(sim, rng, name, shape, case, order, in_place, turn):
@@ -63,13 +70,13 @@ def one(sim, rng, name, shape, case, order, in_place, turn):
     alpha = (1.0, -2.0, 0.5 - 0.25j if sim.dtype.kind == "c" else 0.3)[turn // 2 % 3]
     a = triangle(rng, sim.dtype, 1 if shared else 2, shape[side], lower, diag)
     b = general(rng, sim.dtype, 1, 2 * shape[0], shape[1])[0].reshape(2, *shape)
-    kept = [0, 4] if name == "trsm_block" and turn % 3 == 0 else [0, 0]
+    kept = [0, 4] if name.startswith("trsm") and turn % 3 == 0 else [0, 0]
     outputs = []
     for schedule in SCHEDULES:
         triangles, given = Memory(a, order), Memory(b, order)
         x, info = given if in_place else poisoned(b.shape, b.dtype, order), Memory(np.int32(kept))
-        launched(sim, schedule, triangles.array, given.array, x.array, *case, alpha,
-                 [info.address * any(kept)] * (name == "trsm_block"))
+        launched(sim, name, schedule, triangles.array, given.array, x.array, *case, alpha,
+                 [info.address * any(kept)] * (name.startswith("trsm")))
         outputs.append([x.array.copy()])
         assert in_place or np.array_equal(given.array, b)
     (x,) = same_under_all_schedules(outputs)
@@ -91,7 +98,7 @@ def check(sim, name, a, b, x, case, alpha):
     n, eps = len(a), np.finfo(sim.dtype).eps
     alpha = sim.dtype.type(alpha).astype(wide)
     times = (lambda t, y: y @ t) if side else (lambda t, y: t @ y)
-    start, end = (x, alpha * b) if name == "trsm_block" else (alpha * b, x)
+    start, end = (x, alpha * b) if name.startswith("trsm") else (alpha * b, x)
     error = np.abs(times(op, start.astype(wide)) - end)
     size = times(np.abs(op), np.abs(start.astype(wide))) + np.abs(end)
     assert (error <= PASS * n * eps * size).all(), (case, (error / size).max() / (n * eps))
@@ -100,11 +107,11 @@ def check(sim, name, a, b, x, case, alpha):
     assert np.abs(x - right).max() <= PASS * n * eps * np.abs(right).max()
 
 
-def tiny(sim, order):
+def tiny(sim, name, order):
     """A pivot whose reciprocal overflows: 3 t / t is 3."""
     smallest = np.full((1, 1, 1), 64 * np.finfo(sim.dtype).smallest_subnormal, sim.dtype)
     a, b, x = Memory(smallest), Memory(3 * smallest), poisoned((1, 1, 1), sim.dtype, order)
-    launched(sim, 0, a.array, b.array, x.array, 0, 1, 0, 0, 1.0, [0])
+    launched(sim, name, 0, a.array, b.array, x.array, 0, 1, 0, 0, 1.0, [0])
     assert x.array == 3, x.array
 
 
@@ -119,8 +126,8 @@ def main(library, name, letter, constants, *shapes):
             with np.errstate(all="ignore"):
                 one(sim, rng, name, shape, case, *layouts[turn % 5], turn)
             turn += 1
-    if name == "trsm_block":
-        tiny(sim, "C")
+    if name.startswith("trsm"):
+        tiny(sim, name, "C")
     print("ok", name, letter, *shapes)
 
 

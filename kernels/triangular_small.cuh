@@ -1,0 +1,176 @@
+// triangular_small.cuh: solves and products with a lower triangular matrix of order n <= N <= 32.
+//
+// A team of LANES lanes has LANES C columns of a member's X, a lane C of them in registers; L, which
+// all of the team read at once, is in shared memory, by columns. So a step is a column of L, 16
+// bytes at a time, for C columns of X, and no lane waits for another. Where B or X lies by columns
+// it goes through shared memory, too, so that lanes move neighbours.
+//
+// The floor: B read and X written once, and the triangle: (n^2 / 2 + 2 n nrhs) numbers, but n^2 of L
+// where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
+#pragma once
+#include "triangular_operands.cuh"
+
+#ifndef BLASX               // the launcher writes them; the values here let the file compile alone
+constexpr int N = 32;       // the largest order
+constexpr int LANES = 32;   // lanes to a member
+constexpr int C = 1;        // columns to a lane
+constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+#endif
+constexpr int DOWN = N + VECTOR;                     // a column of L in shared memory
+constexpr int TRIANGLE = N * DOWN + VECTOR;          // teams begin in different banks
+constexpr int TALL = N + 1;                          // a column of X there: no bank twice
+constexpr int STRIP = (LANES * C * TALL + VECTOR - 1) / VECTOR * VECTOR;
+constexpr int TEAMS = THREADS / LANES;
+static_assert(N % VECTOR == 0 && N <= 32 && 32 % LANES == 0);
+
+// to := the lower triangle of a, without its diagonal if `unit`; without waiting
+__device__ inline void fetch_triangle(scalar_t* to, Strided<const scalar_t> a, int n, bool unit,
+                                      int t)
+{
+    const bool across = by_rows(a);
+    const size along = across ? a.cs : a.rs, next = across ? a.rs : a.cs;
+    const int to_along = across ? DOWN : 1, to_next = across ? 1 : DOWN;
+    #pragma unroll 4
+    for (int o = 0; o < n; ++o)
+        #pragma unroll
+        for (int e = 0; e < N; e += LANES) {
+            const int i = e + t;
+            if ((across ? i < o : i > o && i < n) || (i == o && !unit))
+                copy_async<sizeof(scalar_t)>(to + i * to_along + o * to_next,
+                                             a.p + i * along + o * next, sizeof(scalar_t));
+        }
+}
+
+// f(i, j) for n x m elements of X, a team's lanes at neighbours
+template <class F>
+__device__ void each_of_team(int n, int m, bool across, int t, F f)
+{
+    const int inner = across ? m : n, outer = across ? n : m;
+    for (int o = 0; o < outer; ++o)
+        for (int e = t; e < inner; e += LANES)
+            f(across ? o : e, across ? e : o);
+}
+
+// The diagonal of L, n x n, inverted in its place if SOLVE; a bit for each that was lifted first, as
+// below TINY the reciprocal may overflow
+template <bool SOLVE>
+__device__ unsigned diagonal_of(scalar_t* L, int n, bool unit, int t)
+{
+    unsigned lifted = 0;
+    #pragma unroll
+    for (int e = 0; e < N; e += LANES) {
+        const int i = e + t;
+        const bool there = i < n && !unit;
+        const scalar_t d = there ? L[i * (DOWN + 1)] : scalar_t{1};
+        const bool small = SOLVE && abs1(d) < TINY;
+        if (i < N) L[i * (DOWN + 1)] = SOLVE ? reciprocal(small ? mul(d, LIFT) : d) : d;
+        const unsigned bits = __ballot_sync(~0u, small) >> (threadIdx.x % 32 - t);
+        lifted |= (bits & ~0u >> (32 - LANES)) << e;
+    }
+    return lifted;
+}
+
+// x := L times x, or its inverse times x if SOLVE, C columns: what column j of L has to do with x
+template <bool SOLVE>
+__device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, unsigned lifted, int n)
+{
+    #pragma unroll
+    for (int step = 0; step < N; ++step) {
+        const int j = SOLVE ? step : N - 1 - step;  // x(j) is known, or not needed as it was
+        if (SOLVE && j >= n) break;  // of a product rows from n on are not wanted, nor used
+        #pragma unroll
+        for (int q = j / VECTOR * VECTOR; q < N; q += VECTOR) {
+            const Vector l = *reinterpret_cast<const Vector*>(L + j * DOWN + q);
+            #pragma unroll
+            for (int c = 0; c < C; ++c) {
+                if (SOLVE && q <= j) {
+                    if (lifted >> j & 1) x[c][j] = mul(x[c][j], LIFT);
+                    x[c][j] = mul(l.x[j % VECTOR], x[c][j]);
+                }
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    if (q + e > j)
+                        x[c][q + e] = minus_product(x[c][q + e], l.x[e],
+                                                    SOLVE ? x[c][j] : mul(x[c][j], real_t(-1)));
+            }
+        }
+        if (!SOLVE)
+            #pragma unroll
+            for (int c = 0; c < C; ++c) x[c][j] = mul(L[j * (DOWN + 1)], x[c][j]);
+    }
+}
+
+// What a thread does for its team's columns of X, of which `teams` teams of the launch have some,
+// `slabs` of them in a member. `staged`: B or X lies by columns. A member with an info other than
+// zero gets X := B.
+template <bool SOLVE>
+__device__ void columns_of_team(const scalar_t* A, size a_row, size a_col, size a_next,
+                                const scalar_t* B, size b_row, size b_col, size b_next,
+                                scalar_t* X, size x_row, size x_col, size x_next, size alpha_re, size alpha_im,
+                                const int* info, size ns, size nrhs, size conjugated, size unit, size slabs,
+                                size staged, size teams)
+{
+    const int team = threadIdx.x / LANES, t = threadIdx.x % LANES;
+    const size number_of = size(blockIdx.x) * TEAMS + team;
+    const size mine = number_of < teams ? number_of : teams - 1;
+    const size b = slabs == 1 ? mine : mine / slabs, first = (mine - b * slabs) * (LANES * C);
+    const int n = size_of(ns, b);
+    const int m = number_of < teams ? int(min(size(LANES * C), size_of(nrhs, b) - first)) : 0;
+    const scalar_t alpha = number<scalar_t>::of(alpha_re, alpha_im);
+    const bool turned = conjugated != 0, kept = info && info[b];
+    const auto in = part(matrix_of(B, b_row, b_col, b_next, b), 0, int(first));
+    const auto out = part(matrix_of(X, x_row, x_col, x_next, b), 0, int(first));
+    scalar_t* const L = reinterpret_cast<scalar_t*>(dynamic_shared)
+                        + team * (TRIANGLE + (staged ? STRIP : 0));
+    scalar_t* const strip = L + TRIANGLE;
+
+    scalar_t x[C][N];
+    fetch_triangle(L, matrix_of(A, a_row, a_col, a_next, b), n, unit != 0, t);
+    if (staged) {
+        each_of_team(n, m, by_rows(in), t, [=](int i, int j) {
+            copy_async<sizeof(scalar_t)>(strip + j * TALL + i, &in(i, j), sizeof(scalar_t));
+        });
+        end_group();
+        await_groups<0>();
+        __syncwarp();
+    }
+    #pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const int j = t + LANES * c;
+        const scalar_t* p = &in(0, j);
+        #pragma unroll
+        for (int i = 0; i < N; ++i, p += in.rs)
+            x[c][i] = i < n && j < m ? staged ? strip[j * TALL + i] : *p : scalar_t{};
+    }
+    if (!staged) end_group();
+    await_groups<0>();
+    __syncwarp();
+    const unsigned lifted = diagonal_of<SOLVE>(L, n, unit != 0, t);
+    if (!kept)
+        #pragma unroll
+        for (int c = 0; c < C; ++c)
+            #pragma unroll
+            for (int i = 0; i < N; ++i) {
+                x[c][i] = scaled(alpha, x[c][i]);
+                if (turned) x[c][i] = conj(x[c][i]);
+            }
+    __syncwarp();
+    if (!kept) all_columns<SOLVE>(x, L, lifted, n);
+    #pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const int j = t + LANES * c;
+        scalar_t* p = &out(0, j);
+        #pragma unroll
+        for (int i = 0; i < N; ++i, p += out.rs) {
+            const scalar_t y = turned && !kept ? conj(x[c][i]) : x[c][i];
+            if (i < n && j < m) {
+                if (staged) strip[j * TALL + i] = y;
+                else *p = y;
+            }
+        }
+    }
+    if (staged) {
+        __syncwarp();
+        each_of_team(n, m, by_rows(out), t, [=](int i, int j) { out(i, j) = strip[j * TALL + i]; });
+    }
+}

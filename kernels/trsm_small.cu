@@ -1,0 +1,15 @@
+// trsm_small.cu: L X = alpha B for a batch, L lower triangular of order n <= N <= 32. A member with
+// an info other than zero gets X := B. Who holds what, and the floor: triangular_small.cuh.
+#include "triangular_small.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+trsm_small(const scalar_t* A, size a_row, size a_col, size a_next,
+           const scalar_t* B, size b_row, size b_col, size b_next,
+           scalar_t* X, size x_row, size x_col, size x_next, size alpha_re, size alpha_im,
+           const int* info, size ns, size nrhs, size conjugated, size unit, size slabs,
+           size staged, size teams)
+{
+    columns_of_team<true>(A, a_row, a_col, a_next, B, b_row, b_col, b_next, X, x_row, x_col, x_next,
+                          alpha_re, alpha_im, info, ns, nrhs, conjugated, unit, slabs, staged,
+                          teams);
+}
