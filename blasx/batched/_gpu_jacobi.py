@@ -1,0 +1,56 @@
+"""What the kernels of svd.cuh need of the host, and batches in parts that share a workspace."""
+
+from functools import cache
+
+import cupy
+
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, looked_up, row
+from ._block import svd_room
+
+MEMORY = 2**32  # bytes of workspace at a time
+
+
+def in_parts(batch, nbytes):
+    """(slice, address) of the parts of a batch whose members need `nbytes` of workspace each; the
+    parts have it in turn."""
+    some = max(1, min(batch, MEMORY // nbytes)) if nbytes else batch
+    memory = cupy.cuda.alloc(some * nbytes) if nbytes else None
+    for first in range(0, batch, some):
+        yield slice(first, min(first + some, batch)), memory.ptr if memory else 0
+
+
+class Jacobi:
+    """A kernel of svd.cuh with one set of constants."""
+
+    def __init__(self, kernel, letter, values):
+        self.kernel, self.values = Kernel(kernel, letter, **values), values
+        self.threads = 32 * values["WARPS"]
+        self.members = self.threads // (values["LANES"] * values["GROUPS"])  # to a block
+        self.vectors = kernel == "gesvd_vectors"
+
+    def __call__(self, batch, n, itemsize, parameters):
+        """Launches the kernel on the parts of a batch of members of n columns;
+        `parameters(part, work)` are those before the batch."""
+        numbers, shared = svd_room(self.kernel.letter, n, self.vectors, self.values)
+        for part, work in in_parts(batch, 0 if self.values["SHARED"] else numbers * itemsize):
+            some = part.stop - part.start
+            self.kernel.launch(-(-some // self.members), 1, self.threads, 1,
+                               pack(*parameters(part, work), some), shared)
+
+
+@cache
+def _jacobi(kernel, letter, values):
+    """One object for all orders that are served by the same constants."""
+    return Jacobi(kernel, letter, dict(values))
+
+
+@looked_up
+def _kernel_on(kernel, letter, n, device):
+    found = row(kernel, letter, n, gpu(device))
+    return found and _jacobi(kernel, letter, tuple(capitals(found).items()))
+
+
+def jacobi(kernel, me, n):
+    """The kernel for members of at most n rows and columns, or None where it does not serve."""
+    return _kernel_on(kernel, me.letter, n, current_device())
