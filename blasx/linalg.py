@@ -125,15 +125,19 @@ def _xp(a):
     return np if a.__class__ is ndarray else _routine.cupy()
 
 
-def _lapack(t, name):
-    """LAPACK's routine of that name and type; or..., sy... become un..., he... in complex types."""
+def _typed_name(t, name):
+    """With its letter; or..., sy... become un..., he... in complex types."""
     if t.is_complex:
         name = {"orgqr": "ungqr", "syevd": "heevd", "syevd_lwork": "heevd_lwork"}.get(name, name)
-    return getattr(lapack, t.letter + name)
+    return t.letter + name
+
+
+def _lapack(t, name):
+    return getattr(lapack, _typed_name(t, name))
 
 
 def _batched(t, name):
-    return getattr(batched, f"{t.letter}{name}_batched")
+    return getattr(batched, _typed_name(t, name) + "_batched")
 
 
 @lru_cache(1000)
@@ -411,13 +415,15 @@ def slogdet(me, a):
 
     Notes
     -----
-    2/3 n^3 operations. CPU: NumPy's. GPU: getrf or getrf_batched, and the parity of the
-    interchanges. Raises nothing and synchronises nothing.
+    2/3 n^3 operations: getrf or getrf_batched, and the parity of the interchanges; of one NumPy
+    array NumPy's function. Raises nothing and synchronises nothing.
     """
     t, a = me.operand(a)
     me.square(a)
     if not a.size:
         return _empty(a, _numpy.slogdet)
+    if a.ndim > 2:
+        return SlogdetResult(*(x.reshape(a.shape[:-2]) for x in _batched(t, "slogdet")(_flat(a))))
     if a.__class__ is ndarray:
         return _numpy.slogdet(a)
     return SlogdetResult(*_sign_and_log(t, a))
@@ -443,6 +449,8 @@ def det(me, a):
     me.square(a)
     if not a.size:
         return _empty(a, _numpy.det)
+    if a.ndim > 2:
+        return _batched(t, "det")(_flat(a)).reshape(a.shape[:-2])
     if a.__class__ is ndarray:
         return _numpy.det(a)
     sign, log = _sign_and_log(t, a)
@@ -450,39 +458,12 @@ def det(me, a):
 
 
 def _sign_and_log(t, a):
-    xp = _xp(a)
-    if a.ndim == 2:
-        lu, piv, _ = _lapack(t, "getrf")(a)
-    else:
-        lu, piv, _ = _batched(t, "getrf")(_flat(a))
-    diagonal = lu.diagonal(axis1=-2, axis2=-1)
-    size = abs(diagonal)
-    swaps = (piv != xp.arange(a.shape[-1])).sum(-1)
-    parity = (1 - 2 * (swaps % 2)).astype(t.real)
-    sign = (diagonal / xp.where(size == 0, t.real.type(1), size)).prod(-1) * parity
-    with np.errstate(divide="ignore"):
-        log = xp.log(size).sum(-1)
-    return sign.reshape(a.shape[:-2]), log.reshape(a.shape[:-2])
+    lu, piv, _ = _lapack(t, "getrf")(a)
+    sign, log = batched.lu.sign_and_log(_xp(a), t, lu[None], piv[None])
+    return sign[0], log[0]
 
 
 # -- orthogonal factorizations, eigenvalues and singular values
-
-
-def _gufunc(me, what, function, a, **flags):
-    """NumPy's own function of a stack; where it fails, the members it fails on are named."""
-    try:
-        return function(a, **flags)
-    except LinAlgError:
-        me.succeed(what, np.array([_fails(function, m, flags) for m in _flat(a)]), a.shape[:-2])
-        raise
-
-
-def _fails(function, matrix, flags):
-    try:
-        function(matrix, **flags)
-    except LinAlgError:
-        return 1
-    return 0
 
 
 def qr(me, a, mode="reduced"):
@@ -501,8 +482,8 @@ def qr(me, a, mode="reduced"):
 
     Notes
     -----
-    geqrf and orgqr: 2 n^2 (m - n/3) operations each. Stacks: NumPy's function on the CPU, a loop
-    over the members on the GPU. GPU: no synchronisation.
+    geqrf and orgqr, geqrf_batched and orgqr_batched: 2 n^2 (m - n/3) operations each. GPU: no
+    synchronisation.
     """
     t, a = me.operand(a)
     me.matrices(a)
@@ -511,32 +492,25 @@ def qr(me, a, mode="reduced"):
                          f"got {mode!r}")
     if not a.size:
         return _empty(a, _numpy.qr, mode=mode)
-    if a.ndim == 2:
-        result = _qr(t, a, mode)
-    elif a.__class__ is ndarray:
-        return _numpy.qr(a, mode)
-    else:
-        members = zip(*(_qr(t, x, mode) for x in _flat(a)), strict=True)
-        result = [_xp(a).stack(r).reshape(a.shape[:-2] + r[0].shape) for r in members]
-    if mode == "r":
-        return result[0]
-    return QRResult(*result) if mode != "raw" else tuple(result)
-
-
-def _qr(t, a, mode):
-    xp, (m, n) = _xp(a), a.shape
-    cpu = xp is np
-    h, tau = _lapack(t, "geqrf")(a, *(_lwork(t.letter, "geqrf", m, n) if cpu else ()))[:2]
+    one, best = a.ndim == 2, a.ndim == 2 and a.__class__ is ndarray
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    h, tau = (_lapack(t, "geqrf")(a, *(_lwork(t.letter, "geqrf", m, n) if best else ())) if one
+              else _batched(t, "geqrf")(_flat(a)))[:2]
+    h, tau = h.reshape(a.shape), tau.reshape(*a.shape[:-2], k)
     if mode == "raw":
-        return h.T, tau
-    columns = m if mode == "complete" and m > n else min(m, n)
-    r = xp.triu(h[:columns])
+        return h.swapaxes(-1, -2), tau
+    columns = m if mode == "complete" and m > n else k
+    r = _xp(a).triu(h[..., :columns, :])
     if mode == "r":
-        return (r,)
-    q = xp.empty((m, columns), t.dtype, order="F")
-    q[:, :n] = h[:, :columns]
-    best = _lwork(t.letter, "geqrf", m, columns) if cpu else ()
-    return _lapack(t, "orgqr")(q, tau, *best, overwrite_a=1)[0], r
+        return r
+    q = _xp(a).empty((*a.shape[:-2], columns, m), t.dtype).swapaxes(-1, -2)
+    q[..., :n] = h[..., :columns]
+    if one:
+        best = _lwork(t.letter, "geqrf", m, columns) if best else ()
+        return QRResult(_lapack(t, "orgqr")(q, tau, *best, overwrite_a=1)[0], r)
+    _batched(t, "orgqr")(_flat(q), tau.reshape(-1, k), 1)
+    return QRResult(q, r)
 
 
 def eigh(me, a, UPLO="L"):
@@ -561,14 +535,11 @@ def eigh(me, a, UPLO="L"):
 
     Notes
     -----
-    syevd, heevd: about 9 n^3 operations. Stacks: NumPy's function on the CPU, syevd_batched on the
-    GPU. GPU: synchronises once.
+    syevd, heevd, syevd_batched, heevd_batched: about 9 n^3 operations. GPU: synchronises once.
     """
     t, a, lower = _hermitian(me, a, UPLO)
     if not a.size:
         return _empty(a, _numpy.eigh)
-    if a.ndim > 2 and a.__class__ is ndarray:
-        return _gufunc(me, _NO_CONVERGENCE, _numpy.eigh, a, UPLO=UPLO)
     if a.ndim > 2:
         return EighResult(*_syevd_stack(me, t, 1, lower, a))
     w, v, info = _syevd(t, 1, lower, a)
@@ -596,8 +567,6 @@ def eigvalsh(me, a, UPLO="L"):
     t, a, lower = _hermitian(me, a, UPLO)
     if not a.size:
         return _empty(a, _numpy.eigvalsh)
-    if a.ndim > 2 and a.__class__ is ndarray:
-        return _gufunc(me, _NO_CONVERGENCE, _numpy.eigvalsh, a, UPLO=UPLO)
     if a.ndim > 2:
         return _syevd_stack(me, t, 0, lower, a)[0]
     w, _, info = _syevd(t, 0, lower, a)
@@ -620,8 +589,8 @@ def _syevd(t, vectors, lower, a):
 
 
 def _syevd_stack(me, t, vectors, lower, a):
-    """w and v of every member of a GPU stack."""
-    *results, info = _batched(t, "heevd" if t.is_complex else "syevd")(_flat(a), vectors, lower)
+    """w and v of every member of a stack."""
+    *results, info = _batched(t, "syevd")(_flat(a), vectors, lower)
     me.succeed(_NO_CONVERGENCE, info, a.shape[:-2])
     return [x.reshape(a.shape[:-2] + x.shape[1:]) for x in results[:1 + vectors]]
 
@@ -650,7 +619,7 @@ def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):
 
     Notes
     -----
-    gesdd. Stacks: NumPy's function on the CPU, gesvd_batched on the GPU. GPU: synchronises once.
+    gesdd, gesvd_batched. GPU: synchronises once.
     """
     t, a = me.operand(a)
     me.matrices(a)
@@ -659,16 +628,13 @@ def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):
         return _svd_hermitian(me, t, a, compute_uv)
     if not a.size:
         return _empty(a, _numpy.svd, **flags)
-    if a.ndim > 2 and a.__class__ is ndarray:
-        return _gufunc(me, _NO_CONVERGENCE, _numpy.svd, a, **flags)
-    one = partial(_gesdd, t, int(bool(compute_uv)), int(bool(full_matrices)))
+    vectors, full = int(bool(compute_uv)), int(bool(full_matrices))
     if a.ndim > 2:
-        *results, info = getattr(batched, t.letter + "gesvd_batched")(
-            a.reshape(-1, *a.shape[-2:]), bool(compute_uv), bool(full_matrices))
-        u, s, vh = (x.reshape(a.shape[:-2] + x.shape[1:]) for x in results)
+        *results, info = _batched(t, "gesvd")(_flat(a), vectors, full)
         me.succeed(_NO_CONVERGENCE, info, a.shape[:-2])
+        u, s, vh = (x.reshape(a.shape[:-2] + x.shape[1:]) for x in results)
     else:
-        u, s, vh, info = one(a)
+        u, s, vh, info = _gesdd(t, vectors, full, a)
         me.succeed(_NO_CONVERGENCE, info)
     return SVDResult(u, s, vh) if compute_uv else s
 
@@ -761,8 +727,9 @@ def lstsq(me, a, b, rcond=None):
 
     Notes
     -----
-    CPU: gelsd. GPU: gesdd and products. Stacks, which NumPy's lstsq does not take: a loop over the
-    members. GPU: synchronises once.
+    One matrix: gelsd on the CPU, gesdd and products on the GPU. Stacks, which NumPy's lstsq does
+    not take: gesvd_batched and products; a matrix that broadcasts over many right-hand sides is
+    decomposed once. GPU: synchronises once.
     """
     t, a, b = me.operands(a, b)
     me.matrices(a)
@@ -770,8 +737,10 @@ def lstsq(me, a, b, rcond=None):
     eps = float(np.finfo(t.dtype).eps)
     rcond = eps * max(a.shape[-2:]) if rcond is None else eps / 2 if rcond < 0 else float(rcond)
     whole = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    work = _lstsq_stack if whole else _lstsq_one
-    x, residuals, rank, s = work(me, t, a, b, rcond, *[whole] * bool(whole))
+    if whole:
+        x, residuals, rank, s = _lstsq_stack(me, t, a, b, rcond, whole)
+    else:
+        x, residuals, rank, s = _lstsq_one(me, t, a, b, rcond)
     return (x[..., 0] if one else x), residuals, rank, s
 
 
@@ -787,17 +756,11 @@ def _lstsq_one(me, t, a, b, rcond):
 
 def _lstsq_stack(me, t, a, b, rcond, whole):
     xp, (m, n) = _xp(a), a.shape[-2:]
-    a = _flat(xp.broadcast_to(a, whole + a.shape[-2:]))
-    b = _flat(xp.broadcast_to(b, whole + b.shape[-2:]))
-    members = zip(a, b, strict=True) if len(a) else [(xp.zeros_like(a, shape=a.shape[1:]),
-                                                      xp.zeros_like(b, shape=b.shape[1:]))]
-    results = zip(*(_minimise(t, *ab, rcond) for ab in members), strict=True)
-    x, residuals, rank, s, info = (xp.stack([xp.asarray(r) for r in rs])[:len(a)]
-                                   for rs in results)
-    me.succeed(_NO_CONVERGENCE, info, whole)
-    residuals = xp.where(rank[:, None] == n, residuals, t.real.type(np.nan))
-    residuals = residuals if m > n else residuals[:, :0]
-    return [r.reshape(whole + r.shape[1:]) for r in (x, residuals, rank, s)]
+    u, s, vh = svd.implementation(me, a, full_matrices=False)
+    x, residuals, rank = _of_svd(a, b, u, s, vh, rcond)
+    rank, s = (xp.broadcast_to(y, whole + y.shape[a.ndim - 2:]).copy() for y in (rank, s))
+    residuals = xp.where(rank[..., None] == n, residuals, t.real.type(np.nan))
+    return x, residuals if m > n else residuals[..., :0], rank, s
 
 
 def _minimise(t, a, b, rcond):
@@ -823,15 +786,21 @@ def _gelsd(t, a, b, rcond):
 
 def _by_svd(t, a, b, rcond):
     u, s, vh, info = _gesdd(t, 1, 0, a)
-    large = s > rcond * s[0]
-    c = (u.conj().T @ b) * large[:, None]
-    x = vh.conj().T @ (c / _xp(a).where(large, s, t.real.type(1))[:, None])
-    return x, _squares(b - a @ x), large.sum().astype(np.int32), s, info
+    x, residuals, rank = _of_svd(a, b, u, s, vh, rcond)
+    return x, residuals, rank, s, info
+
+
+def _of_svd(a, b, u, s, vh, rcond):
+    """x, |b - A x|^2 and rank; A = U diag(s) Vh and b broadcast."""
+    large = s > rcond * s[..., :1]
+    inverse = large / _xp(a).where(large, s, s.dtype.type(1))
+    x = vh.conj().swapaxes(-1, -2) @ (inverse[..., None] * (u.conj().swapaxes(-1, -2) @ b))
+    return x, _squares(b - a @ x), large.sum(-1).astype(np.int32)
 
 
 def _squares(x):
     """The sums of |x|^2 by column."""
-    return (x.real ** 2 + x.imag ** 2).sum(0)
+    return (x.real ** 2 + x.imag ** 2).sum(-2)
 
 
 _lu_solve = _public(_lu_solve)

@@ -191,18 +191,22 @@ def det_batched(me, a, overwrite_a=0):
 
 
 def _sign_and_log(me, a, overwrite_a):
-    """sign and logabsdet of every member, from its factors and the parity of its interchanges."""
     if me.on_cpu(a):
         xp, factor = np, _getrf_cpu
     else:
         xp, factor = _gpu().cupy, _gpu().getrf
     lu, piv, _ = factor(me, a, overwrite_a)
+    return sign_and_log(xp, me, lu, piv)
+
+
+def sign_and_log(xp, t, lu, piv):
+    """sign and logabsdet of every member, from its factors and the parity of its interchanges."""
     diagonal = lu.diagonal(axis1=1, axis2=2)
     size = abs(diagonal)
-    swaps = (piv != xp.arange(a.shape[1])).sum(1)
+    swaps = (piv != xp.arange(lu.shape[1])).sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        phase = diagonal / xp.where(size == 0, me.real.type(1), size)
-        sign = phase.prod(1) * (1 - 2 * (swaps % 2)).astype(me.real)
+        phase = diagonal / xp.where(size == 0, t.real.type(1), size)
+        sign = phase.prod(1) * (1 - 2 * (swaps % 2)).astype(t.real)
         return sign, xp.log(size).sum(1)
 
 
