@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 
-ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)
+ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)   # of kernels()
+SIZES = [(n, n, n) for n in (1, 5, 8, 15, 24, 32, 33, 40, 64, 65, 96, 129, 200)]
+SIZES += [(70, 9, 33), (9, 70, 17), (150, 40, 40), (40, 150, 150)]  # (m, n, k) of routines()
 PLANTED = {
     "memcheck": "b[threadIdx.x + 1] = a[threadIdx.x];",
     "racecheck": "__shared__ double s[64]; s[threadIdx.x] = a[threadIdx.x];"
@@ -77,14 +79,45 @@ def kernels():
     print("launches:", launches)
 
 
+def routines():
+    """Every batched routine through its tester, answers judged: for each type and size one of its
+    combinations of flags, another each time."""
+    import cupy
+    import numpy as np
+
+    from testing import run, tester
+    from testing.cases import CASES
+    from testing.options import Options
+    cupy.cuda.set_allocator(None)
+    options = Options(check=1, warmup=False, batch=2, nrhs=5, device="gpu")
+    tester.prepare(options)
+    rng, tests, failed = np.random.default_rng(0), 0, 0
+    for case in (c for c in CASES if c.group == "batched"):
+        variants = list(case.variants())
+        columns = case.columns.split()
+        sizes = [x for x in SIZES if x[0] == x[1] or ("M" in columns and "N" in columns)]
+        for letter in case.typed:
+            for size in sizes:
+                row = run.attempt(case, letter, size, variants[tests % len(variants)], options, rng,
+                                  None)
+                tests += 1
+                if row["failed"]:
+                    failed += 1
+                    run.print_row(case, row)
+    cupy.cuda.Device().synchronize()
+    print("tests:", tests, "failed:", failed)
+    return failed
+
+
 def main(arguments):
     if arguments[:1] == ["planted"]:
         return planted(arguments[1])
-    if arguments[:1] == ["kernels"]:
-        return kernels()
+    if arguments[:1] in (["kernels"], ["routines"]):
+        return bool((kernels if arguments == ["kernels"] else routines)())
     kernels()  # fills the disk cache, so that the tools do not run over the compiler
+    routines()
     bad = [tool for tool in PLANTED if check(tool, "planted", tool) != 9]
-    bad += [tool for tool in PLANTED if check(tool, "kernels") != 0]
+    bad += [tool for tool in PLANTED for what in ("kernels", "routines") if check(tool, what) != 0]
     print("clean" if not bad else f"NOT clean: {bad}")
     return bool(bad)
 

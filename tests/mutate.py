@@ -1,0 +1,146 @@
+"""python -m tests.mutate [KERNEL ...] [--most N] [--json FILE]: how much the CPU tests see.
+
+Of each kernel's own text every barrier is dropped, every index shifted by one and every comparison
+flipped, one at a time, in a copy of the project, and the kernel's tests on the CPU run there. A
+mutant lives if they pass. What does not compile counts for nothing. An hour on two cores.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("blasx", "kernels", "tests", "testing", "bench")
+FILES = ("pyproject.toml", "setup.py", "README.md")
+SECONDS = 240  # after which a mutant hangs, and is seen
+
+# Kernels: the texts that are theirs, and the tests that run them
+KERNELS = {
+    "getrf_small": (("lu_tiles.cuh", "lu.cuh", "getrf_small.cu"),
+                    ("tests/test_kernels.py", "runs_on_the_cpu and getrf_small")),
+    "potrf_small": (("cholesky_tiles.cuh", "cholesky.cuh", "potrf_small.cu"),
+                    ("tests/test_kernels.py", "runs_on_the_cpu and potrf_small")),
+    "geqrf_small": (("geqrf_small.cu", "qr.cuh"),
+                    ("tests/test_kernels_qr.py", "runs_on_the_cpu and geqrf_small")),
+    "ormqr_block": (("ormqr_block.cu", "qr_panels.cuh"),
+                    ("tests/test_kernels_qr.py", "runs_on_the_cpu")),
+    "gesvd_vectors": (("gesvd_vectors.cu", "svd.cuh"),
+                      ("tests/test_kernels_svd.py", "runs_on_the_cpu")),
+    "gels_solve": (("gels_solve.cu",),
+                   ("tests/test_kernels_qr.py", "runs_on_the_cpu and gels_solve")),
+}
+
+FLIPS = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == "}
+BARRIER = re.compile(r"\b(__syncthreads|__syncwarp|team_sync)\([^()]*\);")
+COMPARISON = re.compile("|".join(map(re.escape, FLIPS)))
+INDEX = re.compile(r"(?<=\w)\[([^\[\]]+)\]")
+SKIPPED = re.compile(r"^\s*(//|#|template|static_assert|using)|__launch_bounds__|constexpr int")
+
+
+def mutants(text):
+    """(line, what, text) of every mutant; declarations of arrays keep their sizes."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        code = line.split("//")[0]
+        if SKIPPED.search(line):
+            continue
+        for m in BARRIER.finditer(code):
+            yield from mutant(lines, i, m, ";")
+        for m in COMPARISON.finditer(code):
+            yield from mutant(lines, i, m, FLIPS[m[0]])
+        for m in INDEX.finditer(code):
+            declares = re.search(r"(\b(int|unsigned|real_t|scalar_t|size|T|Row|bool|void)\b[^=;()]*"
+                                 r"|\)|\(&\w+\))$", code[:m.start()])
+            if not declares:
+                yield from mutant(lines, i, m, f"[{m[1]} + 1]")
+
+
+def mutant(lines, i, m, new):
+    line = lines[i][:m.start()] + new + lines[i][m.end():]
+    yield i + 1, f"{m[0].strip()} -> {new.strip()} at {m.start() + 1}", "\n".join(
+        [*lines[:i], line, *lines[i + 1:]])
+
+
+def copy_of_the_project(folder):
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, symlinks=True,
+                        ignore=shutil.ignore_patterns("__pycache__", "results"))
+    for name in FILES:
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def tested(project, name, text, tests):
+    """How a mutant ends: killed, survived, or does not compile."""
+    file = project / "kernels" / name
+    kept = file.read_text()
+    file.write_text(text)
+    try:
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p",
+             "no:randomly", tests[0], "-k", tests[1]], cwd=project, capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(project)}, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return "killed"
+    finally:
+        file.write_text(kept)
+    if run.returncode == 0:
+        return "survived"
+    if run.returncode != 1:
+        raise RuntimeError(run.stdout[-2000:] + run.stderr[-2000:])
+    return "does not compile" if "CalledProcessError" in run.stdout else "killed"
+
+
+def main(arguments):
+    """Run the mutants; 1 if more than a tenth of a kernel's live."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(KERNELS))
+    parser.add_argument("--most", type=int, help="mutants of a kernel: of more, evenly chosen ones")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args(arguments)
+    found, workers = {}, len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        free = Queue()
+        for i in range(workers):
+            free.put(copy_of_the_project(Path(folder) / str(i)))
+
+        def one(job):
+            kernel, name, line, what, text = job
+            project = free.get()
+            try:
+                ends = tested(project, name, text, KERNELS[kernel][1])
+            finally:
+                free.put(project)
+            print(f"{kernel} {name}:{line} {what}: {ends}", flush=True)
+            return kernel, f"{name}:{line} {what}", ends
+
+        jobs = []
+        for kernel in options.kernels:
+            made = [(kernel, name, *m) for name in KERNELS[kernel][0]
+                    for m in mutants((ROOT / "kernels" / name).read_text())]
+            step = max(1.0, len(made) / (options.most or len(made)))
+            jobs += [made[int(i * step)] for i in range(int(len(made) / step))]
+        for kernel, what, ends in pool.map(one, jobs):
+            of = found.setdefault(kernel, {"killed": 0, "made": 0, "survived": []})
+            of["made"] += ends != "does not compile"
+            of["killed"] += ends == "killed"
+            if ends == "survived":
+                of["survived"].append(what)
+            if options.json:
+                Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+    for kernel, of in found.items():
+        print(f"{kernel}: {of['killed']} of {of['made']} killed")
+    return int(any(of["killed"] < 0.9 * of["made"] for of in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
