@@ -1,9 +1,9 @@
-"""python -m bench compare FAMILY | overhead | report | tune_cpu   (each with --help)"""
+"""python -m bench compare FAMILY | overhead | report | sweep | tune_cpu   (each with --help)"""
 
 import sys
 from importlib import import_module
 
-COMMANDS = ("compare", "overhead", "report", "tune_cpu")
+COMMANDS = ("compare", "overhead", "report", "sweep", "tune_cpu")
 
 
 def main(arguments):

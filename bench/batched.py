@@ -6,8 +6,6 @@ and cuSOLVER through CuPy's low-level bindings, in place, with the arrays of poi
 """
 
 import os
-import subprocess
-import sys
 from functools import cache, partial
 
 import numpy as np
@@ -26,7 +24,7 @@ JAX_UNTIL = 120  # seconds into the run: later rows leave jax out, which compile
 def rows(letters, quick, family):
     """The rows of the family; their kernels are compiled first, several at once."""
     timing.gpu()
-    compile_ahead(letters, [n for n, _ in SIZES])
+    timing.compile_ahead(letters)
     for routine in ROUTINES:
         for letter in letters:
             for n, batch in SIZES:
@@ -203,26 +201,3 @@ def pointers(x):
     """The addresses of a stack's members, on the device."""
     import cupy
     return cupy.arange(len(x), dtype="u8") * x.strides[0] + x.data.ptr
-
-
-def compile_ahead(letters, sizes):
-    """Fill blasx's cache of compiled kernels, one process for each type and size."""
-    waiting = [(letter, str(n)) for letter in letters for n in sizes]
-    running = []
-    while waiting or running:
-        while waiting and len(running) < (os.cpu_count() or 1):
-            running.append(subprocess.Popen([sys.executable, "-m", "bench.batched",
-                                             *waiting.pop()], stderr=subprocess.DEVNULL))
-        running.pop(0).wait()
-
-
-def compile_one(letter, n):
-    for routine in ROUTINES:
-        a, b = problem(routine, letter, n, 2)
-        for in_place in (0, 1):
-            side = blasx_side(routine, letter, a, b, in_place)
-            side.run(*side.operands())
-
-
-if __name__ == "__main__":
-    compile_one(sys.argv[1], int(sys.argv[2]))

@@ -8,9 +8,11 @@ CPU: a sample is a loop of calls long enough for the clock.
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
+from multiprocessing import get_context
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -119,6 +121,20 @@ def release():
     gpu().get_default_memory_pool().free_all_blocks()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.empty_cache()
+
+
+def compile_ahead(letters):
+    """Fill blasx's cache of compiled kernels with all that tuned rows name, on all cores."""
+    cupy = gpu()
+    from blasx import _kernel, _tuned
+    from blasx.tune import compile_one
+    device = cupy.cuda.Device().id
+    model, arch = _kernel.gpu(device), _kernel.architecture(device)
+    jobs = {(kernel, letter, tuple(_tuned.capitals(row).items()))
+            for kernel in _tuned.table(model.capability) for letter in letters
+            for row, _ in _tuned.rows(kernel, letter, model) if _tuned.capitals(row)}
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        list(pool.map(compile_one, [(k, x, dict(v), arch) for k, x, v in sorted(jobs)]))
 
 
 @cache

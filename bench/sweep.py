@@ -1,0 +1,108 @@
+"""python -m bench sweep [ROUTINE ...] [-p sd] [--to 200] [--json FILE]
+
+Cliffs: the time a member takes for every order n = 1, 2, ..., in every batched routine, cold, the
+median of five; a cliff is where time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). 1 if there is one.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import median
+
+from . import compare, timing
+from .timing import Side
+
+MOST = 100_000  # members
+
+
+def calls(letter, a):
+    """{routine: its call}: on A, its factors, or A and another stack; out of place."""
+    import blasx
+    cupy, n = timing.gpu(), a.shape[1]
+    b, h = a[:, :, :1].copy(), "he" if letter in "cz" else "sy"
+
+    def named(name):
+        return getattr(blasx, f"{letter}{name}_batched")
+
+    lu, piv, _ = named("getrf")(a)
+    c, _ = named("potrf")(a, 1)
+    half = a[:, :, :max(1, n // 2)].copy()
+    qr, tau, _ = named("geqrf")(a)
+    made = cupy.empty_like(a)
+    return {
+        "gemm": lambda: named("gemm")(1, a, a, 0, made, overwrite_c=1),
+        "trsm": lambda: named("trsm")(1, a, half, lower=1),
+        "trmm": lambda: named("trmm")(1, a, half, lower=1),
+        "getrf": lambda: named("getrf")(a),
+        "getrs": lambda: named("getrs")(lu, piv, b),
+        "gesv": lambda: named("gesv")(a, b),
+        "getri": lambda: named("getri")(lu, piv),
+        "potrf": lambda: named("potrf")(a, 1),
+        "potrs": lambda: named("potrs")(c, b, 1),
+        "posv": lambda: named("posv")(a, b, 1),
+        "geqrf": lambda: named("geqrf")(a),
+        "ormqr": lambda: named("unmqr" if letter in "cz" else "ormqr")("L", "N", qr, tau, b),
+        "gels": lambda: named("gels")(a, b),
+        h + "evd": lambda: named(h + "evd")(a),
+        "gesvd": lambda: named("gesvd")(a),
+    }
+
+
+def matrices(letter, n, batch):
+    """Random, diagonally dominant, so that each is definite taken by either triangle."""
+    cupy = timing.gpu()
+    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
+    x = cupy.random.RandomState(n).uniform(-1, 1, (batch, n * n)).astype(dtype)
+    x /= n
+    x[:, ::n + 1] += 2
+    return x.reshape(batch, n, n)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python -m bench sweep", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("routines", nargs="*", metavar="ROUTINE")
+    parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
+    parser.add_argument("--to", type=int, default=200)
+    parser.add_argument("--bytes", type=float, default=100e6, help="of a batch")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--commit", help="what to record where git cannot tell")
+    options = parser.parse_args(arguments)
+    try:
+        timing.compile_ahead(options.letters)
+    except timing.NoGpu as missing:
+        parser.exit(2, f"bench sweep: {missing}\n")
+    report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
+    for letter in options.letters:
+        found = times(letter, options)
+        for routine, us in found.items():
+            report["us"][letter + routine] = [round(t, 5) for t in us]
+            worst = 0.0
+            for n, (t, after) in enumerate(zip(us, us[1:], strict=False), 1):
+                rise = after / t / (1.3 * ((n + 1) / n) ** 3)
+                worst = max(worst, rise)
+                if rise > 1:
+                    report["cliffs"].append([letter + routine, n + 1, round(rise, 3)])
+            print(f"{letter}{routine:6} highest step {worst:.2f} of what is allowed", flush=True)
+    for name, n, rise in report["cliffs"]:
+        print(f"cliff: {name} at {n}: {rise:.2f} times what is allowed")
+    if options.json:
+        Path(options.json).write_text(json.dumps(report) + "\n")
+    return int(bool(report["cliffs"]))
+
+
+def times(letter, options):
+    """{routine: microseconds a member, for n = 1, 2, ...}"""
+    found = {}
+    for n in range(1, options.to + 1):
+        size = {"s": 4, "d": 8, "c": 8, "z": 16}[letter]
+        batch = int(min(MOST, max(200, options.bytes / (size * n * n))))
+        a = matrices(letter, n, batch)
+        for routine, call in calls(letter, a).items():
+            if not options.routines or routine in options.routines:
+                side = Side(tuple, call)
+                sample = timing.gpu_clock(3 * a.nbytes)(side)
+                us = 1e3 * median(sample() for _ in range(5)) / batch
+                found.setdefault(routine, []).append(us)
+        timing.release()
+    return found
