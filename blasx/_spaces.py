@@ -20,6 +20,7 @@ from .batched._block import (
     product_bytes,
     product_round,
     rotation_bytes,
+    shared_bytes,
     small_triangle_bytes,
     solve_bytes,
     svd_room,
@@ -148,6 +149,23 @@ def lu_fits(letter, n, v, gpu):
             and v["NB"] * v["ROWS"] * words(letter) <= PART
             and v["TM"] * v["TN"] // 32 * words(letter) <= PART
             and lu_bytes(dtype, n, n, v) + 4096 <= gpu.shared)
+
+
+def shared_stages(letter, n):
+    N = -(-n // 8) * 8
+    return ([dict(N=N, WARPS=w) for w in (2, 1, 3, 4, 6, 8)],
+            options(TM=(16, 8, 32), TN=(16, 32, 8)), options(BLOCKS=(1, 2, 4, 6)))
+
+
+def shared_fits(beside):
+    def fit(letter, n, v, gpu):
+        size = words(letter)
+        return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] // 32 * 8 * size <= PART
+                and v["TM"] in (8, 16, 32) and v["TN"] in (8, 16, 32)
+                and v["TM"] * v["TN"] // 32 * size <= PART and v["WARPS"] <= 32
+                and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+                and shared_bytes(TYPES[letter].dtype, n, v, beside) <= gpu.shared)
+    return fit
 
 
 def substitution_stages(letter, n):
@@ -394,6 +412,10 @@ def one_product_fits(letter, n, v, gpu):
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
+    "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
+                          largest=224),
+    "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
+                         largest=216),
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),

@@ -199,7 +199,7 @@ def solve(me, a, b):
         x, info = _lapack(t, "gesv")(a, columns)[2:]
         me.succeed(_SINGULAR, info)
     else:
-        x, info = _batched(t, "gesv")(_flat(a), columns)[2:]
+        x, info = _batched(t, "gesv")(_flat(a), columns, compute_lu=0)[2:]
         me.succeed(_SINGULAR, info, a.shape[:-2])
     x = restore(x)
     return x[..., 0] if one else x

@@ -12,72 +12,12 @@
 #pragma once
 #include "async.cuh"
 #include "multiply.cuh"
+#include "pivot.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int NB = 16, ROWS = 1, RESIDENT = 1, CHUNK = 64, TM = 16, TN = 16, UNROLL = 1,
               BLOCKS = 1;
 #endif
-
-constexpr unsigned EVERY = ~0u;
-__device__ inline int lane_id() { return threadIdx.x % 32; }
-
-// A number's size in two words, of which the first decides first; 0 is for rows that take no part.
-__device__ inline unsigned upper_word(float x) { return __float_as_uint(fabsf(x)) + 1; }
-__device__ inline unsigned upper_word(double x) { return unsigned(__double2hiint(fabs(x))) + 1; }
-__device__ inline unsigned lower_word(float) { return 0; }
-__device__ inline unsigned lower_word(double x) { return unsigned(__double2loint(x)); }
-
-// The lane of the largest (hi, lo), of equals that of the lowest place
-__device__ inline int winner(unsigned hi, unsigned lo, int place)
-{
-    const unsigned most = __reduce_max_sync(EVERY, hi);
-    bool it = hi == most;
-    unsigned who = __ballot_sync(EVERY, it);
-    if (who & (who - 1)) {
-        const unsigned second = __reduce_max_sync(EVERY, it ? lo : 0);
-        it = it && lo == second;
-        const unsigned first = __reduce_min_sync(EVERY, it ? unsigned(place) : EVERY);
-        who = __ballot_sync(EVERY, it && unsigned(place) == first);
-    }
-    return __ffs(who) - 1;
-}
-
-// 1 / x for x neither tiny nor huge, without a division: the seeds have 20 bits (double) or 23
-#ifndef BLASX_SIM
-__device__ inline float seed(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline double seed(double x)
-{
-    double y;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    return y;
-}
-#else
-template <class R> R seed(R x) { return R(1) / x; }
-#endif
-template <class R> __device__ R quick_reciprocal(R x)
-{
-    const R y = seed(x), e = fma(-x, y, R(1));
-    return fma(y, sizeof(R) == 8 ? fma(e, e, e) : e, y);
-}
-template <class R> __device__ complex<R> quick_reciprocal(complex<R> x)
-{
-    const R a = abs1(x.re), b = abs1(x.im), s = mirror(a < b ? b : a);
-    const R re = x.re * s, im = x.im * s, q = s * quick_reciprocal(fma(re, re, im * im));
-    return {re * q, -im * q};
-}
-
-// 1 / pivot, or 1 / (LIFT pivot) of a tiny one; 0 of zero, whose column is zero, too
-__device__ inline scalar_t inverse_of(scalar_t pivot)
-{
-    const real_t a = abs1(pivot);
-    if (a >= TINY && a < 1 / TINY / 16) return quick_reciprocal(pivot);
-    return a == 0 ? scalar_t{} : reciprocal(a < TINY ? mul(pivot, LIFT) : pivot);
-}
 
 struct alignas(16) Offer {  // a warp's best row
     scalar_t row[NB], inverse;

@@ -14,7 +14,7 @@ from blasx._types import TYPES
 from blasx.batched._block import LARGEST_BLOCK, lu_bytes, solve_bytes
 
 FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block", "getri_block")
-SHARED = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
+ROOM = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
 
 
 @pytest.mark.parametrize("kernel", FACTOR + SOLVE)
@@ -26,24 +26,28 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
         n = row["to"]
         if kernel in FACTOR:
             assert 32 * row["WARPS"] * row["ROWS"] >= n
-            assert lu_bytes(dtype, n, n, row) <= SHARED
+            assert lu_bytes(dtype, n, n, row) <= ROOM
         else:
-            assert solve_bytes(dtype, n, row) <= SHARED
+            assert solve_bytes(dtype, n, row) <= ROOM
 
 
-@pytest.mark.parametrize("kernel", FACTOR + SOLVE)
+@pytest.mark.parametrize("kernel, order", [(k, 200) for k in FACTOR + SOLVE]
+                         + [("getrf_shared", 64), ("gesv_shared", 64)])
 @pytest.mark.parametrize("letter", "dc")
-def test_compiles_without_drift_or_spills(kernel, letter):
+def test_compiles_without_drift_or_spills(kernel, order, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    key = resources.label(kernel, letter, constants(kernel, letter, 200))
+    key = resources.label(kernel, letter, constants(kernel, letter, order))
     wrong = list(resources.complaints(resources.measure([key], ["sm_90a"]), resources.recorded()))
     assert not wrong, "\n".join(wrong)
 
 
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8)
+SHARED = dict(TM=16, TN=16, BLOCKS=1)
 SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrf_block", "c", LU | dict(WARPS=1, ROWS=2, RESIDENT=0)),
          ("getrf_nopiv", "s", LU | dict(WARPS=2, ROWS=1, RESIDENT=0)),
+         ("getrf_shared", "d", SHARED | dict(N=40, WARPS=2)),
+         ("gesv_shared", "s", SHARED | dict(N=40, WARPS=1)),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
          ("getri_block", "s", dict(WARPS=2, NB=32, DEEP=32, WIDTH=16, TM=16, TN=16, BLOCKS=1)))
 

@@ -57,7 +57,7 @@ BY_HAND = {
     "dsposv": (["a", "b"], {"lower": 0, "overwrite_a": 0}),
     "getrf_batched": (["a"], {"overwrite_a": 0}),
     "getrs_batched": (["lu", "piv", "b"], {"trans": 0, "overwrite_b": 0}),
-    "gesv_batched": (["a", "b"], {"overwrite_a": 0, "overwrite_b": 0}),
+    "gesv_batched": (["a", "b"], {"overwrite_a": 0, "overwrite_b": 0, "compute_lu": 1}),
     "potrf_batched": (["a"], {"lower": 0, "overwrite_a": 0}),
     "potrs_batched": (["c", "b"], {"lower": 0, "overwrite_b": 0}),
     "syevd_batched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),

@@ -19,12 +19,12 @@ def lu_bytes(dtype, m, n, constants):
     return (m * leading(panel, dtype) + panel * leading(chunk, dtype)) * dtype.itemsize
 
 
-def shared_bytes(dtype, m, n, nrhs=0):
-    """kernels/lu_shared.cuh: a matrix beside its right-hand sides, all in eights, and what the
-    warps share."""
-    size, (rows, columns, more) = dtype.itemsize, (-(-x // 8) * 8 for x in (m, n, nrhs))
+def shared_bytes(dtype, m, constants, beside=0):
+    """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N and the columns beside it,
+    and what the warps share."""
+    size, rows = dtype.itemsize, -(-m // 8) * 8
     heads = 2 * -(-(9 * size + 4) // 16) * 16
-    return rows * leading(columns + more, dtype) * size + heads + 144
+    return rows * leading(constants["N"] + beside, dtype) * size + heads + 144
 
 
 def solve_bytes(dtype, n, constants):

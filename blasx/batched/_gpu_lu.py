@@ -1,5 +1,5 @@
-"""LU of a batch on the GPU: own kernels, a team of lanes to a member up to 32 x 32 and a block
-up to 1024; cuBLAS above."""
+"""LU of a batch on the GPU: own kernels, a team of lanes to a member up to 32 x 32, a block with
+the member in shared memory as far as the tuned rows go, a block up to 1024; cuBLAS above."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ import cupy
 from .. import _cuda
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import LARGEST, constants, looked_up
-from ._block import LARGEST_BLOCK, lu_bytes, solve_bytes
+from ._block import LARGEST_BLOCK, lu_bytes, shared_bytes, solve_bytes
 from ._gpu import (
     INT,
     by_columns,
@@ -24,6 +24,9 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_triangular import blocks
+
+BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
 
 
 @looked_up
@@ -57,7 +60,12 @@ def getrf(me, a, overwrite_a):
         return lu, cupy.ndarray((batch, min(m, n)), INT), infos(batch, zero=True)
     piv, info = pivots_and_infos(batch, m if m < n else n)
     if m > LARGEST or n > LARGEST:
-        _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
+        block = blocks("getrf_shared", me, m if m > n else n)
+        if block:
+            block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu),
+                  piv.data.ptr, info.data.ptr, m, n, batch)
+        else:
+            _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
         return lu, piv, info
     where = matrix(a)
     kernel("getrf_small", me, m if m > n else n)(
@@ -96,11 +104,14 @@ def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
                   solve_bytes(me.dtype, n, values))
 
 
-def gesv(me, a, b, overwrite_a, overwrite_b):
+def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     """Factor and solve every member: lu, piv, x, info."""
     batch, n, _ = a.shape
     if n > LARGEST_BLOCK:
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
+    block = LARGEST < n and nrhs(b) <= BESIDE and b.size and blocks("gesv_shared", me, n)
+    if block:
+        return _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu)
     if n > LARGEST and a.size:
         lu, piv, info = getrf(me, a, overwrite_a)
         x = like(b, overwrite_b)
@@ -114,6 +125,19 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     kernel("gesv_small", me, n)(
         batch, *matrix(a), *matrix(lu), piv.data.ptr, *columns(b), *columns(x),
         info.data.ptr, n, nrhs(b))
+    return lu, piv, x, info
+
+
+def _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu):
+    batch, n, _ = a.shape
+    x, lu, piv, factors = like(b, overwrite_b), None, None, (0,) * 5
+    if compute_lu:
+        lu, (piv, info) = like(a, overwrite_a), pivots_and_infos(batch, n)
+        factors = *matrix(lu), piv.data.ptr
+    else:
+        info = infos(batch)
+    block(batch, shared_bytes(me.dtype, n, block.values, BESIDE), *matrix(a), *factors,
+          *columns(b), *columns(x), info.data.ptr, n, nrhs(b), batch)
     return lu, piv, x, info
 
 

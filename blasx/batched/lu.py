@@ -65,7 +65,7 @@ def getrs_batched(me, lu, piv, b, trans=0, overwrite_b=0):
     return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
 
 
-def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
+def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0, compute_lu=1):
     """Solve A X = B for every member by LU with partial pivoting.
 
     Parameters
@@ -73,6 +73,8 @@ def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
     a : (batch, n, n) array
     b : (batch, n) or (batch, n, nrhs) array
         Overwritten by factors and solutions if `overwrite_a`, `overwrite_b`.
+    compute_lu : {1, 0}
+        0: lu and piv are None; on the GPU they are not written where that saves time.
 
     Returns
     -------
@@ -85,9 +87,12 @@ def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0):
     b = right_hand_sides(me, b, overwrite_b, a=a)
     if overwrite_a:
         me.distinct(a, "a", b=b)
+    compute_lu = me.choice(compute_lu, "compute_lu", (0, 1))
     if me.on_cpu(a, b):
-        return _gesv_cpu(me, a, b, overwrite_a, overwrite_b)
-    return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
+        lu, piv, x, info = _gesv_cpu(me, a, b, overwrite_a, overwrite_b)
+    else:
+        lu, piv, x, info = _gpu().gesv(me, a, b, overwrite_a, overwrite_b, compute_lu)
+    return (lu, piv, x, info) if compute_lu else (None, None, x, info)
 
 
 def getri_batched(me, lu, piv, overwrite_lu=0):

@@ -12,7 +12,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import lu_bytes, solve_bytes
+from blasx.batched._block import lu_bytes, shared_bytes, solve_bytes
 
 from .build import PREFIX
 from .run import (
@@ -57,16 +57,21 @@ def getrf_block(sim, rng, n, order, in_place):
                 assert np.array_equal(piv[i], right), (piv[i], right)
 
 
+getrf_shared = getrf_block
+
+
 def factored(sim, a, order, in_place, with_pivots):
     _, m, cols = a.shape
     outputs = []
+    room = (lu_bytes(sim.dtype, m, cols, sim.constants) if "NB" in sim.constants
+            else shared_bytes(sim.dtype, m, sim.constants))
     for schedule in SCHEDULES:
         source = Memory(a, order)
         target = source if in_place else poisoned(a.shape, a.dtype, order)
         piv = poisoned((len(a), min(m, cols)), np.int32, "C")
         info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, len(a), lu_bytes(sim.dtype, m, cols, sim.constants), *source.matrix(),
-                *target.matrix(), *[piv.address] * with_pivots, info.address, m, cols, len(a))
+        sim.run(schedule, len(a), room, *source.matrix(), *target.matrix(),
+                *[piv.address] * with_pivots, info.address, m, cols, len(a))
         outputs.append([x.array.copy() for x in (target, piv, info)])
     return same_under_all_schedules(outputs)
 
@@ -82,6 +87,28 @@ def getrf_nopiv(sim, rng, n, order, in_place):
         for i in range(2):
             left = np.tril(lu[i][:, :k], -1) + np.eye(m, k)
             assert residual(a[i], left, np.triu(lu[i][:k])) < 30
+
+
+def gesv_shared(sim, rng, n, order, in_place):
+    for nrhs, asked in ((1, 1), (8, 0)):
+        a = general(rng, sim.dtype, 5, n, n)
+        b = general(rng, sim.dtype, 1, len(a) * n, nrhs)[0].reshape(len(a), n, nrhs)
+        outputs = []
+        for schedule in SCHEDULES:
+            source, given = Memory(a, order), Memory(b, order)
+            lu = source if in_place else poisoned(a.shape, a.dtype, order)
+            x = given if in_place else poisoned(b.shape, a.dtype, order)
+            piv, info = (poisoned(shape, np.int32, "C") for shape in ((len(a), n), (len(a),)))
+            room = shared_bytes(sim.dtype, n, sim.constants, 8)
+            sim.run(schedule, len(a), room, *source.matrix(),
+                    *(lu.matrix() if asked else [0] * 4), piv.address * asked,
+                    *given.matrix(), *x.matrix(), info.address, n, nrhs, len(a))
+            outputs.append([y.array.copy() for y in (lu, piv, x, info)])
+        lu, piv, x, info = same_under_all_schedules(outputs)
+        for i in range(len(a)):
+            check_solved(a[i], b[i], x[i], info[i])
+            if asked:
+                check_lu(a[i], lu[i], piv[i], info[i])
 
 
 def getrs_block(sim, rng, n, order, in_place):

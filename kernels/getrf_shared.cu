@@ -1,0 +1,23 @@
+// getrf_shared.cu: LU with partial pivoting of a batch of m x n matrices, m, n <= N, that fit shared
+// memory, a block to each.
+//
+// A matrix crosses memory once each way: the floor is 2 m n scalars over the memory's bandwidth.
+// What is above it are the min(m, n) choices of a pivot, one after the other (lu_shared.cuh), of
+// which several blocks on a multiprocessor make several at a time.
+constexpr int BESIDE = 0;  // columns of right-hand sides
+#include "lu_shared.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+getrf_shared(const scalar_t* A, size a_row, size a_col, size a_next,
+             scalar_t* LU, size lu_row, size lu_col, size lu_next,
+             int* piv, int* info, size ms, size ns, size batch)
+{
+    const size b = blockIdx.x;
+    const int m = size_of(ms, b), n = size_of(ns, b);
+    scalar_t* const a = matrix_in_shared();
+    begin_fetch(a, matrix_of(A, a_row, a_col, a_next, b), m, n);
+    await_all();
+    const int found = lu_in_shared(behind(m), a, array_of(piv, m < n ? m : n, b), m, n, n);
+    send(matrix_of(LU, lu_row, lu_col, lu_next, b), a, m, n);
+    if (thread() == 0) *array_of(info, 1, b) = found;
+}

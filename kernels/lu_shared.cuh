@@ -1,0 +1,475 @@
+// lu_shared.cuh: LU with partial pivoting of one matrix that lies in shared memory, by a block.
+//
+// The first warp factors panels of 8 columns, one after the other, ROWS rows to a lane. In a panel
+// rows stay with their lanes and carry their places: a step is the choice of the pivot by the warp,
+// its row through shared memory, and products within the lanes. The other warps bring the columns
+// beside the panel up to date, TN at a time: they interchange rows, solve with the panel's 8 x 8 L,
+// a column to a lane, and subtract the product of the L below and these rows. The columns of the
+// next panel are the first warp's own, so that it factors while the others still update, and a
+// panel costs one barrier.
+//
+// The pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place, and so is
+// the arithmetic. Rows and columns come in eights: what lies between n and there means nothing, and
+// is never looked at by others. Rows are LD apart whatever n is, so that an element is at a constant
+// distance from the lane's first.
+#pragma once
+#include "async.cuh"
+#include "multiply.cuh"
+#include "pivot.cuh"
+
+#ifndef BLASX               // the launcher writes them; the values here let the file compile alone
+constexpr int N = 64;       // the largest order
+constexpr int TM = 16, TN = 16, BLOCKS = 1;
+#endif
+constexpr int NB = 8;       // columns of a panel
+constexpr int ROWS = (N + 31) / 32, LD = leading(N + BESIDE);
+constexpr bool TENSOR = sizeof(real_t) == 8;
+static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32);
+
+__host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB * NB; }
+
+struct alignas(16) Head {  // a pivot row on its way to all lanes
+    scalar_t row[NB], inverse;
+    int place;
+};
+struct alignas(16) Four { int x[4]; };
+struct Exchange {          // where the rows are that a panel brings to its top, and where those
+    Four from[2], to[2];   // there go: how far from the top, in numbers
+};
+struct Shared {            // lies behind the matrix
+    Head head[2];
+    Exchange exchange[2];  // of this panel and of the next
+    int info;
+};
+
+// Element (i, j) of what begins at p
+__device__ inline scalar_t* at(scalar_t* p, int i, int j) { return p + i * LD + j; }
+
+using Row = scalar_t[NB];
+
+__device__ inline Vector& vector_at(scalar_t* p) { return *reinterpret_cast<Vector*>(p); }
+
+// A row of a panel in shared memory, and back; those before column `first` need not come along.
+__device__ inline void read_row(scalar_t* from, Row& x, int first = 0)
+{
+    #pragma unroll
+    for (int j = 0; j < NB; j += VECTOR) {
+        if (j + VECTOR <= first) continue;
+        const Vector v = vector_at(from + j);
+        #pragma unroll
+        for (int e = 0; e < VECTOR; ++e) x[j + e] = v.x[e];
+    }
+}
+__device__ inline void write_row(scalar_t* to, const Row& x, int first = 0)
+{
+    #pragma unroll
+    for (int j = 0; j < NB; j += VECTOR) {
+        if (j + VECTOR <= first) continue;
+        Vector v;
+        #pragma unroll
+        for (int e = 0; e < VECTOR; ++e) v.x[e] = x[j + e];
+        vector_at(to + j) = v;
+    }
+}
+
+// c := c - a b and a := a b if `it`, without a branch and without a select
+#ifndef BLASX_SIM
+__device__ inline void subtract_if(bool it, double& c, double a, double b)
+{
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; @p fma.rn.f64 %0, %1, %2, %0;}"
+        : "+d"(c) : "d"(-a), "d"(b), "r"(int(it)));
+}
+__device__ inline void subtract_if(bool it, float& c, float a, float b)
+{
+    asm("{.reg .pred p; setp.ne.s32 p, %3, 0; @p fma.rn.f32 %0, %1, %2, %0;}"
+        : "+f"(c) : "f"(-a), "f"(b), "r"(int(it)));
+}
+__device__ inline void scale_if(bool it, double& a, double b)
+{
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; @p mul.rn.f64 %0, %0, %1;}"
+        : "+d"(a) : "d"(b), "r"(int(it)));
+}
+__device__ inline void scale_if(bool it, float& a, float b)
+{
+    asm("{.reg .pred p; setp.ne.s32 p, %2, 0; @p mul.rn.f32 %0, %0, %1;}"
+        : "+f"(a) : "f"(b), "r"(int(it)));
+}
+#else
+template <class R> void subtract_if(bool it, R& c, R a, R b) { if (it) c = fma(-a, b, c); }
+template <class R> void scale_if(bool it, R& a, R b) { if (it) a = a * b; }
+#endif
+template <class R>
+__device__ void subtract_if(bool it, complex<R>& c, complex<R> a, complex<R> b)
+{
+    subtract_if(it, c.re, a.re, b.re);
+    subtract_if(it, c.re, -a.im, b.im);
+    subtract_if(it, c.im, a.re, b.im);
+    subtract_if(it, c.im, a.im, b.re);
+}
+template <class R> __device__ void scale_if(bool it, complex<R>& a, complex<R> b)
+{
+    const complex<R> product = mul(a, b);
+    a = it ? product : a;
+}
+
+// -- a panel, by one warp
+
+// Where more than one row begins with the upper word `most`, or what to do with the pivot is out of
+// the ordinary: leaves its key to the pivot alone, and its reciprocal in the pivot's lane. The other
+// rows are lifted as a tiny pivot's reciprocal is. Returns true if the pivot is zero.
+template <int R>
+__device__ bool settle(Row (&x)[R], int r, const int (&place)[R], unsigned (&key)[R],
+                       unsigned most, scalar_t& inverse)
+{
+    unsigned second = 0, first = EVERY;
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const unsigned low = lower_word(abs1(x[q][r]));
+        if (key[q] == most && low > second) second = low;
+    }
+    second = __reduce_max_sync(EVERY, second);
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (key[q] == most && lower_word(abs1(x[q][r])) == second && unsigned(place[q]) < first)
+            first = place[q];
+    first = __reduce_min_sync(EVERY, first);
+    const bool zero = most == 1 && second == 0, tiny = most < upper_word(TINY);
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (unsigned(place[q]) == first) {
+            inverse = inverse_of(x[q][r]);
+        } else {
+            key[q] = 0;
+            if (tiny && place[q] > r - 1) x[q][r] = mul(x[q][r], LIFT);
+        }
+    return zero;
+}
+
+// Factor the first `steps` columns of the panel at `top`, m rows, which it puts in place; `update`:
+// the product of the 8 columns to the left and the 8 rows above is subtracted first. Returns the
+// first step, from 1, whose pivot is zero, else 0. piv[r] := first + the place of row r's partner.
+template <int R>
+__device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared& s,
+                           Exchange& exchange, int* piv, int first)
+{
+    Row x[R];
+    int place[R], info = 0, partner = 0;
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const int i = lane_id() + 32 * q;
+        place[q] = i < m ? i : -1;
+        read_row(at(top, i < m ? i : 0, 0), x[q]);
+        if (update) {
+            Row l;
+            read_row(at(top, i < m ? i : 0, -NB), l);
+            #pragma unroll
+            for (int p = 0; p < NB; ++p) {
+                Row u;
+                read_row(at(top, p - NB, 0), u);
+                #pragma unroll
+                for (int c = 0; c < NB; ++c) x[q][c] = minus_product(x[q][c], l[p], u[c]);
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < NB; ++r) {
+        if (r >= steps) break;
+        unsigned key[R], own = 0;
+        scalar_t best = x[0][r];
+        #pragma unroll
+        for (int q = 0; q < R; ++q) {
+            key[q] = place[q] >= r ? upper_word(x[q][r]) : 0;
+            best = key[q] > own ? x[q][r] : best;
+            own = key[q] > own ? key[q] : own;
+        }
+        scalar_t inverse = near_reciprocal(best);
+        const unsigned most = __reduce_max_sync(EVERY, own);
+        bool any = false, twice = false;
+        #pragma unroll
+        for (int q = 0; q < R; ++q) {
+            twice = twice || (any && key[q] == most);
+            any = any || key[q] == most;
+        }
+        const unsigned who = __ballot_sync(EVERY, any);
+        const unsigned more = R > 1 ? __ballot_sync(EVERY, twice) : 0;
+        const unsigned least = upper_word(TINY), past = upper_word(HUGE);
+        if ((who & (who - 1)) | more | (most - least >= past - least))
+            if (settle(x, r, place, key, most, inverse) && !info) info = r + 1;
+        Head& head = s.head[r % 2];
+        #pragma unroll
+        for (int q = 0; q < R; ++q)
+            if (key[q] == most) {
+                write_row(head.row, x[q], r + 1);
+                head.inverse = inverse;
+                head.place = place[q];
+            }
+        __syncwarp();
+        Row u;
+        inverse = head.inverse;
+        read_row(head.row, u, r + 1);
+        const int chosen = head.place;
+        if (lane_id() == r) partner = chosen;
+        #pragma unroll
+        for (int q = 0; q < R; ++q) {
+            const bool below = place[q] >= r && key[q] != most;
+            place[q] = key[q] == most ? r : place[q] == r ? chosen : place[q];
+            scale_if(below, x[q][r], inverse);
+            #pragma unroll
+            for (int c = r + 1; c < NB; ++c) subtract_if(below, x[q][c], x[q][r], u[c]);
+        }
+    }
+    int* const from = exchange.from[0].x, * const to = exchange.to[0].x;
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const int i = lane_id() + 32 * q;
+        if (place[q] < 0) continue;
+        write_row(at(top, place[q], 0), x[q]);
+        if (place[q] < steps) from[place[q]] = i * LD;
+        if (i < steps) to[i] = place[q] * LD;
+    }
+    if (piv && lane_id() < steps) piv[lane_id()] = first + partner;
+    return info;
+}
+
+// The same, with no more rows to a lane than there are
+template <int R>
+__device__ int factor(scalar_t* top, int m, int steps, bool update, Shared& s, Exchange& exchange,
+                      int* piv, int first)
+{
+    if constexpr (R > 1)
+        if (m <= 32 * (R - 1))
+            return factor<R - 1>(top, m, steps, update, s, exchange, piv, first);
+    return factor_rows<R>(top, m, steps, update, s, exchange, piv, first);
+}
+
+// -- the columns beside it
+
+// A column whose row at the panel's top is `top`: its rows are interchanged, and solved with the
+// triangle at `l` if SOLVE. Where a row at the top stays there what is written for it at first
+// is written again.
+template <bool SOLVE>
+__device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int steps)
+{
+    const Exchange e = exchange;
+    Row y, z;
+    #pragma unroll
+    for (int i = 0; i < NB; ++i)
+        if (i < steps) y[i] = top[e.from[i / 4].x[i % 4]], z[i] = *at(top, i, 0);
+    #pragma unroll
+    for (int i = 0; i < NB; ++i)
+        if (i < steps) top[e.to[i / 4].x[i % 4]] = z[i];
+    if (SOLVE)
+        #pragma unroll
+        for (int i = 1; i < NB; ++i) {
+            if (i >= steps) break;
+            Row x;
+            read_row(at(l, i, 0), x);
+            #pragma unroll
+            for (int p = 0; p < i; ++p) y[i] = minus_product(y[i], x[p], y[p]);
+        }
+    #pragma unroll
+    for (int i = 0; i < NB; ++i)
+        if (i < steps) *at(top, i, 0) = y[i];
+}
+
+// C -= L U for 8 DOWN x 8 ACROSS of C, the lanes as the tensor cores want them: `c` and `l` are where
+// the lane's parts begin, b is its part of U
+template <int DOWN, int ACROSS>
+__device__ void subtract_tiles(scalar_t* c, scalar_t* l, const scalar_t (&b)[ACROSS][2])
+{
+    scalar_t a[DOWN][2], sum[DOWN][ACROSS][2];
+    #pragma unroll
+    for (int i = 0; i < DOWN; ++i) {
+        #pragma unroll
+        for (int h = 0; h < 2; ++h) a[i][h] = mul(*at(l, 8 * i, 4 * h), real_t(-1));
+        #pragma unroll
+        for (int j = 0; j < ACROSS; ++j)
+            #pragma unroll
+            for (int e = 0; e < 2; e += VECTOR) {
+                const Vector v = vector_at(at(c, 8 * i, 8 * j + e));
+                #pragma unroll
+                for (int f = 0; f < VECTOR; ++f) sum[i][j][e + f] = v.x[f];
+            }
+    }
+    #pragma unroll
+    for (int h = 0; h < 2; ++h)
+        #pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+            #pragma unroll
+            for (int j = 0; j < ACROSS; ++j)
+                tensor_product(sum[i][j][0], sum[i][j][1], a[i][h], b[j][h]);
+    #pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+        #pragma unroll
+        for (int j = 0; j < ACROSS; ++j)
+            #pragma unroll
+            for (int e = 0; e < 2; e += VECTOR) {
+                Vector v;
+                #pragma unroll
+                for (int f = 0; f < VECTOR; ++f) v.x[f] = sum[i][j][e + f];
+                vector_at(at(c, 8 * i, 8 * j + e)) = v;
+            }
+}
+
+// C -= L U by one warp, C being m x W, both multiples of 8; L has 8 columns, U 8 rows
+template <int H, int W>
+__device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
+{
+    if constexpr (TENSOR) {
+        const int g = lane_id() / 4, t = lane_id() % 4;
+        scalar_t b[W / 8][2];
+        #pragma unroll
+        for (int j = 0; j < W / 8; ++j)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) b[j][h] = *at(u, t + 4 * h, 8 * j + g);
+        c = at(c, g, 2 * t), l = at(l, g, t);
+        #pragma unroll 1
+        for (; m >= H; m -= H, c = at(c, H, 0), l = at(l, H, 0)) subtract_tiles<H / 8, W / 8>(c, l, b);
+        if (H > 8)
+            #pragma unroll 1
+            for (; m > 0; m -= 8, c = at(c, 8, 0), l = at(l, 8, 0)) subtract_tiles<1, W / 8>(c, l, b);
+    } else {
+        constexpr int ACROSS = W / VECTOR, DOWN = 32 / ACROSS;  // lanes
+        const int j = lane_id() % ACROSS * VECTOR;
+        Vector b[NB];
+        #pragma unroll
+        for (int p = 0; p < NB; ++p) b[p] = vector_at(at(u, p, j));
+        #pragma unroll 2
+        for (int i = lane_id() / ACROSS; i < m; i += DOWN) {
+            Row a;
+            read_row(at(l, i, 0), a);
+            Vector sum = vector_at(at(c, i, j));
+            #pragma unroll
+            for (int p = 0; p < NB; ++p)
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    sum.x[e] = minus_product(sum.x[e], a[p], b[p].x[e]);
+            vector_at(at(c, i, j)) = sum;
+        }
+    }
+}
+
+// Columns j and after, `width` <= TN of them in eights, right of the panel at (k, k) of a
+__device__ inline void right_of(const Exchange& exchange, scalar_t* a, int k, int down, int steps,
+                                int j, int width)
+{
+    scalar_t* const top = at(a, k, j), * const panel = at(a, k, k);
+    if (lane_id() < width) beside<true>(exchange, top + lane_id(), panel, steps);
+    __syncwarp();
+    if (steps < NB) return;  // the last panel: no row is below it, or no column right of it
+    scalar_t* const c = at(top, NB, 0), * const l = at(panel, NB, 0);
+    if (width == TN) {
+        subtract<TM, TN>(c, l, top, down - k - NB);
+    } else {
+        #pragma unroll 1
+        for (int e = 0; e < width; e += NB) subtract<TM, NB>(c + e, l, top + e, down - k - NB);
+    }
+}
+
+// P A = L U of the m x n matrix `a` in shared memory; columns from whole_panels(n) to `cols` are
+// right-hand sides, of which inv(L) P b is left. Returns info, in the first warp. All wait at the end.
+__device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int n, int cols)
+{
+    const int order = m < n ? m : n, end = whole_panels(cols), down = whole_panels(m);
+    int info = 0, turn = 0;
+    #pragma unroll 1
+    for (int k = -NB; k < order; k += NB, turn ^= 1) {  // the panel at k is done, that at `next` not
+        const int steps = order - k < NB ? order - k : NB, next = k + NB;
+        const Exchange& exchange = s.exchange[turn];
+        const bool more = next < order;
+        if (warp() == 0 && more) {
+            scalar_t* const panel = at(a, next, next);
+            if (k >= 0) {
+                scalar_t* const top = at(a, k, next), * const before = at(a, k, k);
+                if (lane_id() < NB) beside<true>(exchange, top + lane_id(), before, NB);
+                __syncwarp();
+                if (TENSOR) subtract<TM, NB>(panel, at(before, NB, 0), top, down - next);
+                __syncwarp();
+            }
+            const int left = order - next;
+            const int zero = factor<ROWS>(panel, m - next, left < NB ? left : NB,
+                                          !TENSOR && k >= 0, s, s.exchange[turn ^ 1],
+                                          piv ? piv + next : piv, next);
+            if (zero && !info) info = next + zero;
+        }
+        const int busy = more && WARPS > 1, first = next + (more ? NB : 0);
+        if (k >= 0 && warp() >= busy) {
+            const int right = first < end ? (end - first + TN - 1) / TN : 0;
+            const int strips = right + (k + 31) / 32;
+            #pragma unroll 1
+            for (int strip = warp() - busy; strip < strips; strip += WARPS - busy) {
+                if (strip < right) {
+                    const int j = first + strip * TN, width = end - j < TN ? end - j : TN;
+                    right_of(exchange, a, k, down, steps, j, width);
+                } else {
+                    const int j = 32 * (strip - right) + lane_id();
+                    if (j < k) beside<false>(exchange, at(a, k, j), at(a, k, k), steps);
+                }
+            }
+        }
+        __syncthreads();
+    }
+    return info;
+}
+
+// -- memory
+
+// move(to, from) for the numbers of two matrices of m x n, V in a row at a time; neighbouring lanes
+// take neighbours in a row.
+template <int V, class T, class U, class F>
+__device__ void each_of(Strided<T> to, Strided<U> from, int m, int n, F move)
+{
+    const int across = (n + V - 1) / V;
+    int wide = 32;
+    while (wide > 1 && wide / 2 >= across) wide /= 2;
+    const int i = thread() / wide, step = THREADS / wide;
+    for (int j = thread() % wide; j < across; j += wide) {
+        T* x = to.p + i * to.rs + V * j * to.cs;
+        U* y = from.p + i * from.rs + V * j * from.cs;
+        const size dx = step * to.rs, dy = step * from.rs;
+        #pragma unroll 4
+        for (int left = m - i; left > 0; left -= step, x += dx, y += dy) move(x, y);
+    }
+}
+template <class T> __device__ Strided<T> transposed(Strided<T> x) { return {x.p, x.cs, x.rs}; }
+
+// to := from, m x n, under way until await_all(): whole sectors of what is in global memory
+__device__ inline void begin_fetch(scalar_t* a, Strided<const scalar_t> from, int m, int n)
+{
+    constexpr int word = sizeof(scalar_t);
+    const Strided<scalar_t> to{a, LD, 1};
+    const auto one = [](scalar_t* x, const scalar_t* y) { copy_async<word>(x, y, word); };
+    if (from.template in_packs<VECTOR>(n, 0))
+        each_of<VECTOR>(to, from, m, n,
+                        [](scalar_t* x, const scalar_t* y) { copy_async<16>(x, y, 16); });
+    else if (from.cs == 1) each_of<1>(to, from, m, n, one);
+    else each_of<1>(transposed(to), transposed(from), n, m, one);
+}
+__device__ inline void await_all()
+{
+    end_group();
+    await_groups<0>();
+    __syncthreads();
+}
+
+__device__ inline void send(Strided<scalar_t> to, scalar_t* a, int m, int n)
+{
+    const Strided<const scalar_t> from{a, LD, 1};
+    const auto one = [](scalar_t* x, const scalar_t* y) { *x = *y; };
+    if (to.template in_packs<VECTOR>(n, 0))
+        each_of<VECTOR>(to, from, m, n, [](scalar_t* x, const scalar_t* y) {
+            *reinterpret_cast<Vector*>(x) = *reinterpret_cast<const Vector*>(y);
+        });
+    else if (to.cs == 1) each_of<1>(to, from, m, n, one);
+    else each_of<1>(transposed(to), transposed(from), n, m, one);
+}
+
+// The matrix of a block, m rows, and behind it what its warps share
+__device__ inline scalar_t* matrix_in_shared()
+{
+    return reinterpret_cast<scalar_t*>(dynamic_shared);
+}
+__device__ inline Shared& behind(int m)
+{
+    return *reinterpret_cast<Shared*>(at(matrix_in_shared(), whole_panels(m), 0));
+}
