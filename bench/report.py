@@ -1,12 +1,14 @@
 """python -m bench report [FILES] [--out FOLDER]
 
 From bench/results/*.json (or FILES): markdown tables on standard output, and a PNG for each file
-and type, time and GFLOP/s against n.
+and type, time and GFLOP/s against n. --mean: of these routines and types, in all files together,
+the geometric mean of the ratios, each row's better variant counting, and the lowest.
 """
 
 import argparse
 import json
 import sys
+from math import exp, fsum, log
 from pathlib import Path
 
 from testing import flops
@@ -26,7 +28,12 @@ def main(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER")
+    parser.add_argument("--mean", metavar="ROUTINE,...")
+    parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
     options = parser.parse_args(arguments)
+    if options.mean:
+        print(mean(options.files, options.mean.split(","), options.letters))
+        return 0
     for path in options.files or sorted(RESULTS.glob("*.json")):
         report = json.loads(path.read_text())
         rows = report.get("rows", []) if isinstance(report, dict) else []
@@ -37,6 +44,20 @@ def main(arguments):
         for image in plots(report, options.out / path.stem):
             print(f"![{path.stem}]({image.name})", end="\n\n")
     return 0
+
+
+def mean(files, routines, letters):
+    """The geometric mean of the ratios of all rows of these routines, and the rows below 1.1."""
+    best = {}
+    for path in files:
+        for row in json.loads(path.read_text())["rows"]:
+            if row["routine"] in routines and row["dtype"] in letters and row["ratio"]:
+                key = row["dtype"] + row["routine"], row["shape"]
+                best[key] = max(best.get(key, 0), row["ratio"])
+    whole = exp(fsum(map(log, best.values())) / len(best))
+    low = sorted((ratio, *key) for key, ratio in best.items() if ratio < 1.1)
+    return "\n".join([f"{whole:.2f}: geometric mean of {len(best)} rows; below 1.1:",
+                      *(f"  {ratio:.2f} {name} {shape}" for ratio, name, shape in low)])
 
 
 def table(report):
