@@ -18,7 +18,6 @@ from .batched._block import (
     lu_bytes,
     panel_bytes,
     product_bytes,
-    product_round,
     rotation_bytes,
     shared_bytes,
     small_triangle_bytes,
@@ -224,7 +223,7 @@ def strip_stages(letter, n):
     rows = [N for N in heights if n <= N][:2] + [N for N in heights if 64 <= N < n]
     return ([dict(N=N, R=r, RESIDENT=int(n <= N)) for N in rows for r in (16, 32)],
             options(WARPS=(4, 2, 8, 1, 3)), options(BLOCKS=(1, 2, 3, 4, 6, 8)),
-            options(DEEP=(2, 1, 4), STAGES=(2, 3, 4)))
+            options(DEEP=(2, 1, 4), STAGES=(2, 3, 4)), options(GROUP=(4, 1, 2, 8)))
 
 
 def strip_fits(kernel):
@@ -326,12 +325,14 @@ def ql_fits(letter, n, v, gpu):
 
 
 def rotation_stages(letter, n):
-    rows = options(ROWS=(32, 16, 8, 64), WARPS=(1, 2))
-    return [v for v in rows if v["ROWS"] <= 32 * v["WARPS"]], options(WAVE=(4, 2, 8))
+    return (options(ROWS=(64, 32, 40, 48, 16, 8, 128), EACH=(2, 1, 4), WARPS=(1, 2, 4)),
+            options(WAVE=(4, 2, 8)))
 
 
 def rotation_fits(letter, n, v, gpu):
-    return (v["WARPS"] <= 32 and v["ROWS"] <= 32 * v["WARPS"] and v["WAVE"] * words(letter) <= 64
+    return (v["WARPS"] <= 32 and v["ROWS"] % v["EACH"] == 0
+            and v["ROWS"] <= 32 * v["WARPS"] * v["EACH"] <= 2 * v["ROWS"] + 32
+            and v["EACH"] * v["WAVE"] * words(letter) <= 32
             and rotation_bytes(letter, n, v) + 512 <= gpu.shared)
 
 
@@ -370,15 +371,16 @@ def tile_stages(letter, n):
     return teams, slices, options(BLOCKS=(1, 2, 3, 4, 6))
 
 
-def tile_fits(square):
-    """`square`: the tile of a team must be so."""
+def tile_fits(symmetric=False, half=False):
+    """`symmetric`: slices of A are square. `half` of C, by square tiles, resident as a whole."""
     def fit(letter, n, v, gpu):
         team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
         rows, step = (4, 16 // TYPES[letter].dtype.itemsize) if letter in "sc" else (
             16, 8 if letter in "dz" else 16)
         few = 16 // TYPES[letter].dtype.itemsize
-        return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and (v["BM"] == v["BN"] or not square)
-                and v["TM"] % (4 * rows if letter in "sc" and v["TM"] // 4 % few == 0 else rows)
+        return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and (v["BM"] == v["BN"] or not half)
+                and (deep == v["BM"] or not symmetric)
+                and (n <= v["BM"] or not half or not v["RESIDENT"]) and v["TM"] % (4 * rows if letter in "sc" and v["TM"] // 4 % few == 0 else rows)
                 == 0 and v["TN"] % (16 if letter in "hb" else 8) == 0
                 and v["BM"] % few == 0 == v["BN"] % few and deep % max(step, few) == 0
                 and (v["WARPS"] == team or team == 1) and v["WARPS"] <= 32
@@ -386,8 +388,7 @@ def tile_fits(square):
                 and (not v["RESIDENT"] or n <= deep * v["STAGES"])
                 and v["TM"] * v["TN"] // 32 * words(TYPES[letter].sums) <= 144
                 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
-                and product_round(letter, v) * v["WARPS"] // team <= product_bytes(letter, v)
-                and product_bytes(letter, v) + 512 <= gpu.shared)
+                and product_bytes(letter, v, half) + 512 <= gpu.shared)
     return fit
 
 
@@ -431,8 +432,9 @@ SPACES = {
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
-    "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), largest=256),
-    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), largest=256),
+    "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), optional=True,
+                          largest=256),
+    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), optional=True, largest=256),
     "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
                          largest=256),
     "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
@@ -441,10 +443,10 @@ SPACES = {
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
-    "gemm_block": Space("gemm_batched", tile_stages, tile_fits(False), (24, 32, 48, 64, 96, 128, 256),
+    "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
-    "symm_block": Space("symm_batched", tile_stages, tile_fits(False), (32, 64, 128, 256)),
-    "syrk_block": Space("syrk_batched", tile_stages, tile_fits(True), (32, 64, 128, 256)),
+    "symm_block": Space("symm_batched", tile_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
+    "syrk_block": Space("syrk_batched", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
 }

@@ -41,14 +41,22 @@ __device__ inline void fetch_triangle(scalar_t* to, Strided<const scalar_t> a, i
         }
 }
 
-// f(i, j) for n x m elements of X, a team's lanes at neighbours
-template <class F>
-__device__ void each_of_team(int n, int m, bool across, int t, F f)
+// f(element of X, its place in the strip) for n x m elements, a team's lanes at neighbours
+template <class T, class F>
+__device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, F f)
 {
+    const bool across = by_rows(x);
     const int inner = across ? m : n, outer = across ? n : m;
-    for (int o = 0; o < outer; ++o)
-        for (int e = t; e < inner; e += LANES)
-            f(across ? o : e, across ? e : o);
+    const size along = across ? x.cs : x.rs, next = across ? x.rs : x.cs;
+    const int to_along = across ? TALL : 1, to_next = across ? 1 : TALL;
+    #pragma unroll
+    for (int e = 0; e < (N > LANES * C ? N : LANES * C); e += LANES) {
+        T* p = x.p + (e + t) * along;
+        scalar_t* to = strip + (e + t) * to_along;
+        if (e + t < inner)
+            #pragma unroll 8
+            for (int o = 0; o < outer; ++o, p += next, to += to_next) f(*p, *to);
+    }
 }
 
 // The diagonal of L, n x n, inverted in its place if SOLVE; a bit for each that was lifted first, as
@@ -79,7 +87,8 @@ __device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, unsigned lif
         const int j = SOLVE ? step : N - 1 - step;  // x(j) is known, or not needed as it was
         if (SOLVE && j >= n) break;  // of a product rows from n on are not wanted, nor used
         #pragma unroll
-        for (int q = j / VECTOR * VECTOR; q < N; q += VECTOR) {
+        for (int q = 0; q < N; q += VECTOR) {
+            if (q + VECTOR <= j) continue;
             const Vector l = *reinterpret_cast<const Vector*>(L + j * DOWN + q);
             #pragma unroll
             for (int c = 0; c < C; ++c) {
@@ -126,26 +135,27 @@ __device__ void columns_of_team(const scalar_t* A, size a_row, size a_col, size 
 
     scalar_t x[C][N];
     fetch_triangle(L, matrix_of(A, a_row, a_col, a_next, b), n, unit != 0, t);
-    if (staged) {
-        each_of_team(n, m, by_rows(in), t, [=](int i, int j) {
-            copy_async<sizeof(scalar_t)>(strip + j * TALL + i, &in(i, j), sizeof(scalar_t));
+    if (staged)
+        each_of_team(in, strip, n, m, t, [](const scalar_t& from, scalar_t& to) {
+            copy_async<sizeof(scalar_t)>(&to, &from, sizeof(scalar_t));
         });
-        end_group();
-        await_groups<0>();
-        __syncwarp();
-    }
-    #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        const int j = t + LANES * c;
-        const scalar_t* p = &in(0, j);
+    else
         #pragma unroll
-        for (int i = 0; i < N; ++i, p += in.rs)
-            x[c][i] = i < n && j < m ? staged ? strip[j * TALL + i] : *p : scalar_t{};
-    }
-    if (!staged) end_group();
+        for (int c = 0; c < C; ++c) {
+            const int j = t + LANES * c;
+            const scalar_t* p = &in(0, j);
+            #pragma unroll
+            for (int i = 0; i < N; ++i, p += in.rs) x[c][i] = i < n && j < m ? *p : scalar_t{};
+        }
+    end_group();
     await_groups<0>();
     __syncwarp();
     const unsigned lifted = diagonal_of<SOLVE>(L, n, unit != 0, t);
+    if (staged)
+        #pragma unroll
+        for (int c = 0; c < C; ++c)
+            #pragma unroll
+            for (int i = 0; i < N; ++i) x[c][i] = strip[(t + LANES * c) * TALL + i];
     if (!kept)
         #pragma unroll
         for (int c = 0; c < C; ++c)
@@ -156,21 +166,26 @@ __device__ void columns_of_team(const scalar_t* A, size a_row, size a_col, size 
             }
     __syncwarp();
     if (!kept) all_columns<SOLVE>(x, L, lifted, n);
+    if (turned && !kept)
+        #pragma unroll
+        for (int c = 0; c < C; ++c)
+            #pragma unroll
+            for (int i = 0; i < N; ++i) x[c][i] = conj(x[c][i]);
+    if (staged) {
+        #pragma unroll
+        for (int c = 0; c < C; ++c)
+            #pragma unroll
+            for (int i = 0; i < N; ++i) strip[(t + LANES * c) * TALL + i] = x[c][i];
+        __syncwarp();
+        each_of_team(out, strip, n, m, t, [](scalar_t& to, const scalar_t& from) { to = from; });
+        return;
+    }
     #pragma unroll
     for (int c = 0; c < C; ++c) {
         const int j = t + LANES * c;
         scalar_t* p = &out(0, j);
         #pragma unroll
-        for (int i = 0; i < N; ++i, p += out.rs) {
-            const scalar_t y = turned && !kept ? conj(x[c][i]) : x[c][i];
-            if (i < n && j < m) {
-                if (staged) strip[j * TALL + i] = y;
-                else *p = y;
-            }
-        }
-    }
-    if (staged) {
-        __syncwarp();
-        each_of_team(n, m, by_rows(out), t, [=](int i, int j) { out(i, j) = strip[j * TALL + i]; });
+        for (int i = 0; i < N; ++i, p += out.rs)
+            if (i < n && j < m) *p = x[c][i];
     }
 }

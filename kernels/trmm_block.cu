@@ -19,7 +19,12 @@ __device__ inline void multiply_columns(const Lower& L, Strided<const scalar_t> 
         const int m = min(n - first, N);
         Strip strip;
         strip.clear();
-        add_product<1>(strip, L, first, m, first + m, B, conjugated, ring);
+        if (!RESIDENT && first) {
+            add_product<1, false>(strip, L, first, m, 0, first, B, conjugated, ring);
+            await_groups<0>();
+            __syncthreads();  // nobody reads the ring any more
+        }
+        add_product<1, true>(strip, L, first, m, first, first + m, B, conjugated, ring);
         __syncthreads();  // a block lies where the ring does
         scalar_t* p = X.from(first);
         if (mine > 0)
@@ -45,7 +50,8 @@ trmm_block(const scalar_t* A, size a_row, size a_col, size a_next,
            size alpha_re, size alpha_im, size ns, size nrhs, size conjugated, size unit,
            size slabs)
 {
-    const size b = blockIdx.x / slabs, first = blockIdx.x % slabs * (WARPS * R);
+    const unsigned parts = unsigned(slabs);
+    const size b = blockIdx.x / parts, first = size(blockIdx.x % parts) * (WARPS * R);
     const int n = size_of(ns, b);
     const int columns = int(min(size(WARPS * R), size_of(nrhs, b) - first));
     if (columns <= 0 || n <= 0) return;

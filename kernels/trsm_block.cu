@@ -47,7 +47,6 @@ __device__ inline void solve(Strip& strip, const scalar_t* tiles, const Diagonal
                              scalar_t* block)
 {
     const scalar_t* tile = tiles;  // the next on the diagonal
-    scalar_t* p = X.from(first);
     #pragma unroll 1
     for (int j = 0; j < m; j += 8) {
         strip.give(0, block);
@@ -56,41 +55,19 @@ __device__ inline void solve(Strip& strip, const scalar_t* tiles, const Diagonal
         __syncwarp();
         Strip::Operand o;
         Strip::operand<-1>(o, block, false);
-        X.each(p, first + j, [=](int, int k, int c, scalar_t* at, bool there) {
-            const scalar_t x = block[in_block(k, c)];
-            if (there) *at = conjugated ? conj(x) : x;
-        });
-        const scalar_t* below = tile;
-        #pragma unroll
-        for (int I = 1; I < NT; ++I) {
-            below += (j / 8 + I) * TILE;
-            if (8 * I < m - j) strip.add(I - 1, I, o, below);
-        }
-        tile += (j / 8 + 2) * TILE;
-        __syncwarp();
-    }
-}
-
-// The m rows of B from `first` on, times alpha
-__device__ inline void load(Strip& strip, const Columns<const scalar_t>& B, int first, int m,
-                            scalar_t alpha, bool conjugated, scalar_t* block)
-{
-    scalar_t raw[NT][R / 4];
-    const scalar_t* p = B.from(first);
-    #pragma unroll
-    for (int I = 0; I < NT; ++I)
-        B.each(p, first + 8 * I, [&](int q, int, int, const scalar_t* p, bool there) {
-            raw[I][q] = there && 8 * I < m ? *p : scalar_t{};
-        });
-    #pragma unroll
-    for (int I = 0; I < NT; ++I) {
-        if (8 * I < m)
-            B.each(p, first + 8 * I, [&](int q, int k, int c, const scalar_t*, bool) {
-                const scalar_t x = scaled(alpha, raw[I][q]);
-                block[in_block(k, c)] = conjugated ? conj(x) : x;
+        if (!Strip::store(o, X, first + j, conjugated)) {
+            scalar_t* p = X.from(first + j);
+            X.each(p, first + j, [=](int, int k, int c, scalar_t* at, bool there) {
+                const scalar_t x = block[in_block(k, c)];
+                if (there) *at = conjugated ? conj(x) : x;
             });
-        __syncwarp();
-        strip.take(I, block);
+        }
+        const int J = j / 8, last = (m - j - 1) / 8;
+        add_tiles<1, false>(strip, o, 1, last, [=](int I) {
+            const int i = min(I, last);  // tile (J + i, J), counted from (J, J)
+            return tile + (i * J + i * (i + 1) / 2) * TILE;
+        });
+        tile += (j / 8 + 2) * TILE;
         __syncwarp();
     }
 }
@@ -126,10 +103,10 @@ __device__ inline void solve_columns(const Lower& L, Strided<const scalar_t> in,
         end_group();
         if (thread() == 0) diagonal.lifted = 0;
         Strip strip;
-        if (mine > 0) load(strip, B, first, m, alpha, conjugated, block);
+        if (mine > 0) strip.load(B, first, alpha, conjugated, block);
         if (!RESIDENT && first) {
             __syncthreads();  // a block lies where the ring does
-            add_product<-1>(strip, L, first, m, first, known, conjugated, ring);
+            add_product<-1, false>(strip, L, first, m, 0, first, known, conjugated, ring);
         }
         await_groups<0>();
         __syncthreads();
@@ -146,7 +123,8 @@ trsm_block(const scalar_t* A, size a_row, size a_col, size a_next,
            size alpha_re, size alpha_im, const int* info, size ns, size nrhs, size conjugated,
            size unit, size slabs)
 {
-    const size b = blockIdx.x / slabs, first = blockIdx.x % slabs * (WARPS * R);
+    const unsigned parts = unsigned(slabs);
+    const size b = blockIdx.x / parts, first = size(blockIdx.x % parts) * (WARPS * R);
     const int n = size_of(ns, b);
     const int columns = int(min(size(WARPS * R), size_of(nrhs, b) - first));
     if (columns <= 0) return;

@@ -36,7 +36,8 @@ def simulate(folder, kernel, letter, shapes, resident=0, plant=None):  # noqa: F
         values = {"WARPS": 1, "N": 8, "LANES": 4, "C": 2, "BLOCKS": 1}
     else:
         values = {"WARPS": 2, "N": 16, "R": 32 if letter == "s" else 16, "STAGES": 2, "BLOCKS": 1,
-                  "DEEP": 1 + (letter in "sz"), "RESIDENT": resident}
+                  "DEEP": 1 + (letter in "sz"), "RESIDENT": resident,
+                  "GROUP": 1 if letter == "s" else 4}
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
         [sys.executable, "-m", "tests.sim.run_triangular", library, kernel, letter,
