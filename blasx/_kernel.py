@@ -31,24 +31,36 @@ from ._types import TYPES
 OPTIONS = ("-std=c++17", "-fmad=false")
 
 ffi = FFI()
-ffi.cdef("""int cuLaunchKernel(uintptr_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                 unsigned by, unsigned bz, unsigned shared, uintptr_t stream, void **parameters,
-                 void **extra);""")
+ffi.cdef("""
+typedef struct { int id, pad, value[16]; } CUlaunchAttribute;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    uintptr_t stream;
+    CUlaunchAttribute *attributes;
+    unsigned count;
+} CUlaunchConfig;
+int cuLaunchKernelEx(const CUlaunchConfig *, uintptr_t f, void **parameters, void **extra);
+""")
 _NULL = ffi.NULL
 _MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
 _STATIC_SHARED, _MOST_DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_...
+_START_EARLY = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+_PACK_LAUNCH = Struct("7I4xQ").pack_into  # the head of CUlaunchConfig
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
 
 
 class _Local(threading.local):
-    """Each thread's cells for the parameters of a launch, and where they are."""
+    """Each thread's cells for the parameters of a launch, where they are, and its launch."""
 
     def __init__(self):
         cells = ffi.new("uint64_t[]", _MOST_PARAMETERS)
         self.cells = ffi.buffer(cells)
         self.parameters = ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
+        self.attribute = ffi.new("CUlaunchAttribute *", {"id": _START_EARLY, "value": [1]})
+        self.config = ffi.new("CUlaunchConfig *", {"attributes": self.attribute})
+        self.head = ffi.buffer(self.config)
 
 
 _local = _Local()
@@ -56,7 +68,7 @@ _local = _Local()
 
 @cache
 def _driver():
-    return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernel
+    return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernelEx
 
 
 def pack(*numbers):
@@ -70,24 +82,27 @@ class Kernel:
 
     def __init__(self, name, letter, **constants):
         self.name, self.letter, self.constants = name, letter, constants
-        self._loaded = {}  # device -> function
+        self._loaded = {}  # device -> function, whether it may start early
         self._modules = []
         self._lock = threading.Lock()
 
     def launch(self, gx, gy, bx, by, parameters, shared=0):
         """Launch gx x gy blocks of bx x by threads in the current stream, each with `shared`
-        bytes of dynamic shared memory; `parameters` is a void *[] with where each one is."""
+        bytes of dynamic shared memory; `parameters` is a void *[] with where each one is. From
+        Hopper on they may start while the kernel before them ends (kernels/launch.cuh)."""
         check_fork()
         if gx > _MOST_BLOCKS:
             raise ValueError(f"{self.name}: {gx} blocks are more than one launch takes")
-        function = self._loaded.get(current_device()) or self._load()
-        stream = get_current_stream().ptr
-        status = _driver()(function, gx, gy, 1, bx, by, 1, shared, stream, parameters, _NULL)
+        function, early = self._loaded.get(current_device()) or self._load()
+        _PACK_LAUNCH(_local.head, 0, gx, gy, 1, bx, by, 1, shared, get_current_stream().ptr)
+        config = _local.config
+        config.count = early
+        status = _driver()(config, function, parameters, _NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())
-            status = _driver()(function, gx, gy, 1, bx, by, 1, shared, stream, parameters, _NULL)
+            status = _driver()(config, function, parameters, _NULL)
         if status:
-            raise RuntimeError(f"{self.name}: cuLaunchKernel returned status {status}")
+            raise RuntimeError(f"{self.name}: cuLaunchKernelEx returned status {status}")
         if _trace._open:
             _trace.note(self.name)
 
@@ -104,7 +119,7 @@ class Kernel:
                     static = driver.funcGetAttribute(_STATIC_SHARED, function.ptr)
                     driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED,
                                             shared_memory(device) - static)
-                self._loaded[device] = function.ptr
+                self._loaded[device] = function.ptr, int(gpu(device).capability >= 90)
             return self._loaded[device]
 
 

@@ -5,6 +5,7 @@
 // every thread takes the 32 off another row. n^2 operations a column, n^2 / 2 numbers to read.
 // A zero on the diagonal: `info` says the first, X is what Y was; of R = 0 the solution is zero.
 #include "block.cuh"
+#include "launch.cuh"
 #include "qr.cuh"
 #include "shuffle.cuh"
 
@@ -51,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, size y_row,
            size y_col, size y_next, int* info, size adjoint, size order, size nrhs)
 {
+    wait_for_stream();
     __shared__ scalar_t diagonal[32][33];
     __shared__ unsigned found[WARPS];
     scalar_t* const x = reinterpret_cast<scalar_t*>(dynamic_shared);  // (row, column): row first

@@ -11,6 +11,7 @@
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILE = 32;    // rows and columns of C per block, a multiple of 16
 #endif
+#include "launch.cuh"
 #include "scalar.cuh"
 
 constexpr int SIDE = 16, PER = TILE / SIDE;
@@ -38,6 +39,7 @@ gemm_small(size m, size n, size depth, scalar_t alpha, const scalar_t* A, size a
            int conj_a, const scalar_t* B, size brs, size bcs, int conj_b, scalar_t beta,
            int with_c, scalar_t* C, size crs, size ccs)
 {
+    wait_for_stream();
     __shared__ scalar_t a[SIDE][TILE + 1], b[SIDE][TILE + 1];
     const int x = threadIdx.x, y = threadIdx.y;
     const size i0 = size(blockIdx.x) * TILE, j0 = size(blockIdx.y) * TILE;

@@ -14,6 +14,7 @@ constexpr int DOWN = 8;     // threads down and across a member
 constexpr int ACROSS = 1;
 #endif
 #include "gemm.cuh"
+#include "launch.cuh"
 
 constexpr int V = VECTOR;
 static_assert(PN % V == 0);
@@ -24,6 +25,7 @@ gemm_thread(size m, size n, size k, size, size, const scalar_t* A, size ars, siz
             size ccs, size cbs, scalar_t* O, size ors, size, size obs, size alpha_re,
             size alpha_im, size beta_re, size beta_im, size batch)
 {
+    wait_for_stream();
     const size work = size(blockIdx.x) * THREADS + thread(), member = work / (DOWN * ACROSS);
     const int cell = int(work % (DOWN * ACROSS)), i = cell / ACROSS * PM, j = cell % ACROSS * PN;
     const int rows = int(m) - i, columns = int(n) - j;  // a multiple of V columns

@@ -17,6 +17,7 @@ constexpr int DEPTH = 8;    // of k whose loads are under way together, a multip
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
 #include "gemm.cuh"
+#include "launch.cuh"
 
 // A symmetric or Hermitian matrix from row `first` on, of which the lower triangle is stored
 struct Symmetric {
@@ -39,6 +40,7 @@ gemm_warp(size m, size n, size k, size half, size symmetric, const scalar_t* A, 
           size conj_b, const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O, size ors,
           size ocs, size obs, size alpha_re, size alpha_im, size beta_re, size beta_im, size batch)
 {
+    wait_for_stream();
     const int across = (int(n) + TN - 1) / TN, tiles = (int(m) + TM - 1) / TM * across;
     const size work = size(blockIdx.x) * WARPS + warp();
     const size member = tiles == 1 ? work : work / tiles;

@@ -4,6 +4,7 @@
 // panel goes through shared memory, the columns right of it and B are updated where they are. An
 // element is read twice and written once for every panel left of it, so that m n^2 / (2 NB) of
 // each cross L2; 2 m n^2 - 2/3 n^3 operations; every column waits for one barrier.
+#include "launch.cuh"
 #include "qr_panels.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
@@ -91,6 +92,7 @@ geqrf_block(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
             size q_col, size q_next, scalar_t* tau, scalar_t* B, size b_row, size b_col,
             size b_next, size m, size n, size nrhs)
 {
+    wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
     scalar_t* const V = panel_memory(s);

@@ -6,6 +6,7 @@
 // between lanes through shared memory; x^H a is then each lane's own work. The window of registers
 // shrinks by an eighth of N. Memory is read and written once: the floor is 2 m n scalars; 4/3 n^3
 // operations, two thirds more for what the window and the reading of dead lanes waste.
+#include "launch.cuh"
 #include "memory.cuh"
 #include "qr.cuh"
 #include "shuffle.cuh"
@@ -106,6 +107,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
             size q_col, size q_next, scalar_t* tau, size m, size n, size batch)
 {
+    wait_for_stream();
     __shared__ Vector columns[WARPS * TEAMS][2][N / FEW];
     const int team = threadIdx.x / N, lane = threadIdx.x % N;
     const size b = size(blockIdx.x) * (WARPS * TEAMS) + team;

@@ -5,6 +5,7 @@
 // to do is the solution with U, a warp to a right-hand side. The floor is n^2 + 2 n nrhs scalars over
 // the memory's bandwidth, and n^2 more where the factors are asked for (LU is not null).
 constexpr int BESIDE = 8;  // right-hand sides, at most
+#include "launch.cuh"
 #include "lu_shared.cuh"
 #include "shuffle.cuh"
 
@@ -56,6 +57,7 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* X, size x_row, size x_col, size x_next,
             int* info, size ns, size columns, size batch)
 {
+    wait_for_stream();
     const size i = blockIdx.x;
     const int n = size_of(ns, i), nrhs = size_of(columns, i), first = whole_panels(n);
     const auto b = matrix_of(B, b_row, b_col, b_next, i);

@@ -3,6 +3,7 @@
 // A team of lanes holds a matrix from the first load to the last store (lanes.cuh) and solves with
 // the factors it has in registers: the floor is 2 n^2 + 2 n nrhs scalars over the memory's
 // bandwidth. Rows stay where they were loaded, those of B too; storing puts them in place.
+#include "launch.cuh"
 #include "solve.cuh"
 
 // R right-hand sides, from the first-th on, with a matrix in tiles; a singular one leaves them.
@@ -30,6 +31,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
            scalar_t* X, size x_row, size x_col, size x_next,
            int* info, size ns, size columns, size batch)
 {
+    wait_for_stream();
     const auto [m, here] = team_matrix(batch);
     const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
     const auto in = matrix_of(A, a_row, a_col, a_next, m);

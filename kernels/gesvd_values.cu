@@ -2,12 +2,14 @@
 //
 // As gesvd_vectors.cu without W: each sweep is 5 m n^2 / 2 fused operations.
 constexpr int VECTORS = 0;
+#include "launch.cuh"
 #include "svd.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 gesvd_values(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
              real_t* S, int* info, scalar_t* work, size ms, size ns, size batch)
 {
+    wait_for_stream();
     const size at = size(blockIdx.x) * MEMBERS + threadIdx.x / TEAM;
     const bool here = at < batch;
     const size b = here ? at : batch - 1;

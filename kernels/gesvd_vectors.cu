@@ -4,6 +4,7 @@
 // memory is 3 n^2 scalars of a square matrix. Each sweep is 5 m n^2 / 2 fused operations for X and
 // 2 n^3 for W, and 7 to 11 sweeps are usual. SHARED = 0: the columns lie in `work`, in the L2 cache.
 constexpr int VECTORS = 1;
+#include "launch.cuh"
 #include "svd.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
@@ -12,6 +13,7 @@ gesvd_vectors(const scalar_t* A, size a_row, size a_col, size a_next, size conj_
               scalar_t* W, size w_row, size w_col, size w_next, size conj_w,
               real_t* S, int* info, scalar_t* work, size ms, size ns, size ks, size batch)
 {
+    wait_for_stream();
     const size at = size(blockIdx.x) * MEMBERS + threadIdx.x / TEAM;
     const bool here = at < batch;
     const size b = here ? at : batch - 1;

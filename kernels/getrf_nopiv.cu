@@ -2,6 +2,7 @@
 //
 // The floor is 2 m n scalars over the memory's bandwidth, and m n^2 - n^3 / 3 products; what is
 // above it are n steps, one after the other (lu_block.cuh).
+#include "launch.cuh"
 #include "lu_block.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -9,6 +10,7 @@ getrf_nopiv(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* LU, size lu_row, size lu_col, size lu_next,
             int* info, size ms, size ns, size batch)
 {
+    wait_for_stream();
     const size b = blockIdx.x;
     const int m = size_of(ms, b), n = size_of(ns, b);
     const int found = lu_of_block<false>(

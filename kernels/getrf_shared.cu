@@ -5,6 +5,7 @@
 // What is above it are the min(m, n) choices of a pivot, one after the other (lu_shared.cuh), of
 // which several blocks on a multiprocessor make several at a time.
 constexpr int BESIDE = 0;  // columns of right-hand sides
+#include "launch.cuh"
 #include "lu_shared.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -12,6 +13,7 @@ getrf_shared(const scalar_t* A, size a_row, size a_col, size a_next,
              scalar_t* LU, size lu_row, size lu_col, size lu_next,
              int* piv, int* info, size ms, size ns, size batch)
 {
+    wait_for_stream();
     const size b = blockIdx.x;
     const int m = size_of(ms, b), n = size_of(ns, b);
     scalar_t* const a = matrix_in_shared();

@@ -3,6 +3,7 @@
 // A team of lanes holds a matrix from the first load to the last store (lanes.cuh), so A crosses
 // memory twice and nothing else does: the floor is 2 m n scalars over the memory's bandwidth.
 // Rows stay in their lanes, and the final store applies the permutation (lu.cuh).
+#include "launch.cuh"
 #include "lu.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
@@ -10,6 +11,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* LU, size lu_row, size lu_col, size lu_next,
             int* piv, int* info, size ms, size ns, size batch)
 {
+    wait_for_stream();
     const auto [b, here] = team_matrix(batch);
     const int m = size_of(ms, b), n = size_of(ns, b), steps = m < n ? m : n;
     const int rows = here ? m : 0, cols = here ? n : 0;

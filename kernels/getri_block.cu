@@ -4,12 +4,14 @@
 // The columns are the solutions for those of the identity: 2 n^3 operations. The floor is 2 n^2
 // scalars over the memory's bandwidth; every block reads the factors, which the L2 cache keeps.
 // Members whose `kept` is not zero, the place of a zero on U's diagonal, keep their factors.
+#include "launch.cuh"
 #include "lu_solve.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 getri_block(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
             scalar_t* X, size x_row, size x_col, size x_next, const int* kept, size ns, size parts)
 {
+    wait_for_stream();
     const size m = blockIdx.x / parts;
     const int n = size_of(ns, m), first = int(blockIdx.x % parts) * WIDTH;
     const int width = n - first < WIDTH ? n - first : WIDTH;

@@ -3,6 +3,7 @@
 //
 // The floor is n^2 + 2 n nrhs scalars over the memory's bandwidth; what is above it is the wait for
 // one panel after the other (lu_solve.cuh). Members whose `kept` is not zero leave b as it is.
+#include "launch.cuh"
 #include "lu_solve.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -11,6 +12,7 @@ getrs_block(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
             scalar_t* X, size x_row, size x_col, size x_next,
             int* info, const int* kept, size trans, size ns, size columns, size parts)
 {
+    wait_for_stream();
     const size m = blockIdx.x / parts;
     const int n = size_of(ns, m), nrhs = size_of(columns, m);
     const int first = int(blockIdx.x % parts) * WIDTH;

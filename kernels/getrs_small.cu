@@ -4,6 +4,7 @@
 // floor is n^2 + 2 n nrhs scalars over the memory's bandwidth. op(A) = A^T is solved with the
 // transposed factors: the launcher swaps the strides, U^T is solved first, and the rows are
 // interchanged at the end.
+#include "launch.cuh"
 #include "solve.cuh"
 
 // The row of b that the interchanges bring to row(i), found backwards from there
@@ -42,6 +43,7 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
             scalar_t* X, size x_row, size x_col, size x_next,
             int* info, size trans, size ns, size columns, size batch)
 {
+    wait_for_stream();
     const auto [m, here] = team_matrix(batch);
     const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
     const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, m);

@@ -2,6 +2,7 @@
 //
 // A block has a member: Q begins as the identity in global memory, and the panels, the last first,
 // change it from their own row and column on. 4 m n k - 2 (m + n) k^2 + 4/3 k^3 operations.
+#include "launch.cuh"
 #include "qr_panels.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
@@ -13,6 +14,7 @@ orgqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scala
             size tau_next, scalar_t* Q, size o_row, size o_col, size o_next, size m, size n,
             size k)
 {
+    wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
     const Strided<scalar_t> out{Q + b * o_next, o_row, o_col};

@@ -3,6 +3,7 @@
 // A block has a member: C is m x n and stays in global memory, read twice and written once for
 // every panel; 4 m n k - 2 n k^2 operations. C op(Q) is this for the transposes: what the launcher
 // says by strides, `conjugated` and `adjoint`.
+#include "launch.cuh"
 #include "qr_panels.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
@@ -14,6 +15,7 @@ ormqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scala
             size tau_next, scalar_t* C, size c_row, size c_col, size c_next, size m, size n,
             size k, size conjugated, size adjoint)
 {
+    wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
     apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, conjugated, adjoint,

@@ -4,6 +4,7 @@
 // the factor it has in registers: the floor is 2 n^2 + 2 n nrhs scalars over the memory's
 // bandwidth. An upper triangle comes with swapped strides: conj(A) conj(X) = conj(B) is solved.
 #include "cholesky.cuh"
+#include "launch.cuh"
 #include "solve.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
@@ -13,6 +14,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
            scalar_t* X, size x_row, size x_col, size x_next,
            int* info, size upper, size ns, size columns, size batch)
 {
+    wait_for_stream();
     const auto [m, here] = team_matrix(batch);
     const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
     const auto in = matrix_of(A, a_row, a_col, a_next, m);

@@ -3,11 +3,13 @@
 // The floor is 2 n^2 scalars over the memory's bandwidth out of place, and n^3 / 3 operations of
 // the tensor cores (vector units in single precision): cholesky_panels.cuh says who holds what.
 #include "cholesky_panels.cuh"
+#include "launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 potrf_block(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* C, size c_row, size c_col, size c_next, int* info, size ns)
 {
+    wait_for_stream();
     const size b = blockIdx.x;
     const int failed = cholesky_block(matrix_of(A, a_row, a_col, a_next, b),
                                       matrix_of(C, c_row, c_col, c_next, b), size_of(ns, b),

@@ -4,11 +4,13 @@
 // 2 n^2 scalars over the memory's bandwidth out of place, where the other triangle is carried
 // along, and about half of it in place, where that is neither loaded nor stored.
 #include "cholesky.cuh"
+#include "launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
             scalar_t* C, size c_row, size c_col, size c_next, int* info, size ns, size batch)
 {
+    wait_for_stream();
     const auto [b, here] = team_matrix(batch);
     const int n = size_of(ns, b), order = here ? n : 0;
     const auto in = matrix_of(A, a_row, a_col, a_next, b);

@@ -4,6 +4,7 @@
 // floor is n^2 / 2 + 2 n nrhs scalars over the memory's bandwidth. A factor by its upper triangle
 // comes with swapped strides and is that of conj(A): the right-hand sides are conjugated.
 #include "cholesky.cuh"
+#include "launch.cuh"
 #include "solve.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
@@ -12,6 +13,7 @@ potrs_small(const scalar_t* C, size c_row, size c_col, size c_next,
             scalar_t* X, size x_row, size x_col, size x_next,
             int* info, size upper, size ns, size columns, size batch)
 {
+    wait_for_stream();
     const auto [m, here] = team_matrix(batch);
     const int n = size_of(ns, m), order = here ? n : 0, nrhs = size_of(columns, m);
     const auto c = matrix_of(C, c_row, c_col, c_next, m);

@@ -9,6 +9,7 @@
 // 3/2 n^2 scalars. Each sweep is 5 n^3 / 2 fused operations, 7 to 11 sweeps are usual. SHARED = 0:
 // the columns lie in `work`, in the L2 cache. V may lie where A does.
 constexpr int VECTORS = 0;
+#include "launch.cuh"
 #include "svd.cuh"
 
 // A is read where row >= column; `conj_a`: what is there is the conjugate of A.
@@ -76,6 +77,7 @@ syevd_block(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
             scalar_t* V, size v_row, size v_col, size v_next, size vectors,
             real_t* w, int* info, scalar_t* work, size ns, size batch)
 {
+    wait_for_stream();
     const size at = size(blockIdx.x) * MEMBERS + threadIdx.x / TEAM;
     const bool here = at < batch;
     const size b = here ? at : batch - 1;

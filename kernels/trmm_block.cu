@@ -4,6 +4,7 @@
 // from the last on, so that X may be where B is. L and B pass through shared memory, 8 DEEP of k at
 // a time. The floor, where n <= N: B read and X written once, the triangle read by every block (from
 // the L2 cache by all but the first): (n^2 / 2 + 2 n nrhs) numbers; n^2 nrhs operations.
+#include "launch.cuh"
 #include "triangular.cuh"
 
 __device__ inline void multiply_columns(const Lower& L, Strided<const scalar_t> in,
@@ -50,6 +51,7 @@ trmm_block(const scalar_t* A, size a_row, size a_col, size a_next,
            size alpha_re, size alpha_im, size ns, size nrhs, size conjugated, size unit,
            size slabs)
 {
+    wait_for_stream();
     const unsigned parts = unsigned(slabs);
     const size b = blockIdx.x / parts, first = size(blockIdx.x % parts) * (WARPS * R);
     const int n = size_of(ns, b);

@@ -7,6 +7,7 @@
 //
 // The floor, where n <= N: B read and X written once, the triangle read by every block (from the L2
 // cache by all but the first): (n^2 / 2 + 2 n nrhs) numbers; n^2 nrhs operations.
+#include "launch.cuh"
 #include "triangular.cuh"
 
 // The diagonal of L inverted; below TINY the reciprocal may overflow: numbers are lifted first.
@@ -123,6 +124,7 @@ trsm_block(const scalar_t* A, size a_row, size a_col, size a_next,
            size alpha_re, size alpha_im, const int* info, size ns, size nrhs, size conjugated,
            size unit, size slabs)
 {
+    wait_for_stream();
     const unsigned parts = unsigned(slabs);
     const size b = blockIdx.x / parts, first = size(blockIdx.x % parts) * (WARPS * R);
     const int n = size_of(ns, b);

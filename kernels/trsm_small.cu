@@ -1,5 +1,6 @@
 // trsm_small.cu: L X = alpha B for a batch, L lower triangular of order n <= N <= 32. A member with
 // an info other than zero gets X := B. Who holds what, and the floor: triangular_small.cuh.
+#include "launch.cuh"
 #include "triangular_small.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -9,6 +10,7 @@ trsm_small(const scalar_t* A, size a_row, size a_col, size a_next,
            const int* info, size ns, size nrhs, size conjugated, size unit, size slabs,
            size staged, size teams)
 {
+    wait_for_stream();
     columns_of_team<true>(A, a_row, a_col, a_next, B, b_row, b_col, b_next, X, x_row, x_col, x_next,
                           alpha_re, alpha_im, info, ns, nrhs, conjugated, unit, slabs, staged,
                           teams);
