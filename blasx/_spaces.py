@@ -302,7 +302,22 @@ def jacobi_fits(vectors):
     return fit
 
 
-# -- sytrd_block, steqr_lane, lasr_rows: a block, a lane and rows of a Hermitian matrix
+# -- Hermitian matrices: sytrd_rows, sytrd_block, steqr_lane, lasr_rows
+
+
+def few_rows_stages(letter, n):
+    N = next((size for size in (8, 16, 32, 64) if n <= size), 64)
+    teams = [dict(N=N, EACH=each, WARPS=w) for each in (2, 1, 4) for w in (1, 2, 4)]
+    return teams, options(BLOCKS=(1, 8, 12, 16))
+
+
+def few_rows_fits(letter, n, v, gpu):
+    team = v["N"] // v["EACH"]
+    static = 32 * v["WARPS"] // max(team, 1) * (4 * v["N"] + 4 * v["WARPS"]) * 4 * words(letter)
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] % v["EACH"] == 0 and power_of_two(team)
+            and (team <= 32 if team < 32 * v["WARPS"] else team == 32 * v["WARPS"])
+            and v["N"] * v["EACH"] * words(letter) <= PART
+            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and static + 512 <= BY_DEFAULT)
 
 
 def reduction_stages(letter, n):
@@ -437,6 +452,7 @@ SPACES = {
     "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), optional=True, largest=256),
     "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
                          largest=256),
+    "sytrd_rows": Space("syevd", few_rows_stages, few_rows_fits, optional=True, largest=64),
     "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
     "steqr_lane": Space("syevd", ql_stages, ql_fits),
     "lasr_rows": Space("syevd", rotation_stages, rotation_fits),

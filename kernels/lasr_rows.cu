@@ -1,24 +1,27 @@
 // lasr_rows.cu: V := V G for a batch, G the rotations that steqr_lane left, and its columns sorted.
 //
 // A row of V is rotated without a word from the others: a block has ROWS rows of a member, column
-// by column in shared memory, and a thread a row. WAVE sweeps pass through the columns together,
-// each one column behind the one before it, so that a thread reads and writes an element once for
-// WAVE rotations of 4 operations (8 complex). The block's rotations come through shared memory in
-// two turns, in the places of their columns with identities around them. 1.2 n^2 rotations of n
-// rows: 4.8 n^3 operations and 9.6 n^3 / WAVE bytes of shared memory, for double precision.
+// by column in shared memory, and a thread EACH of them. WAVE sweeps pass through the columns
+// together, each two columns behind the one before it, so that a thread reads and writes an element
+// once for WAVE rotations of 4 operations (8 complex), none of which waits for another. The
+// block's rotations come through shared memory in two turns, in the places of their columns with
+// identities around them; to bring one to all lanes takes as long as 32 EACH of its operations.
+// 1.2 n^2 rotations of n rows: 4.8 n^3 operations.
 //
 // V lies in global memory twice: Q is read and V written, in place. Where `first` Q lacks its
 // first row and column, those of the identity.
 #include "async.cuh"
 #include "block.cuh"
+#include "launch.cuh"
 #include "tridiagonal.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int ROWS = 32;    // of a member in a block
+constexpr int EACH = 2;     // rows of a thread
 constexpr int WAVE = 4;     // sweeps that pass together
 #endif
-static_assert(ROWS <= THREADS);
-constexpr int LD = ROWS | 1;
+static_assert(ROWS % EACH == 0 && ROWS <= EACH * THREADS);
+constexpr int LD = ROWS | 1, PAD = 2 * WAVE, APART = ROWS / EACH;
 
 enum { RUNNING, FINISHED, FINISHED_BEFORE };
 struct State { int sweeps, low, stage, total; };
@@ -35,7 +38,7 @@ __device__ inline void rotate(complex<real_t>& x, complex<real_t>& y, Turn t)
     rotate(x.im, y.im, t);
 }
 
-// WAVE sweeps in shared memory: that of sweep w and column i is at [w][i + WAVE], and the columns
+// WAVE sweeps in shared memory: that of sweep k and column i is at [k][i + PAD], and the columns
 // low ... high are touched
 struct Wave { int low, high; };
 
@@ -43,7 +46,7 @@ struct Wave { int low, high; };
 __device__ inline Wave copy_wave(Turn* to, const Turn*& turn, const int* sweeps, int from,
                                  int count, int n)
 {
-    const int pitch = n + 2 * WAVE;
+    const int pitch = n + 2 * PAD;
     int high[WAVE], low[WAVE];
     Wave all{n, 0};
     #pragma unroll
@@ -58,8 +61,8 @@ __device__ inline Wave copy_wave(Turn* to, const Turn*& turn, const int* sweeps,
     }
     #pragma unroll
     for (int k = 0; k < WAVE; ++k) {
-        for (int i = all.low - WAVE + thread(); i < all.high + WAVE; i += THREADS) {
-            Turn* const at = to + k * pitch + i + WAVE;
+        for (int i = all.low - PAD + thread(); i < all.high + PAD; i += THREADS) {
+            Turn* const at = to + k * pitch + i + PAD;
             if (i >= low[k] && i < high[k])
                 copy_async<sizeof(Turn)>(at, turn + (high[k] - 1 - i), sizeof(Turn));
             else *at = {1, 0};
@@ -69,26 +72,47 @@ __device__ inline Wave copy_wave(Turn* to, const Turn*& turn, const int* sweeps,
     return all;
 }
 
-// Applies a wave to the thread's row, elements LD apart
+// Applies a wave to the thread's rows, elements LD apart
 __device__ inline void pass(scalar_t* row, const Turn* turns, Wave wave, int n)
 {
-    const int pitch = n + 2 * WAVE;
-    scalar_t held[WAVE];    // of sweep k, column i + k + 1
+    const int pitch = n + 2 * PAD;
+    scalar_t held[EACH][WAVE], behind[EACH][WAVE];   // of sweep k, columns i + 2 k + 1, i + 2 k
+    Turn turn[WAVE];
     #pragma unroll
-    for (int k = 0; k < WAVE; ++k) held[k] = scalar_t{};
-    scalar_t ahead = row[wave.high * LD];
-    #pragma unroll 2
-    for (int i = wave.high; i >= wave.low - WAVE; --i) {
-        scalar_t x = ahead;
-        ahead = row[(i > wave.low ? i - 1 : wave.low) * LD];
+    for (int k = 0; k < WAVE; ++k) {
+        turn[k] = turns[k * pitch + wave.high + 2 * k + PAD];
         #pragma unroll
-        for (int k = 0; k < WAVE; ++k) {
-            rotate(x, held[k], turns[k * pitch + i + k + WAVE]);
-            const scalar_t done = held[k];   // column i + k + 1
-            held[k] = x;
-            x = done;
+        for (int r = 0; r < EACH; ++r) held[r][k] = behind[r][k] = scalar_t{};
+    }
+    #pragma unroll
+    for (int r = 0; r < EACH; ++r) behind[r][0] = row[wave.high * LD + r * APART];
+    #pragma unroll 2
+    for (int i = wave.high; i > wave.low - PAD; --i) {
+        // What the next step wants is on its way while this one works.
+        scalar_t ahead[EACH];
+        Turn later[WAVE];
+        #pragma unroll
+        for (int r = 0; r < EACH; ++r)
+            ahead[r] = row[(i > wave.low ? i - 1 : wave.low) * LD + r * APART];
+        #pragma unroll
+        for (int k = 0; k < WAVE; ++k) later[k] = turns[k * pitch + i + 2 * k + PAD - 1];
+        #pragma unroll
+        for (int k = 0; k < WAVE; ++k)
+            #pragma unroll
+            for (int r = 0; r < EACH; ++r) rotate(behind[r][k], held[r][k], turn[k]);
+        #pragma unroll
+        for (int r = 0; r < EACH; ++r) {
+            if (i + PAD - 1 <= wave.high)
+                row[(i + PAD - 1) * LD + r * APART] = held[r][WAVE - 1];
+            #pragma unroll
+            for (int k = WAVE - 1; k >= 0; --k) {
+                if (k < WAVE - 1) behind[r][k + 1] = held[r][k];   // column i + 2 k + 1
+                held[r][k] = behind[r][k];
+            }
+            behind[r][0] = ahead[r];
         }
-        if (i + WAVE <= wave.high) row[(i + WAVE) * LD] = x;
+        #pragma unroll
+        for (int k = 0; k < WAVE; ++k) turn[k] = later[k];
     }
 }
 
@@ -106,7 +130,7 @@ __device__ inline void vectors(Strided<scalar_t> V, const Turn* turn, const int*
     }
     scalar_t* const z = reinterpret_cast<scalar_t*>(dynamic_shared);
     Turn* const turns = reinterpret_cast<Turn*>(z + (n * LD + 15) / 16 * 16);
-    const int room = WAVE * (n + 2 * WAVE);
+    const int room = WAVE * (n + 2 * PAD);
     for_each(rows, n, V.cs == 1, [=](int r, int j) {
         const int i = row0 + r;
         z[j * LD + r] = first && (i == 0 || j == 0) ? scalar_t(i == j ? 1 : 0) : V(i, j);
@@ -122,7 +146,7 @@ __device__ inline void vectors(Strided<scalar_t> V, const Turn* turn, const int*
         if (k + WAVE < state.sweeps)
             next = copy_wave(turns + (1 - turned) * room, turn, sweeps, k + WAVE, state.sweeps, n);
         end_group();
-        if (thread() < rows) pass(z + thread(), turns + turned * room, wave, n);
+        if (thread() < APART) pass(z + thread(), turns + turned * room, wave, n);
         await_groups<0>();
         __syncthreads();
         wave = next;
@@ -137,6 +161,7 @@ lasr_rows(scalar_t* V, size v_row, size v_col, size v_next, const Turn* turns, s
           const int* sweeps, size most_sweeps, const State* states, const int* order,
           const real_t* most, size first, size last, size ns)
 {
+    wait_for_stream();
     const int n = int(ns), slabs = (n + ROWS - 1) / ROWS;
     const size b = blockIdx.x / slabs;
     vectors(matrix_of(V, v_row, v_col, v_next, b), turns + b * room, sweeps + b * most_sweeps,

@@ -6,10 +6,16 @@
 // in `turns`, and `sweeps` says m and l; lasr_rows applies them. About 1.2 n^2 rotations: 2.4 n^2
 // numbers to memory. When their room is full the pass ends, and the next one goes on.
 //
+// What a chain costs is the wait for each operation of the next, so it is made short: with f, g the
+// bulge and the element beside it, h = f^2 + g^2 and w = f (d_i - d_i+1) + 2 b g, the next ones are
+// g w / h - b and f w / h, one reciprocal after h; the root of h, and with it c and s, are needed
+// only by w of the rotation after, and f^2 is made of the last one.
+//
 // While it chases the bulge up a sweep sees every finished element below the diagonal, and so
 // knows the smallest two places where T has come apart: only then, after two, is it searched.
 // A shift need not be exact, and is found in float32. (LAPACK's dsteqr; Wilkinson, Reinsch, II/4.)
 #include "block.cuh"
+#include "launch.cuh"
 #include "reciprocal.cuh"
 #include "tridiagonal.cuh"
 
@@ -19,97 +25,114 @@ constexpr int LANES = 4;    // of a warp that have a matrix
 static_assert(WARPS == 1, "a block is a warp");
 constexpr unsigned ALL = 0xffffffffu;
 constexpr int STEPS = 8;    // rotations of a lane between two looks at the others
-constexpr real_t FLOOR = TINY * 0x1p26;  // a square that is nothing beside the largest element's
-constexpr real_t EPS = sizeof(real_t) == 8 ? real_t(0x1p-53) : real_t(0x1p-24);
+// Squares that are nothing beside the largest element's: of what joins two parts of T, and of a
+// bulge; products of both in double precision are still in range
+constexpr bool WIDE = sizeof(real_t) == 8;
+constexpr real_t FLOOR = WIDE ? real_t(0x1p-200) : real_t(0x1p-100),
+                 NOTHING = WIDE ? real_t(0x1p-400) : real_t(0x1p-100);
+constexpr real_t EPS = WIDE ? real_t(0x1p-53) : real_t(0x1p-24);
 
 enum { RUNNING, FINISHED, FINISHED_BEFORE };
 struct State { int sweeps, low, stage, total; };  // of this pass; the eigenvalues found; sweeps of all
 
+struct alignas(2 * sizeof(real_t)) Pair { real_t d, e; };  // T(i, i), T(i + 1, i)
+
 // A lane's matrix and where its QL is. The block l ... m is at work; its bulge is to pass i.
 struct Lane {
-    real_t *d, *e;          // elements LANES apart
+    Pair* t;                // elements LANES apart
     int n, l, m, i;
     bool search;            // nothing is known of where the block ends
+    bool chasing;
     int first, second;      // the smallest places where T has come apart in this sweep, or -1
-    real_t c, s, p, g;
+    real_t f, g, q, last_g;        // c = last_g q, s = f q are the last rotation's
+    real_t squared, p;             // f^2 of the next; in float32 it is not in range
     real_t diagonal, next, below;  // d[i + 1], d[i], e[i] as they were
     real_t finished;               // d[i + 2] as it has become
+    real_t kept;                   // e[m], not this block's
 
-    __device__ real_t& D(int k) { return d[k * LANES]; }
-    __device__ real_t& E(int k) { return e[k * LANES]; }
-    __device__ bool apart(real_t below, real_t a, real_t b) const
+    __device__ Pair& at(int k) { return t[k * LANES]; }
+    __device__ bool apart(real_t squared, real_t a, real_t b) const
     {
-        return below * below <= fma(EPS * fabs(a), EPS * fabs(b), FLOOR);
+        return squared <= fma(EPS * fabs(a), EPS * fabs(b), FLOOR);
+    }
+    __device__ bool apart(int k)
+    {
+        return apart(at(k).e * at(k).e, at(k).d, at(k + 1).d);
     }
     __device__ bool done() const { return l >= n - 1; }
-    __device__ bool between_sweeps() const { return i < l; }
 
     // Moves l and m to the next block that is no single element
     __device__ void find_block()
     {
         while (search && l < n - 1) {
             m = l;
-            while (m < n - 1 && !apart(E(m), D(m), D(m + 1))) ++m;
+            while (m < n - 1 && !apart(m)) ++m;
             if (m == l) ++l;
             else search = false;
         }
-        i = l - 1;
     }
 
     __device__ void begin_sweep()
     {
-        const real_t a = D(l), x = E(l), half = (D(l + 1) - a) * real_t(0.5);
+        const real_t a = at(l).d, x = at(l).e, half = (at(l + 1).d - a) * real_t(0.5);
         const real_t unit = mirror(fabs(half) > fabs(x) ? fabs(half) : fabs(x));
         const float u = float(half * unit), v = float(x * unit);
-        const float q = v * v / (u + copysignf(sqrtf(fmaf(u, u, v * v)), u));
-        const real_t shift = a - real_t(q) * mirror(unit);
+        const float both = fmaf(u, u, v * v), root = both * approximate_rsqrt(both);
+        const float below_a = v * v * approximate_reciprocal(u + copysignf(root, u));
         i = m - 1;
-        diagonal = D(m);
-        next = D(i);
-        below = E(i);
-        g = diagonal - shift;
-        c = s = 1;
+        diagonal = at(m).d;
+        kept = at(m).e;
+        next = at(i).d;
+        below = at(i).e;
+        g = diagonal - (a - real_t(below_a) * mirror(unit));
+        f = q = last_g = 1;
+        squared = below * below;
         p = 0;
         first = second = -1;
+        chasing = true;
     }
 
-    __device__ Turn step()
+    __device__ Turn turn() const { return {last_g * q, f * q}; }
+
+    // Finds the rotation of columns i and i + 1; `turn` is then that one.
+    __device__ void step()
     {
-        const real_t f = s * below, b = c * below, h = fma(g, g, f * f);
-        const int ahead = i > 0 ? i - 1 : 0;
-        const real_t d_ahead = D(ahead), e_ahead = E(ahead);
-        const bool some = h >= 4 * TINY;   // else the bulge is nothing beside the largest element
-        const real_t q = near_rsqrt(some ? h : real_t(1));
-        const real_t root = some ? h * q : g;
-        const Turn turn{some ? g * q : real_t(1), some ? f * q : real_t(0)};
-        c = turn.c;
-        s = turn.s;
-        const real_t shifted = diagonal - p, r = fma(next - shifted, s, 2 * b * c);
-        p = s * r;
-        g = fma(c, r, -b);
-        const real_t settled = shifted + p;
-        D(i + 1) = settled;
-        if (i < m - 1) {
-            E(i + 1) = root;
-            if (apart(root, settled, finished)) {
-                second = first;
-                first = i + 1;
-            }
+        const Pair ahead = at(i > l ? i - 1 : l);
+        const Turn before = turn();
+        f = before.s * below;
+        const real_t h = fma(g, g, WIDE ? squared : f * f);
+        const real_t inverse = near_reciprocal(h), ff = f * f, ee = ahead.e * ahead.e;
+        last_g = g;
+        q = near_rsqrt(h);
+        const real_t b = before.c * below, shifted = diagonal - p;
+        const real_t w = fma(f, (next - diagonal) + p, 2 * (b * g));
+        real_t root = h * q;
+        p = WIDE ? f * w * inverse : w * inverse * f;
+        g = WIDE ? fma(g * w, inverse, -b) : fma(w * inverse, g, -b);
+        squared = ff * ee * inverse;
+        if (!(h >= NOTHING)) {
+            root = last_g;
+            g = b;
+            f = p = squared = 0;
+            q = last_g = 1;
         }
+        const real_t settled = shifted + p;
+        const bool inside = i < m - 1, parted = inside && apart(h, settled, finished);
+        at(i + 1) = {settled, inside ? root : kept};
+        second = parted ? first : second;
+        first = parted ? i + 1 : first;
         finished = settled;
         diagonal = next;
-        next = d_ahead;
-        below = e_ahead;
-        if (--i < l) end_sweep();
-        return turn;
+        next = ahead.d;
+        below = ahead.e;
+        --i;
     }
 
     __device__ void end_sweep()
     {
         const real_t settled = diagonal - p;
-        D(l) = settled;
-        E(l) = g;
-        if (apart(g, settled, finished)) {
+        at(l) = {settled, g};
+        if (apart(g * g, settled, finished)) {
             second = first;
             first = l;
         }
@@ -123,21 +146,21 @@ struct Lane {
         } else if (first >= 0) {
             m = first;
         }
-        i = l - 1;
+        chasing = false;
     }
 };
 
 // w := the eigenvalues of a finished member, rising, as those of A; order := where they were. By
 // the warp.
-__device__ inline void sorted(const real_t* d, real_t most, real_t* w, int* order, int n)
+__device__ inline void sorted(const Pair* t, real_t most, real_t* w, int* order, int n)
 {
     const bool finite = most - most == 0;
     const Power back = scale_of(finite ? most : real_t(0)).inverse();
     for (int i = threadIdx.x; i < n; i += 32) {
-        const real_t x = d[i * LANES];
+        const real_t x = t[i * LANES].d;
         int rank = finite ? 0 : i;
         for (int j = 0; j < n && finite; ++j) {
-            const real_t y = d[j * LANES];
+            const real_t y = t[j * LANES].d;
             rank += y < x || (y == x && j < i);
         }
         w[rank] = finite ? back.times(x) : most - most;
@@ -150,15 +173,14 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
            size most_sweeps, State* states, size vectors, size first_pass, size last_pass,
            real_t* w, int* order, int* info, size ns, size batch)
 {
+    wait_for_stream();
     const int n = int(ns), lane = threadIdx.x;
     const size b0 = size(blockIdx.x) * LANES, b = b0 + lane;
-    real_t* const d = reinterpret_cast<real_t*>(dynamic_shared);
-    real_t* const e = d + n * LANES;
+    Pair* const t = reinterpret_cast<Pair*>(dynamic_shared);
     const int members = int(batch - b0 < LANES ? batch - b0 : LANES);
     for (int at = lane; at < n * members; at += 32) {
         const int k = at / n, i = at - k * n;
-        d[i * LANES + k] = D[b0 * n + at];
-        e[i * LANES + k] = i < n - 1 ? E[b0 * n + at] : real_t(0);
+        t[i * LANES + k] = {D[b0 * n + at], i < n - 1 ? E[b0 * n + at] : real_t(0)};
     }
     __syncwarp();
 
@@ -168,20 +190,24 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
     if (state.stage != RUNNING) state.stage = FINISHED_BEFORE;
     state.sweeps = 0;
     Lane ql;
-    ql.d = d + (mine ? lane : 0);
-    ql.e = e + (mine ? lane : 0);
+    ql.t = t + (mine ? lane : 0);
     ql.n = n;
     ql.l = state.low;
-    ql.search = true;
     ql.i = -1;
+    ql.search = true;
+    ql.chasing = false;
     const bool works = mine && state.stage == RUNNING;
     if (works && !(most[b] - most[b] == 0)) ql.l = n;
     bool active = works && !ql.done();
     Turn* turn = turns + (mine ? b : 0) * room;
     size left = room;
     while (__any_sync(ALL, active)) {
-        if (active && ql.between_sweeps()) {
-            if (ql.search) ql.find_block();
+        if (active && ql.i < ql.l) {
+            if (ql.chasing) {
+                if (vectors) *turn++ = ql.turn();
+                ql.end_sweep();
+            }
+            ql.find_block();
             if (ql.done() || state.sweeps == most_sweeps
                 || (vectors && left < ql.m - ql.l)) {
                 active = false;
@@ -190,13 +216,13 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
                 left -= ql.m - ql.l;
                 ++state.sweeps;
                 ql.begin_sweep();
+                ql.step();
             }
         }
         #pragma unroll 1
-        for (int k = 0; k < STEPS; ++k) {
-            if (!active || ql.between_sweeps()) break;
-            const Turn t = ql.step();
-            if (vectors) *turn++ = t;
+        for (int k = 0; k < STEPS && active && ql.i >= ql.l; ++k) {
+            if (vectors) *turn++ = ql.turn();
+            ql.step();
         }
     }
     if (works) {
@@ -205,12 +231,12 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
         int found = 0;
         if (state.stage == FINISHED) found = !(most[b] - most[b] == 0);
         else if (last_pass)
-            for (int k = ql.l; k < n - 1; ++k) found += !ql.apart(ql.E(k), ql.D(k), ql.D(k + 1));
+            for (int k = ql.l; k < n - 1; ++k) found += !ql.apart(k);
         if (state.stage == FINISHED || last_pass) info[b] = found;
         if (state.stage == RUNNING && !last_pass)
             for (int k = 0; k < n; ++k) {
-                D[b * n + k] = ql.D(k);
-                if (k < n - 1) E[b * n + k] = ql.E(k);
+                D[b * n + k] = ql.at(k).d;
+                if (k < n - 1) E[b * n + k] = ql.at(k).e;
             }
     }
     if (mine) states[b] = state;
@@ -218,6 +244,6 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
     for (int k = 0; k < members; ++k) {
         const int stage = __shfl_sync(ALL, state.stage, k);
         if (stage == FINISHED || (stage == RUNNING && last_pass))
-            sorted(d + k, most[b0 + k], w + (b0 + k) * n, order + (b0 + k) * n, n);
+            sorted(t + k, most[b0 + k], w + (b0 + k) * n, order + (b0 + k) * n, n);
     }
 }

@@ -12,6 +12,7 @@
 // T is that of A times a power of two (scale_of in tridiagonal.cuh). A may lie in `work`'s place
 // only by its own launch: nothing else is overwritten.
 #include "block.cuh"
+#include "launch.cuh"
 #include "tridiagonal.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -78,16 +79,30 @@ __device__ inline real_t block_most(real_t x, real_t* each)
     return x;
 }
 
-// f(rows, row, first, last, slice) for tiles of 32 rows of m and slices of the columns, a tile and
-// a slice to a warp: `row` is the lane's
-template <class F> __device__ void by_tiles(int m, F f)
-{
-    const int tiles = (m + 31) / 32, slices = WARPS > tiles ? WARPS / tiles : 1;
-    for (int task = warp(); task < tiles * slices; task += WARPS) {
-        const int slice = task / tiles, r = task % tiles * 32 + int(threadIdx.x % 32);
-        f(32 * tiles, r, m * slice / slices, m * (slice + 1) / slices, slice);
+// How the warps share a product of order m: a tile of 32 rows and a slice of the columns to each,
+// or, where there are more tiles than warps, several tiles. Powers of two: nothing is divided.
+struct Share {
+    int tiles, log, slices, columns;   // columns of a slice
+
+    __device__ Share(int m)
+    {
+        tiles = (m + 31) / 32;
+        for (log = 0; 1 << log < tiles; ++log);
+        slices = 1 << log < WARPS ? WARPS >> log : 1;
+        int shift = 0;
+        while (1 << shift < slices) ++shift;
+        columns = (m + slices - 1) >> shift;
     }
-}
+    // f(row, first, last, slice), `row` being the lane's
+    template <class F> __device__ void each(int m, F f) const
+    {
+        const int lane = threadIdx.x % 32, slice = slices > 1 ? warp() >> log : 0;
+        const int first = slice * columns, end = first + columns;
+        for (int tile = slices > 1 ? warp() & (1 << log) - 1 : warp(); tile < tiles; tile += WARPS)
+            f(32 * tile + lane, first, end < m ? end : m, slice);
+    }
+};
+static_assert((WARPS & WARPS - 1) == 0);
 
 // A to X, both triangles, scaled to about one where it is not; its largest part
 __device__ inline real_t load(Strided<const scalar_t> A, bool conj_a, Room s, int n)
@@ -97,8 +112,8 @@ __device__ inline real_t load(Strided<const scalar_t> A, bool conj_a, Room s, in
         if (i < j) return;
         scalar_t x = A(i, j);
         x = i == j ? scalar_t(real(x)) : conj_a ? conj(x) : x;
-        s.X[size(j) * s.ld + i] = x;
-        s.X[size(i) * s.ld + j] = conj(x);
+        s.X[j * s.ld + i] = x;
+        s.X[i * s.ld + j] = conj(x);
         most = larger(most, x);
     });
     most = block_most(most, s.norms);
@@ -112,22 +127,23 @@ __device__ inline real_t load(Strided<const scalar_t> A, bool conj_a, Room s, in
 }
 
 // parts := slices of X v below and right of column j; dots := V^H v, W^H v of `done` columns
-__device__ inline void multiply(const Room& s, const scalar_t* v, int j, int n, int done)
+__device__ inline void multiply(const Room& s, const Share& share, const scalar_t* v, int j, int n,
+                                int done)
 {
     const int m = n - j - 1;
-    by_tiles(m, [&](int rows, int r, int first, int last, int slice) {
-        const scalar_t* x = s.X + size(j + 1 + first) * s.ld + j + 1 + (r < m ? r : m - 1);
+    share.each(m, [&](int r, int first, int last, int slice) {
+        const scalar_t* x = s.X + (j + 1 + first) * s.ld + j + 1 + (r < m ? r : m - 1);
         scalar_t sum[4] = {};
         int c = first;
-        for (; c + DEEP <= last; c += DEEP, x += DEEP * size(s.ld)) {
+        for (; c + DEEP <= last; c += DEEP, x += DEEP * s.ld) {
             scalar_t y[DEEP];
             #pragma unroll
-            for (int i = 0; i < DEEP; ++i) y[i] = x[i * size(s.ld)];
+            for (int i = 0; i < DEEP; ++i) y[i] = x[i * s.ld];
             #pragma unroll
             for (int i = 0; i < DEEP; ++i) sum[i % 4] = plus(sum[i % 4], y[i], v[j + 1 + c + i]);
         }
         for (; c < last; ++c, x += s.ld) sum[0] = plus(sum[0], *x, v[j + 1 + c]);
-        s.parts[slice * rows + r] = add(add(sum[0], sum[1]), add(sum[2], sum[3]));
+        s.parts[slice * 32 * share.tiles + r] = add(add(sum[0], sum[1]), add(sum[2], sum[3]));
     });
     for (int task = WARPS - 1 - warp(); task < 2 * done; task += WARPS) {
         const scalar_t* const p = (task < done ? s.V + task * n : s.W + (task - done) * n) + j + 1;
@@ -140,10 +156,10 @@ __device__ inline void multiply(const Room& s, const scalar_t* v, int j, int n, 
 }
 
 // X -= V W^H + W V^H below and right of column j, of `done` columns
-__device__ inline void update(const Room& s, int j, int n, int done)
+__device__ inline void update(const Room& s, const Share& share, int j, int n, int done)
 {
     const int m = n - j - 1;
-    by_tiles(m, [&](int, int r, int first, int last, int) {
+    share.each(m, [&](int r, int first, int last, int) {
         if (r >= m) return;
         scalar_t v[NB], w[NB];
         #pragma unroll
@@ -153,7 +169,7 @@ __device__ inline void update(const Room& s, int j, int n, int done)
         }
         #pragma unroll 2
         for (int c = first; c < last; ++c) {
-            scalar_t* const x = s.X + size(j + 1 + c) * s.ld + j + 1 + r;
+            scalar_t* const x = s.X + (j + 1 + c) * s.ld + j + 1 + r;
             scalar_t y = *x;
             #pragma unroll
             for (int k = 0; k < NB; ++k) {
@@ -180,7 +196,7 @@ __device__ inline void tridiagonal(Strided<const scalar_t> A, bool conj_a, scala
         // Column j as it is by now
         real_t squares = 0;
         for (int r = j + thread(); r < n; r += THREADS) {
-            scalar_t x = s.X[size(j) * s.ld + r];
+            scalar_t x = s.X[j * s.ld + r];
             for (int k = 0; k < done; ++k) {
                 x = minus_product(x, s.V[k * n + r], conj(s.W[k * n + j]));
                 x = minus_product(x, s.W[k * n + r], conj(s.V[k * n + j]));
@@ -205,13 +221,14 @@ __device__ inline void tridiagonal(Strided<const scalar_t> A, bool conj_a, scala
             if (vectors && r > j + 1) F[j * f_col + r - 1] = x;
         }
         __syncthreads();
-        multiply(s, v, j, n, done);
+        const int m = n - j - 1;
+        const Share share(m);
+        multiply(s, share, v, j, n, done);
         __syncthreads();
-        const int m = n - j - 1, tiles = (m + 31) / 32, slices = WARPS > tiles ? WARPS / tiles : 1;
         scalar_t inner{};
         for (int r = thread(); r < m; r += THREADS) {
             scalar_t p = s.parts[r];
-            for (int i = 1; i < slices; ++i) p = add(p, s.parts[i * 32 * tiles + r]);
+            for (int i = 1; i < share.slices; ++i) p = add(p, s.parts[i * 32 * share.tiles + r]);
             for (int k = 0; k < done; ++k) {
                 p = minus_product(p, s.V[k * n + j + 1 + r], s.dots[done + k]);
                 p = minus_product(p, s.W[k * n + j + 1 + r], s.dots[k]);
@@ -225,7 +242,7 @@ __device__ inline void tridiagonal(Strided<const scalar_t> A, bool conj_a, scala
             w[j + 1 + r] = plus(w[j + 1 + r], inner, v[j + 1 + r]);
         __syncthreads();
         if (++done == NB) {
-            update(s, j, n, done);
+            update(s, share, j, n, done);
             done = 0;
             __syncthreads();
         }
@@ -237,6 +254,7 @@ sytrd_block(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
             scalar_t* F, size f_col, size f_next, scalar_t* tau, size vectors, real_t* d,
             real_t* e, real_t* most, scalar_t* work, size work_next, size ns)
 {
+    wait_for_stream();
     const size b = blockIdx.x;
     const int n = size_of(ns, b);
     tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, F + b * f_next, f_col,

@@ -109,4 +109,4 @@ def rotation_bytes(letter, n, constants):
     """kernels/lasr_rows.cu: ROWS rows, and twice the rotations of WAVE sweeps."""
     rows, wave, t = constants["ROWS"] | 1, constants["WAVE"], TYPES[letter]
     return (-(-n * rows // 16) * 16 * t.dtype.itemsize
-            + 2 * wave * (n + 2 * wave) * 2 * t.real.itemsize)
+            + 2 * wave * (n + 4 * wave) * 2 * t.real.itemsize)

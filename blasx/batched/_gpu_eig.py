@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of a batch on the GPU: one-sided Jacobi (kernels/syevd_block.cu)
-for small members; for larger ones a tridiagonal matrix (sytrd_block.cu), its implicit QL
-(steqr_lane.cu), and the rotations of that applied to Q (lasr_rows.cu); above the largest order of
-these the one-matrix routine in a loop."""
+for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu), its
+implicit QL (steqr_lane.cu), and the rotations of that applied to Q (lasr_rows.cu); above the
+largest order of these the one-matrix routine in a loop."""
 
 from functools import cache
 
@@ -38,10 +38,11 @@ def syevd(me, a, compute_v, lower, overwrite_a):
 @looked_up
 def _steps(letter, n, device):
     """The three kernels with their constants, or None past the last row of one."""
-    rows = [(name, row(name, letter, n, gpu(device)))
-            for name in ("sytrd_block", "steqr_lane", "lasr_rows")]
-    return all(found for _, found in rows) and [
-        _step(name, letter, tuple(capitals(found).items())) for name, found in rows]
+    found = [(name, row(name, letter, n, gpu(device)))
+             for name in ("sytrd_rows", "sytrd_block", "steqr_lane", "lasr_rows")]
+    del found[1 if found[0][1] else 0]
+    return all(values for _, values in found) and [
+        _step(name, letter, tuple(capitals(values).items())) for name, values in found]
 
 
 @cache
@@ -65,22 +66,20 @@ class _Room:
 
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     batch, n, _ = a.shape
-    (reduce, how), (ql, lanes), (rotate, rows) = steps
+    reduce, (ql, lanes), (rotate, rows) = steps
     size, real = a.itemsize, me.real.itemsize
+    on_chip = reduce[1].get("SHARED", 1)
     turns, sweeps = (3 * n * n // 2 + 16 * n, 4 * n) if vectors else (0, 30 * n)
-    lead = n - 1 if how["SHARED"] else n   # of the reflectors, which else are where X was
-    room = _Room(factors=lead * lead * size * (vectors or not how["SHARED"]), tau=n * size,
+    lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
+    room = _Room(factors=lead * lead * size * (vectors or not on_chip), tau=n * size,
                  d=n * real, e=n * real, most=real, turns=turns * 2 * real,
                  sweeps=4 * sweeps * vectors, states=16, order=4 * n)
     slabs = -(-n // rows["ROWS"])
     for part, base in in_parts(batch, room.nbytes):
-        members, x = part.stop - part.start, a[part]
+        members = part.stop - part.start
         at = room.addresses(base, members)
-        reflectors = at["factors"] if how["SHARED"] else at["factors"] + size
-        reduce.launch(members, 1, 32 * how["WARPS"], 1, pack(
-            *matrix(x, not lower), not lower, reflectors, lead, lead * lead, at["tau"], vectors,
-            at["d"], at["e"], at["most"], at["factors"], lead * lead, n),
-            sytrd_bytes(me.letter, n, how))
+        reflectors = at["factors"] + (not on_chip) * size
+        _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
         if vectors:
             _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
                               v[part, 1:, 1:])
@@ -94,6 +93,21 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                 rotate.launch(members * slabs, 1, 32 * rows["WARPS"], 1, pack(
                     *matrix(v[part]), at["turns"], turns, at["sweeps"], sweeps, at["states"],
                     at["order"], at["most"], k == 0, last, n), rotation_bytes(me.letter, n, rows))
+
+
+def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
+    """The tridiagonal matrices, and the reflectors, `lead` from one column to the next."""
+    (kernel, how), (batch, n, _) = reduce, a.shape
+    # The upper triangle is the lower one of the transpose, which is the conjugate
+    parameters = (*matrix(a, not lower), not lower, reflectors, lead, lead * lead, at["tau"],
+                  vectors, at["d"], at["e"], at["most"])
+    if kernel.name == "sytrd_rows":
+        members = 32 * how["WARPS"] * how["EACH"] // how["N"]
+        kernel.launch(-(-batch // members), 1, 32 * how["WARPS"], 1, pack(*parameters, n, batch))
+    else:
+        kernel.launch(batch, 1, 32 * how["WARPS"], 1,
+                      pack(*parameters, at["factors"], lead * lead, n),
+                      sytrd_bytes(me.letter, n, how))
 
 
 def _each(me, a, compute_v, lower, overwrite_a):

@@ -11,13 +11,18 @@ from ._block import svd_room
 MEMORY = 2**32  # bytes of workspace at a time
 
 
-def in_parts(batch, nbytes):
-    """(slice, address) of the parts of a batch whose members need `nbytes` of workspace each; the
-    parts have it in turn."""
+def parts(batch, nbytes):
+    """Slices of a batch whose members need `nbytes` of workspace each."""
     some = max(1, min(batch, MEMORY // nbytes)) if nbytes else batch
-    memory = cupy.cuda.alloc(some * nbytes) if nbytes else None
-    for first in range(0, batch, some):
-        yield slice(first, min(first + some, batch)), memory.ptr if memory else 0
+    return [slice(first, min(first + some, batch)) for first in range(0, batch, some)]
+
+
+def in_parts(batch, nbytes):
+    """(slice, address) of the parts of a batch; they have the workspace in turn."""
+    slices = parts(batch, nbytes)
+    memory = cupy.cuda.alloc(slices[0].stop * nbytes) if nbytes else None
+    for part in slices:
+        yield part, memory.ptr if memory else 0
 
 
 class Jacobi:
