@@ -75,7 +75,6 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
         const int blocks = (n + 31) / 32;
         for (int q = 0; q < blocks; ++q) {
             const int k = (adjoint ? q : blocks - 1 - q) * 32, size_ = n - k < 32 ? n - k : 32;
-            __syncthreads();
             for_each(size_, size_, R.cs == 1, [=](int i, int j) {
                 if (adjoint) diagonal[j][i] = conj(R(k + i, k + j));
                 else diagonal[i][j] = R(k + i, k + j);

@@ -48,9 +48,9 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
-def simulate(folder, kernel, letter, plant=None):
+def simulate(folder, kernel, letter, plant=None, problem=None):
     from tests.sim import build, run_qr
-    values, sizes = PROBLEMS[kernel]
+    values, sizes = problem or PROBLEMS[kernel]
     library = build.build(folder, kernel, letter, values, plant, run_qr.ENTRY)
     environment = os.environ | {
         "LD_PRELOAD": build.runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
@@ -65,6 +65,12 @@ def simulate(folder, kernel, letter, plant=None):
 def test_runs_on_the_cpu(tmp_path, kernel, letter):
     """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_qr.py)."""
     run = simulate(tmp_path, kernel, letter)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_windows_of_registers_run_on_the_cpu(tmp_path):
+    problem = LANES | {"N": 16}, ("16,16", "9,14", "8,3")
+    run = simulate(tmp_path, "geqrf_small", "s", problem=problem)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -191,23 +191,29 @@ def orgqr_block(sim, rng, m, n, order, in_place):
 
 
 def gels_solve(sim, rng, n, nrhs, order, in_place):
-    a = random(rng, sim.dtype, 4, n, n) / n + 3 * np.eye(n, dtype=sim.dtype)
-    a[1, n // 2, n // 2] = 0
+    """Members: usual, a zero in the middle, all zero, tiny, a zero at the end, a zero first beside
+    others on the diagonal only."""
+    a = random(rng, sim.dtype, 6, n, n) / n + 3 * np.eye(n, dtype=sim.dtype)
+    a[1, n // 2, n // 2] = a[4, -1, -1] = 0
     a[2] = np.tril(a[2], -1)
     a[3] *= np.finfo(sim.dtype).tiny * 4
-    y = random(rng, sim.dtype, 4, n, nrhs)
+    a[5] = np.diag(np.arange(n))
+    y = random(rng, sim.dtype, 6, n, nrhs)
     y[3] *= np.finfo(sim.dtype).tiny * 64
+    infos = [0, n // 2 + 1, 0, 0, n, 1] if n > 1 else [0] * 6
     for adjoint in (0, 1):
         outputs = []
         for schedule in SCHEDULES:
             source, target = Memory(a, order), Memory(y, order)
-            info = poisoned((4,), np.int32, "C")
-            sim.run(schedule, 4, n * sim.constants["COLUMNS"] * a.itemsize, *source.matrix(),
+            info = poisoned((6,), np.int32, "C")
+            sim.run(schedule, 6, n * sim.constants["COLUMNS"] * a.itemsize, *source.matrix(),
                     *target.matrix(), info.address, adjoint, n, nrhs)
             outputs.append([target.array.copy(), info.array.copy()])
         x, info = same_under_all_schedules(outputs)
-        assert list(info) == [0, n // 2 + 1 if n > 1 else 0, 0, 0], info
-        assert not x[2].any() and ((x[1] == y[1]).all() or n == 1)
+        assert list(info) == infos, info
+        assert not x[2].any()
+        for i in np.flatnonzero(infos):
+            assert (x[i] == y[i]).all()
         for i in (0, 3):
             R = np.triu(wide(a[i]))
             R = R.conj().T if adjoint else R
