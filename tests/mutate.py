@@ -2,7 +2,8 @@
 
 Of each kernel's own text every barrier is dropped, every index shifted by one and every comparison
 flipped, one at a time, in a copy of the project, and the kernel's tests on the CPU run there. A
-mutant lives if they pass. What does not compile counts for nothing. An hour on two cores.
+mutant lives if they pass. What does not compile counts for nothing, and so does what EQUIVALENT
+says to change no result. An hour on two cores. tests/mutants.json is what the last run found.
 """
 
 import argparse
@@ -38,6 +39,11 @@ KERNELS = {
                    ("tests/test_kernels_qr.py", "runs_on_the_cpu and gels_solve")),
 }
 
+# Lines of which a mutant computes the same, and why
+EQUIVALENT = {
+    r"\bcs == 1|by_rows": "which way memory is walked",
+    r"threadIdx\.x % 32 == 0\) \w+\[warp\(\)\] = ": "all lanes of the warp hold that number",
+}
 FLIPS = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == "}
 BARRIER = re.compile(r"\b(__syncthreads|__syncwarp|team_sync)\([^()]*\);")
 COMPARISON = re.compile("|".join(map(re.escape, FLIPS)))
@@ -54,7 +60,7 @@ def mutants(text):
             continue
         for m in BARRIER.finditer(code):
             yield from mutant(lines, i, m, ";")
-        for m in COMPARISON.finditer(code):
+        for m in [] if any(re.search(x, code) for x in EQUIVALENT) else COMPARISON.finditer(code):
             yield from mutant(lines, i, m, FLIPS[m[0]])
         for m in INDEX.finditer(code):
             declares = re.search(r"(\b(int|unsigned|real_t|scalar_t|size|T|Row|bool|void)\b[^=;()]*"
@@ -123,6 +129,11 @@ def main(arguments):
             print(f"{kernel} {name}:{line} {what}: {ends}", flush=True)
             return kernel, f"{name}:{line} {what}", ends
 
+        for kernel in options.kernels:  # a mutant of what fails anyway would count as seen
+            name = KERNELS[kernel][0][0]
+            ends = tested(Path(folder) / "0", name, (ROOT / "kernels" / name).read_text(),
+                          KERNELS[kernel][1])
+            assert ends == "survived", f"{kernel}: its tests fail as it is"
         jobs = []
         for kernel in options.kernels:
             made = [(kernel, name, *m) for name in KERNELS[kernel][0]
