@@ -14,7 +14,7 @@ from itertools import product
 
 from ._types import TYPES
 from .batched._block import (
-    leading,
+    cholesky_bytes,
     lu_bytes,
     panel_bytes,
     product_bytes,
@@ -180,23 +180,26 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
-# -- cholesky_panels.cuh: a block to a matrix
-
-
-def _tile(letter):
-    return 8 if letter == "z" else 16
+# -- cholesky_block.cuh: a block to a matrix, ROWS tile rows of it to a warp
 
 
 def cholesky_stages(letter, n):
-    return options(NB=(16, 8, 32), RESIDENT=(1, 0)), options(WARPS=WARPS)
+    """The whole matrix as one panel, shared by few warps or many; panels of a few tile columns."""
+    tiles = -(-n // 8)
+    each = {w: -(-tiles // w) for w in (1, 2, 3, 4, 5, 8, 10, 16)}
+    return ([dict(COLUMNS=w * rows, ROWS=rows, WARPS=w) for w, rows in each.items()]
+            + [dict(COLUMNS=c, ROWS=2 * -(-tiles // (2 * w)), WARPS=w)
+               for c in (4, 2, 1) for w in (4, 8, 16)],
+            options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12)))
 
 
 def cholesky_fits(letter, n, v, gpu):
-    dtype = TYPES[letter].dtype
-    width = leading(n if v["RESIDENT"] else v["NB"], dtype)
-    return (v["NB"] in (8, 16, 32) and v["NB"] >= _tile(letter) and v["WARPS"] <= 32
-            and v["NB"] * words(letter) <= PART
-            and n * width * dtype.itemsize + 2048 <= gpu.shared)
+    threads, part = 32 * v["WARPS"], 2 * v["ROWS"] * words(letter)
+    if v["ROWS"] * v["WARPS"] > v["COLUMNS"]:
+        part *= 1 + v["COLUMNS"]
+    return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
+            and (part + 40) * threads * v["BLOCKS"] <= 65536
+            and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
 
 
 # -- triangular_small.cuh: a lane to C columns; triangular.cuh: a strip of R columns and N rows to a
@@ -375,34 +378,46 @@ def warp_fits(letter, n, v, gpu):
             and v["TM"] * v["TN"] // 32 * words(letter) <= 128)
 
 
+def _teams():
+    """Tiles of a warp, and of a team of warps; of a warp with company."""
+    tiles = ((32, 32), (16, 32), (32, 64), (16, 16), (16, 64), (48, 48), (24, 48), (64, 32))
+    teams = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4), (3, 1), (3, 2), (3, 3))
+    return [dict(TM=m, TN=n, BM=i * m, BN=j * n, WARPS=i * j * w)
+            for m, n in tiles for i, j in teams for w in ((1, 2, 4) if i * j == 1 else (1,))]
+
+
 def tile_stages(letter, n):
-    """Tiles of a warp, and of a team; all of k in shared memory or a ring of slices."""
-    tiles = ((32, 32), (32, 64), (16, 32), (64, 64), (16, 16), (48, 48), (32, 16), (64, 32))
-    teams = [dict(TM=m, TN=n, BM=i * m, BN=j * n, WARPS=i * j if i * j > 1 else w)
-             for m, n in tiles for i, j in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4), (3, 3))
-             for w in ((1, 2, 4) if i * j == 1 else (1,))]
+    """All of k in shared memory, or a ring of slices."""
     slices = options(RESIDENT=(1,), STAGES=(1, 2, 3, 4), BK=(16, 24, 32, 48, 64)) + options(
-        RESIDENT=(0,), STAGES=(2, 3, 4), BK=(8, 16, 32))
-    return teams, slices, options(BLOCKS=(1, 2, 3, 4, 6))
+        RESIDENT=(0,), STAGES=(2, 3, 4), BK=(16, 32))
+    return _teams(), slices, options(BLOCKS=(1, 2, 3, 4, 5))
+
+
+def square_stages(letter, n):
+    """The same where slices of A are square."""
+    return ([v | dict(BK=v["BM"]) for v in _teams()],
+            [dict(RESIDENT=1, STAGES=1), dict(RESIDENT=0, STAGES=2), dict(RESIDENT=0, STAGES=3)],
+            options(BLOCKS=(1, 2, 3, 4, 5)))
 
 
 def tile_fits(symmetric=False, half=False):
     """`symmetric`: slices of A are square. `half` of C, by square tiles, resident as a whole."""
     def fit(letter, n, v, gpu):
+        few, sums = 16 // TYPES[letter].dtype.itemsize, TYPES[letter].sums
         team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
-        rows, step = (4, 16 // TYPES[letter].dtype.itemsize) if letter in "sc" else (
-            16, 8 if letter in "dz" else 16)
-        few = 16 // TYPES[letter].dtype.itemsize
-        return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and (v["BM"] == v["BN"] or not half)
-                and (deep == v["BM"] or not symmetric)
-                and (n <= v["BM"] or not half or not v["RESIDENT"]) and v["TM"] % (4 * rows if letter in "sc" and v["TM"] // 4 % few == 0 else rows)
-                == 0 and v["TN"] % (16 if letter in "hb" else 8) == 0
-                and v["BM"] % few == 0 == v["BN"] % few and deep % max(step, few) == 0
+        if letter in "sc":  # 4 x 8 lanes, which may have neighbouring rows
+            down, across, step = (4 * few if v["TM"] // 4 % few == 0 else 4), 8, few
+        else:
+            down, across, step = 16, 16 if letter in "hb" else 8, 16 if letter in "hb" else 8
+        return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and v["TM"] % down == 0
+                and v["TN"] % across == 0 and v["BM"] % few == 0 == v["BN"] % few
+                and deep % max(step, few) == 0 and (deep == v["BM"] or not symmetric)
+                and (v["BM"] == v["BN"] or not half)
                 and (v["WARPS"] == team or team == 1) and v["WARPS"] <= 32
-                and v["STAGES"] >= (1 if v["RESIDENT"] else 2)
-                and (not v["RESIDENT"] or n <= deep * v["STAGES"])
-                and v["TM"] * v["TN"] // 32 * words(TYPES[letter].sums) <= 144
                 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+                and v["TM"] * v["TN"] // 32 * words(sums) <= 144
+                and (v["STAGES"] >= 2 if not v["RESIDENT"] else n <= deep * v["STAGES"])
+                and (n <= v["BM"] or not half or not v["RESIDENT"])
                 and product_bytes(letter, v, half) + 512 <= gpu.shared)
     return fit
 
@@ -461,8 +476,8 @@ SPACES = {
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
-    "symm_block": Space("symm_batched", tile_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
-    "syrk_block": Space("syrk_batched", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
+    "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
+    "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
 }

@@ -23,8 +23,18 @@ def shared_bytes(dtype, m, constants, beside=0):
     """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N and the columns beside it,
     and what the warps share."""
     size, rows = dtype.itemsize, -(-m // 8) * 8
-    heads = 2 * -(-(9 * size + 4) // 16) * 16
+    heads = 2 * constants["PANEL"] * (-(-9 * size // 16) * 16 + 16)
     return rows * leading(constants["N"] + beside, dtype) * size + heads + 144
+
+
+def cholesky_bytes(dtype, n, constants):
+    """kernels/cholesky_block.cuh: the tiles of the first panel, from the diagonal down, and those
+    of the rows that cross the diagonal of the last."""
+    rows, columns = -(-n // 8), min(constants["COLUMNS"], -(-n // 8))
+    tiles = columns * rows - columns * (columns - 1) // 2
+    if constants["ROWS"] * constants["WARPS"] > constants["COLUMNS"]:
+        tiles += columns * rows
+    return 64 * dtype.itemsize * tiles
 
 
 def solve_bytes(dtype, n, constants):
@@ -68,23 +78,19 @@ def pitch(letter, n, along_k):
     return -(-(n - past) // line) * line + past
 
 
-def product_bytes(letter, constants):
-    """kernels/products.cuh: for each team STAGES slices of A and of B."""
-    v = constants
-    deep, teams = v["BK"], v["WARPS"] * v["TM"] * v["TN"] // (v["BM"] * v["BN"])
+def product_bytes(letter, constants, half=False):
+    """kernels/products.cuh: for each team STAGES slices of A and of B, which may be the same; or
+    its sums on their way to memory, 16 rows a warp."""
+    v, t = constants, TYPES[letter]
+    deep, sums = v["BK"], TYPES[t.sums].dtype.itemsize
+    team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
 
     def slice_of(rows):
         return max(rows * pitch(letter, deep, True), deep * pitch(letter, rows, False))
 
-    slices = slice_of(v["BM"]) + slice_of(v["BN"])
-    return max(teams, 1) * v["STAGES"] * slices * TYPES[letter].dtype.itemsize
-
-
-def product_round(letter, constants):
-    """kernels/products.cuh: bytes of a team's sums on their way to memory."""
-    v, size = constants, TYPES[TYPES[letter].sums].dtype.itemsize
-    team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
-    return team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * size
+    slices = slice_of(v["BM"]) + (0 if half and v["RESIDENT"] else slice_of(v["BN"]))
+    return v["WARPS"] // team * max(v["STAGES"] * slices * t.dtype.itemsize,
+                                    team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * sums)
 
 
 def svd_room(letter, n, vectors, constants):

@@ -5,7 +5,7 @@ import cupy
 
 from .. import _cuda
 from .._tuned import LARGEST
-from ._block import leading
+from ._block import cholesky_bytes
 from ._gpu import (
     by_columns,
     columns,
@@ -69,10 +69,9 @@ def _large_potrf(me, a, lower, overwrite_a):
     if block is None:
         return _potrf_of_cusolver(me, a, lower, overwrite_a)
     c, info = like(a, overwrite_a), infos(batch)
-    width = leading(n if block.values["RESIDENT"] else block.values["NB"], me.dtype)
     if batch:
-        block(batch, n * width * a.itemsize, *matrix(a, not lower), *matrix(c, not lower),
-              info.data.ptr, n)
+        block(batch, cholesky_bytes(me.dtype, n, block.values), *matrix(a, not lower),
+              *matrix(c, not lower), info.data.ptr, n)
     return c, info
 
 
@@ -126,7 +125,7 @@ def potri(me, c, lower, overwrite_c):
     zero = c.diagonal(axis1=1, axis2=2) == 0
     info[...] = cupy.where(zero.any(1), zero.argmax(1) + 1, 0)
     work = cupy.zeros(c.shape, c.dtype)
-    work[:, range(n), range(n)] = 1
+    work.reshape(batch, n * n)[:, ::n + 1] = 1
     x, _ = (potrs if n <= LARGEST else _large_potrs)(me, c, work, lower, 1)
     half = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
     inverse[...] = cupy.where(half & (info == 0)[:, None, None], x, c)

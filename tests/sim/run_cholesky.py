@@ -13,7 +13,7 @@ import sys
 import numpy as np
 from scipy.linalg import lapack
 
-from blasx.batched._block import leading
+from blasx.batched._block import cholesky_bytes
 
 from .run import PASS, SCHEDULES, Memory, poisoned, positive, residual, same_under_all_schedules
 from .run_lu import Simulated
@@ -24,7 +24,7 @@ def members(sim, rng, n, turn):
     a = positive(rng, sim.dtype, 1, n).repeat(4, 0)
     a[1] *= np.finfo(a.dtype).tiny * 2.0**30
     a[2:] += np.array([1, 2]).reshape(-1, 1, 1) * np.eye(n, dtype=a.dtype)
-    panel, middle = min(sim.constants["NB"], n - 1), n // 2
+    panel, middle = min(8, n - 1), n // 2
     bad = [(n - 1, np.nan), (panel, 0), (middle, -1), None, (0, 0), (panel - 1, -np.inf)]
     info = [0, 0]
     for i in (2, 3):
@@ -37,7 +37,6 @@ def members(sim, rng, n, turn):
 
 
 def potrf_block(sim, rng, n, order, in_place, lower, turn):
-    width = leading(n if sim.constants["RESIDENT"] else sim.constants["NB"], sim.dtype)
     full, expected = members(sim, rng, n, turn)
     unread = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
     a = full.copy()
@@ -50,8 +49,8 @@ def potrf_block(sim, rng, n, order, in_place, lower, turn):
         source = Memory(a, order)
         target = source if in_place else poisoned(a.shape, a.dtype, order)
         info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, len(a), n * width * a.itemsize, *source.matrix(not lower),
-                *target.matrix(not lower), info.address, n)
+        sim.run(schedule, len(a), cholesky_bytes(sim.dtype, n, sim.constants),
+                *source.matrix(not lower), *target.matrix(not lower), info.address, n)
         outputs.append([x.array.copy() for x in (target, info)])
     c, info = same_under_all_schedules(outputs)
     assert list(info) == expected, (info, expected)
