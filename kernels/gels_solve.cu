@@ -104,7 +104,6 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
                                 minus_product(x[r * COLUMNS + c], e, x[(k + i) * COLUMNS + c]);
                 }
         }
-        __syncthreads();
         for_each(n, columns, out.cs == 1, [=](int i, int j) {
             out(i, first + j) = x[i * COLUMNS + j];
         });
