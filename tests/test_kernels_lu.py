@@ -9,9 +9,9 @@ import pytest
 from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
 
 import blasx
-from blasx import _tuned
+from blasx import _spaces, _tuned
 from blasx._types import TYPES
-from blasx.batched._block import LARGEST_BLOCK, lu_bytes, solve_bytes
+from blasx.batched._block import lu_bytes, solve_bytes
 
 FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block", "getri_block")
 ROOM = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
@@ -21,7 +21,7 @@ ROOM = 232448 - 8192  # what a block of Hopper has, without what the kernels dec
 @every_letter
 def test_rows_reach_every_order_and_fit(kernel, letter):
     rows, dtype = _tuned.table(90)[kernel][letter], TYPES[letter].dtype
-    assert rows[-1]["to"] == LARGEST_BLOCK
+    assert rows[-1]["to"] == _spaces.MOST
     for row in rows:
         n = row["to"]
         if kernel in FACTOR:
@@ -46,8 +46,8 @@ SHARED = dict(TM=16, TN=16, BLOCKS=1)
 SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrf_block", "c", LU | dict(WARPS=1, ROWS=2, RESIDENT=0)),
          ("getrf_nopiv", "s", LU | dict(WARPS=2, ROWS=1, RESIDENT=0)),
-         ("getrf_shared", "d", SHARED | dict(N=40, WARPS=2)),
-         ("gesv_shared", "s", SHARED | dict(N=40, WARPS=1)),
+         ("getrf_shared", "d", SHARED | dict(N=40, WARPS=2, PANEL=2)),
+         ("gesv_shared", "s", SHARED | dict(N=40, WARPS=1, PANEL=1)),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
          ("getri_block", "s", dict(WARPS=2, NB=32, DEEP=32, WIDTH=16, TM=16, TN=16, BLOCKS=1)))
 

@@ -2,8 +2,6 @@
 
 from .._types import TYPES
 
-LARGEST_BLOCK = 1024  # the largest order for which lu_block.cuh and lu_solve.cuh have tuned rows
-
 
 def leading(n, dtype):
     """The row length that kernels/multiply.cuh gives rows of n numbers."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import constants, looked_up
+from .._tuned import capitals, constants, looked_up, row
 
 INT = np.dtype(np.int32)
 
@@ -42,6 +42,35 @@ def teams(kernel, letter, **values):
 
 def kernel(name, me, n):
     return _kernel_on(name, me.letter, n, current_device())
+
+
+class Blocks:
+    """A kernel whose blocks have a member each, or a part of one, with one set of constants; called
+    with the blocks, the bytes of dynamic shared memory, and the parameters."""
+
+    def __init__(self, kernel, letter, values):
+        self.kernel = Kernel(kernel, letter, **values)
+        self.threads, self.values = 32 * values["WARPS"], values
+
+    def __call__(self, blocks, shared, *numbers):
+        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared)
+
+
+@cache
+def _with(kernel, letter, values):
+    """One object for all orders that are served by the same constants."""
+    return Blocks(kernel, letter, dict(values))
+
+
+@looked_up
+def _blocks_on(kernel, letter, n, device):
+    found = row(kernel, letter, n, gpu(device))
+    return found and _with(kernel, letter, tuple(capitals(found).items()))
+
+
+def blocks(kernel, me, n):
+    """The Blocks that serve order n, or None past the kernel's last row."""
+    return _blocks_on(kernel, me.letter, n, current_device())
 
 
 def matrix(a, transposed=False):

@@ -4,9 +4,11 @@ above."""
 import cupy
 
 from .. import _cuda
+from .._spaces import MOST
 from .._tuned import LARGEST
 from ._block import cholesky_bytes
 from ._gpu import (
+    blocks,
     by_columns,
     columns,
     finish,
@@ -19,7 +21,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
-from ._gpu_triangular import MOST, blocks, launch
+from ._gpu_triangular import launch
 
 
 def potrf(me, a, lower, overwrite_a):

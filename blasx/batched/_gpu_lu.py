@@ -1,16 +1,15 @@
 """LU of a batch on the GPU: own kernels, a team of lanes to a member up to 32 x 32, a block with
 the member in shared memory as far as the tuned rows go, a block up to 1024; cuBLAS above."""
 
-from functools import cache
-
 import cupy
 
 from .. import _cuda
-from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import LARGEST, constants, looked_up
-from ._block import LARGEST_BLOCK, lu_bytes, shared_bytes, solve_bytes
+from .._spaces import MOST
+from .._tuned import LARGEST
+from ._block import lu_bytes, shared_bytes, solve_bytes
 from ._gpu import (
     INT,
+    blocks,
     by_columns,
     columns,
     finish,
@@ -24,36 +23,22 @@ from ._gpu import (
     stacked,
     unsolved,
 )
-from ._gpu_triangular import blocks
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
-
-
-@looked_up
-def _blocks(name, letter, n, device):
-    """The kernel, a block to a member, that serves members of order n, and its constants."""
-    values = constants(name, letter, n, gpu(device))
-    return _compiled(name, letter, **values), values
-
-
-@cache
-def _compiled(name, letter, **values):
-    return Kernel(name, letter, **values)
 
 
 def _factor(name, me, a, lu, *outputs):
     """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member."""
     batch, m, n = a.shape
-    kernel, values = _blocks(name, me.letter, max(m, n), current_device())
-    parameters = pack(*matrix(a), *matrix(lu), *outputs, m, n, batch)
-    kernel.launch(batch, 1, 32 * values["WARPS"], 1, parameters,
-                  lu_bytes(me.dtype, m, n, values))
+    block = blocks(name, me, max(m, n))
+    block(batch, lu_bytes(me.dtype, m, n, block.values),
+          *matrix(a), *matrix(lu), *outputs, m, n, batch)
 
 
 def getrf(me, a, overwrite_a):
     """LU of every (m, n) member: lu, piv (0-based), info."""
     batch, m, n = a.shape
-    if m > LARGEST_BLOCK or n > LARGEST_BLOCK:
+    if m > MOST or n > MOST:
         return _large_getrf(me, a, overwrite_a)
     lu = like(a, overwrite_a)
     if not a.size:
@@ -77,7 +62,7 @@ def getrf(me, a, overwrite_a):
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     batch, n, _ = lu.shape
-    if n > LARGEST_BLOCK:
+    if n > MOST:
         return _large_getrs(me, lu, piv, b, trans, overwrite_b)
     x = like(b, overwrite_b)
     if n > LARGEST and b.size:
@@ -96,18 +81,17 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
 def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
     """Launch getrs_block; `kept`: members with an info are not solved."""
     batch, n, _ = lu.shape
-    kernel, values = _blocks("getrs_block", me.letter, n, current_device())
-    parts = -(-nrhs(b) // values["WIDTH"])
-    parameters = pack(*matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x),
-                      info.data.ptr, info.data.ptr if kept else 0, trans, n, nrhs(b), parts)
-    kernel.launch(batch * parts, 1, 32 * values["WARPS"], 1, parameters,
-                  solve_bytes(me.dtype, n, values))
+    block = blocks("getrs_block", me, n)
+    parts = -(-nrhs(b) // block.values["WIDTH"])
+    block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu, trans != 0),
+          piv.data.ptr, *columns(b), *columns(x), info.data.ptr,
+          info.data.ptr if kept else 0, trans, n, nrhs(b), parts)
 
 
 def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     """Factor and solve every member: lu, piv, x, info."""
     batch, n, _ = a.shape
-    if n > LARGEST_BLOCK:
+    if n > MOST:
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
     block = LARGEST < n and nrhs(b) <= BESIDE and b.size and blocks("gesv_shared", me, n)
     if block:
@@ -144,8 +128,8 @@ def _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu):
 def getrf_nopiv(me, a, overwrite_a):
     """LU without pivoting of every (m, n) member: lu, info."""
     batch, m, n = a.shape
-    if m > LARGEST_BLOCK or n > LARGEST_BLOCK:
-        me.illegal("a", a.shape, f"of at most {LARGEST_BLOCK} rows and columns on the GPU")
+    if m > MOST or n > MOST:
+        me.illegal("a", a.shape, f"of at most {MOST} rows and columns on the GPU")
     lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
     if a.size:
         _factor("getrf_nopiv", me, a, lu, info.data.ptr)
@@ -159,16 +143,15 @@ def getri(me, lu, piv, overwrite_lu):
         return like(lu, overwrite_lu), infos(batch, zero=True)
     zero = lu.diagonal(axis1=1, axis2=2) == 0
     info = (zero.any(1) * (zero.argmax(1) + 1)).astype(INT)
-    if n > LARGEST_BLOCK:
+    if n > MOST:
         eye = cupy.broadcast_to(cupy.eye(n, dtype=me.dtype), lu.shape)
         x, _ = _large_getrs(me, lu, piv, eye, 0, 0)
         return unsolved(lu, x, info, overwrite_lu), info
-    kernel, values = _blocks("getri_block", me.letter, n, current_device())
-    x, parts = like(lu, False), -(-n // values["WIDTH"])
+    block = blocks("getri_block", me, n)
+    x, parts = like(lu, False), -(-n // block.values["WIDTH"])
     piv = cupy.ascontiguousarray(piv)
-    parameters = pack(*matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n, parts)
-    kernel.launch(batch * parts, 1, 32 * values["WARPS"], 1, parameters,
-                  solve_bytes(me.dtype, n, values))
+    block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu), piv.data.ptr,
+          *matrix(x), info.data.ptr, n, parts)
     if overwrite_lu:
         lu[...] = x
         x = lu

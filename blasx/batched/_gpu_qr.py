@@ -1,45 +1,11 @@
 """QR of a batch on the GPU: own kernels for members up to 1024 x 1024, the one-matrix routines in
 a loop above."""
 
-from functools import cache
-
 import cupy
 
-from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import capitals, looked_up, row
+from .._spaces import MOST
 from ._block import panel_bytes
-from ._gpu import INT, by_columns, columns, finish, infos, like, matrix, nrhs
-
-MOST = 1024  # rows and columns of a member of the kernels
-
-
-class Blocks:
-    """A kernel of which a block has a member, with one set of constants; called with the batch,
-    the bytes of dynamic shared memory, and the parameters."""
-
-    def __init__(self, kernel, letter, values):
-        self.kernel = Kernel(kernel, letter, **values)
-        self.threads, self.values = 32 * values["WARPS"], values
-
-    def __call__(self, batch, shared, *numbers):
-        self.kernel.launch(batch, 1, self.threads, 1, pack(*numbers), shared)
-
-
-@cache
-def _blocks(kernel, letter, values):
-    """One object for all sizes that are served by the same constants."""
-    return Blocks(kernel, letter, dict(values))
-
-
-@looked_up
-def _kernel_on(kernel, letter, n, device):
-    """The kernel for members of size n, or None past its last row."""
-    found = row(kernel, letter, n, gpu(device))
-    return found and _blocks(kernel, letter, tuple(capitals(found).items()))
-
-
-def _kernel(name, me, n):
-    return _kernel_on(name, me.letter, n, current_device())
+from ._gpu import INT, blocks, by_columns, columns, finish, infos, like, matrix, nrhs
 
 
 def geqrf(me, a, overwrite_a):
@@ -50,7 +16,7 @@ def geqrf(me, a, overwrite_a):
         return _each_geqrf(a, overwrite_a, tau), tau, info
     qr = like(a, overwrite_a)
     if a.size:
-        small = _kernel("geqrf_small", me, max(m, n))
+        small = blocks("geqrf_small", me, max(m, n))
         where = *matrix(a), *matrix(qr), tau.data.ptr
         if small:
             members = small.threads // small.values["N"]
@@ -62,7 +28,7 @@ def geqrf(me, a, overwrite_a):
 
 def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):
     """geqrf_block: factors at `where`, Q^H B over the (m, k) members of B."""
-    kernel = _kernel("geqrf_block", me, m)
+    kernel = blocks("geqrf_block", me, m)
     shared = panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize
     kernel(len(a), shared, *where, *b, m, n, k)
 
@@ -98,7 +64,7 @@ def form_q_at(me, factors, tau, count, q):
     and strides, and as many numbers tau to a member."""
     batch, m, n = q.shape
     if q.size:
-        kernel = _kernel("orgqr_block", me, m)
+        kernel = blocks("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
                *matrix(q), m, n, min(count, n))
 
@@ -131,7 +97,7 @@ def _multiply(me, side, trans, a, tau, c):
     adjoint = (trans != "N") != right
     rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
-    kernel = _kernel("ormqr_block", me, rows)
+    kernel = blocks("ormqr_block", me, rows)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
            tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
            right and me.is_complex, adjoint)
@@ -164,7 +130,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     else:
         _by_panels(me, where, a, m, n)
     if x.size:
-        kernel = _kernel("gels_solve", me, n)
+        kernel = blocks("gels_solve", me, n)
         kernel(batch, n * kernel.values["COLUMNS"] * a.itemsize, *matrix(out), *columns(x),
                info.data.ptr, not fits, n, nrhs(x))
         if not fits:

@@ -9,12 +9,13 @@ import cupy
 import numpy as np
 
 from .._kernel import current_device
+from .._spaces import MOST
 from .._tuned import LARGEST
 from . import _gpu_eig, _gpu_qr, blas, cholesky, triangular
 from ._gpu import infos, matrix
 from ._gpu_jacobi import jacobi, parts
 
-LARGEST_POLAR = _gpu_qr.MOST // 2  # twice as many rows have a QR
+LARGEST_POLAR = MOST // 2  # twice as many rows have a QR
 
 
 def gesvd(me, a, compute_uv, full):
@@ -26,7 +27,7 @@ def gesvd(me, a, compute_uv, full):
     tall = max(m, n) > LARGEST and max(m, n) >= 2 * k or (
         m != n and jacobi(name, me, max(m, n)) is None)
     core = k if tall else max(m, n)
-    if max(m, n) > _gpu_qr.MOST or core > LARGEST_POLAR and jacobi(name, me, core) is None:
+    if max(m, n) > MOST or core > LARGEST_POLAR and jacobi(name, me, core) is None:
         return _each(me, a, compute_uv, full)
     s, info = cupy.ndarray((batch, k), me.real), infos(batch)
     u, vt = (cupy.zeros((batch, 1, 1), me.dtype) for _ in "uv")

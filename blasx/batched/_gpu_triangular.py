@@ -1,44 +1,12 @@
 """Triangular solves and products of a batch on the GPU: own kernels up to order 1024, the
 one-matrix routines in a loop above."""
 
-from functools import cache
 from struct import pack as packed
 from struct import unpack
 
-from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import capitals, looked_up, row
+from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import like, matrix
-
-MOST = 1024  # order of the kernels' members
-
-
-class Blocks:
-    """A kernel whose blocks have a member each, or a part of one, with one set of constants."""
-
-    def __init__(self, kernel, letter, values):
-        self.kernel = Kernel(kernel, letter, **values)
-        self.threads, self.values = 32 * values["WARPS"], values
-
-    def __call__(self, blocks, shared, *numbers):
-        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared)
-
-
-@cache
-def _with(kernel, letter, values):
-    """One object for all orders that are served by the same constants."""
-    return Blocks(kernel, letter, dict(values))
-
-
-@looked_up
-def _blocks_on(kernel, letter, n, device):
-    """The kernel for order n, or None past its last row."""
-    found = row(kernel, letter, n, gpu(device))
-    return found and _with(kernel, letter, tuple(capitals(found).items()))
-
-
-def blocks(kernel, me, n):
-    return _blocks_on(kernel, me.letter, n, current_device())
+from ._gpu import blocks, like, matrix
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
