@@ -57,14 +57,17 @@ CUBLAS = {
     "syr2k": "iinnhpnpnhpn", "her2k": "iinnhpnpnhpn",
     "trmm": "iiiinnhpnpnpn", "trsm": "iiiinnhpnpn",
     "geam": "iinnhpnhpnpn", "gemmStridedBatched": "iinnnhpnnpnnhpnnn",
+    # with a type (cudaDataType) after each operand, and the type of the sums
+    "GemmStridedBatchedEx": "iinnnhpinnpinnhpinnnii",
     # batched factorisations (32-bit sizes, arrays of pointers on the device)
     "getrfBatched": "ipippi", "getrsBatched": "iiipippihi", "trsmBatched": "iiiiiihpipii",
 }
 # Without _v2 in their name, and whether they have a 64-bit form.
-_PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "getrfBatched": "",
-                "getrsBatched": "", "trsmBatched": ""}
+_PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "GemmStridedBatchedEx": "_64",
+                "getrfBatched": "", "getrsBatched": "", "trsmBatched": ""}
 
 LEFT, RIGHT = 0, 1
+COMPUTE_32F, DEFAULT_ALGORITHM = 68, -1  # cublasComputeType_t, cublasGemmAlgo_t
 LOWER, UPPER = 0, 1
 NON_UNIT, UNIT = 0, 1
 
@@ -223,9 +226,8 @@ _CELL = {"s": ffi.typeof("float *"), "d": ffi.typeof("double *"),
 
 def scalar(me, x):
     """A host scalar of the routine's type, as cuBLAS takes alpha and beta."""
-    if me.is_complex:
-        return ffi.new(_CELL[me.letter], (x.real, x.imag))
-    return ffi.new(_CELL[me.letter], x)
+    cell = _CELL[me.type.sums]
+    return ffi.new(cell, (x.real, x.imag) if me.is_complex else x)
 
 
 def real_scalar(me, x):

@@ -22,7 +22,7 @@ from scipy.linalg import lapack as scipy_lapack
 
 from . import _lapack, _trace
 from ._ragged import Ragged
-from ._types import BY_DTYPE, TYPES, letter_of
+from ._types import BY_DTYPE, SHORT, TYPES, letter_of
 
 ndarray = np.ndarray
 
@@ -243,7 +243,9 @@ class Typed:
                 y = np.asarray(x)
             except ValueError:
                 self.mistyped(argument, "a ragged sequence", "an array of numbers")
-        if not hasattr(y, "dtype") or y.dtype.kind not in "biufc":
+        if self.dtype == np.dtype("V2"):
+            self.mistyped(argument, f"{x!r:.60}", "of bfloat16, which the package ml_dtypes brings")
+        if not hasattr(y, "dtype") or y.dtype.kind not in "biufc" and y.dtype != self.dtype:
             got = f"dtype {y.dtype}" if getattr(y, "ndim", 0) else repr(x)
             self.mistyped(argument, got, "an array of numbers")
         if y.dtype.kind == "c" and not self.is_complex:
@@ -420,6 +422,9 @@ def _pick(base, bound, args, kw):
     types = [t for x in arrays for t in _types_in(x)]
     inexact = [t for t in types if t.kind in "fc"] or types
     letter = letter_of(inexact)
+    short = {SHORT.get(t) for t in types}
+    if len(short) == 1 and bound.keys() >= short:
+        return bound[short.pop()]
     if letter in "sd" and any(x.__class__ is complex for x in (*args, *kw.values())):
         letter = {"s": "c", "d": "z"}[letter]
     if letter not in bound:  # a routine for complex or for real types only

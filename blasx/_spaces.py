@@ -15,6 +15,7 @@ from itertools import product
 from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
+    potrs_bytes,
     lu_bytes,
     panel_bytes,
     product_bytes,
@@ -150,19 +151,23 @@ def lu_fits(letter, n, v, gpu):
             and lu_bytes(dtype, n, n, v) + 4096 <= gpu.shared)
 
 
+# -- lu_shared.cuh: a block to a matrix in shared memory, PANEL of its warps for the panels
+
+
 def shared_stages(letter, n):
     N = -(-n // 8) * 8
-    return ([dict(N=N, WARPS=w) for w in (2, 1, 3, 4, 6, 8)],
-            options(TM=(16, 8, 32), TN=(16, 32, 8)), options(BLOCKS=(1, 2, 4, 6)))
+    return ([dict(N=N, WARPS=w, PANEL=p) for w, p in (
+        (2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2))],
+            options(TM=(16, 8), TN=(16, 32, 8)), options(BLOCKS=(1, 2, 4, 6)))
 
 
 def shared_fits(beside):
     def fit(letter, n, v, gpu):
-        size = words(letter)
-        return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] // 32 * 8 * size <= PART
+        size, rows = words(letter), -(-v["N"] // (32 * v["PANEL"]))
+        return (n <= v["N"] and v["N"] % 8 == 0 and 8 * rows * size <= PART
                 and v["TM"] in (8, 16, 32) and v["TN"] in (8, 16, 32)
-                and v["TM"] * v["TN"] // 32 * size <= PART and v["WARPS"] <= 32
-                and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+                and v["TM"] * v["TN"] // 32 * size <= PART
+                and v["PANEL"] <= v["WARPS"] <= 32 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
                 and shared_bytes(TYPES[letter].dtype, n, v, beside) <= gpu.shared)
     return fit
 
@@ -200,6 +205,16 @@ def cholesky_fits(letter, n, v, gpu):
     return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
             and (part + 40) * threads * v["BLOCKS"] <= 65536
             and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
+
+
+def positive_stages(letter, n):
+    """UPTO: the right-hand sides up to which it is used; what is timed has one."""
+    return options(WARPS=(2, 1, 4, 8)), options(BLOCKS=(1, 2, 4, 8), UPTO=(32,))
+
+
+def positive_fits(letter, n, v, gpu):
+    return (v["WARPS"] <= 16 and 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and potrs_bytes(TYPES[letter].dtype, n) + 1024 <= gpu.shared)
 
 
 # -- triangular_small.cuh: a lane to C columns; triangular.cuh: a strip of R columns and N rows to a
@@ -454,6 +469,7 @@ SPACES = {
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
+    "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),

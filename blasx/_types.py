@@ -7,30 +7,44 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Type:
-    """One precision: `letter` s d c z, its NumPy dtype, that of its real part, its C++ name in
-    kernels/, and the number NVIDIA's 64-bit interfaces know it by (cudaDataType)."""
+    """One precision: `letter` s d c z (of some products also h b), its NumPy dtype, that of its
+    real part, its C++ name in kernels/, the number NVIDIA's 64-bit interfaces know it by
+    (cudaDataType), and the letter of the precision in which its products are summed."""
 
     letter: str
     dtype: np.dtype
     real: np.dtype
     cpp: str
     cuda: int
+    sums: str
 
     @property
     def is_complex(self):
         return self.dtype.kind == "c"
 
 
+def _bfloat16():
+    """NumPy's bfloat16, where the package is there that brings it; else two bytes."""
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return np.dtype("V2")
+    return np.dtype(bfloat16)
+
+
 TYPES = {
     t.letter: t
     for t in (
-        Type("s", np.dtype("f4"), np.dtype("f4"), "float", 0),
-        Type("d", np.dtype("f8"), np.dtype("f8"), "double", 1),
-        Type("c", np.dtype("c8"), np.dtype("f4"), "complex<float>", 4),
-        Type("z", np.dtype("c16"), np.dtype("f8"), "complex<double>", 5),
+        Type("s", np.dtype("f4"), np.dtype("f4"), "float", 0, "s"),
+        Type("d", np.dtype("f8"), np.dtype("f8"), "double", 1, "d"),
+        Type("c", np.dtype("c8"), np.dtype("f4"), "complex<float>", 4, "c"),
+        Type("z", np.dtype("c16"), np.dtype("f8"), "complex<double>", 5, "z"),
+        Type("h", np.dtype("f2"), np.dtype("f2"), "half", 2, "s"),
+        Type("b", _bfloat16(), _bfloat16(), "bfloat16", 14, "s"),
     )
 }
-BY_DTYPE = {t.dtype: t for t in TYPES.values()}
+BY_DTYPE = {t.dtype: t for t in TYPES.values() if t.letter in "sdcz"}
+SHORT = {t.dtype: t.letter for t in TYPES.values() if t.letter in "hb"}
 
 # SciPy's rule (find_best_blas_type): short integers and half precision fit in single, all other
 # integers and reals go to double, and complex wins over real.

@@ -71,8 +71,10 @@ def problem(routine, letter, n, batch, xp):
     t, rng = TYPES[letter], xp.random.default_rng(n)
 
     def random(*shape):
-        parts = [rng.standard_normal(shape, dtype=t.real) for _ in range(1 + t.is_complex)]
-        return parts[0] + t.dtype.type(1j) * parts[1] if t.is_complex else parts[0]
+        parts = [rng.standard_normal(shape, dtype=TYPES[t.sums].real)
+                 for _ in range(1 + t.is_complex)]
+        x = parts[0] + t.dtype.type(1j) * parts[1] if t.is_complex else parts[0]
+        return x.astype(t.dtype, copy=False)
 
     def adjoint(x):
         return x.conj().swapaxes(-1, -2)
@@ -146,6 +148,15 @@ def problem(routine, letter, n, batch, xp):
         case "gemm_batched":
             return Problem((a, square), lambda a, b: (blasx.gemm_batched(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a))
+        case "symm":
+            whole = triangle + xp.tril(a, -1).swapaxes(1, 2)
+            return Problem((triangle, square, whole), lambda a, b, _: (
+                blasx.symm_batched(1, a, b, lower=1),),
+                lambda of, x: matrix_product(of[2], of[1], x[0], a))
+        case "syrk":
+            return Problem((a,), lambda a: (blasx.syrk_batched(1, a, lower=1),),
+                           lambda of, x: matrix_product(
+                of[0], of[0].swapaxes(1, 2), x[0] + xp.tril(x[0], -1).swapaxes(1, 2), a))
         case "gemm":
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
@@ -409,7 +420,7 @@ def main(arguments):
         "\n\n")[0], epilog="routines: " + " ".join(routines))
     parser.add_argument("routine", nargs="*", help="all by default; or a kernel's name")
     parser.add_argument("--quick", action="store_true", help=f"fewer candidates, to {QUICK_TO}")
-    parser.add_argument("--letters", default="sdcz", help="types, of sdcz")
+    parser.add_argument("--letters", default="sdcz", help="types, of sdczh")
     parser.add_argument("--orders", help="N,N,...: those of the rows there are by default")
     parser.add_argument("--show", action="store_true", help="what would run, and why")
     parser.add_argument("--ship", action="store_true", help="write kernels/tuned/ instead")
@@ -417,8 +428,8 @@ def main(arguments):
     names = options.routine or list(_spaces.SPACES)
     kernels = [k for k, s in _spaces.SPACES.items() if k in names or s.routine in names]
     unknown = [x for x in names if x not in routines and x not in kernels]
-    if unknown or set(options.letters) - set("sdcz"):
-        parser.error(f"no routine {' '.join(unknown)}" if unknown else "letters are of sdcz")
+    if unknown or set(options.letters) - set("sdczh"):
+        parser.error(f"no routine {' '.join(unknown)}" if unknown else "letters are of sdczh")
     orders = [int(n) for n in options.orders.split(",")] if options.orders else None
     try:
         cupy = _clock.gpu()

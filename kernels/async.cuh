@@ -1,13 +1,19 @@
 // async.cuh: copies to shared memory that go on while the thread does something else.
 #pragma once
 
-// BYTES (4, 8 or 16) from global to shared memory, zeros in place of those after `valid`
-template <int BYTES> __device__ void copy_async(void* to, const void* from, int valid)
+// BYTES (4, 8 or 16) from global to shared memory, zeros in place of those after `valid`;
+// PAST_L1: 16 bytes that nobody else on the multiprocessor wants
+template <int BYTES, bool PAST_L1 = false>
+__device__ void copy_async(void* to, const void* from, int valid)
 {
 #ifndef BLASX_SIM
     const unsigned at = unsigned(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :: "r"(at), "l"(from), "n"(BYTES), "r"(valid) : "memory");
+    if constexpr (PAST_L1)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     :: "r"(at), "l"(from), "r"(valid) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                     :: "r"(at), "l"(from), "n"(BYTES), "r"(valid) : "memory");
 #else
     memset(to, 0, BYTES);
     memcpy(to, from, valid);

@@ -12,6 +12,7 @@ constexpr int R = 4;        // rows to a team, at most LANES
 constexpr int DOWN = 16;    // by columns: lanes along the rows
 #endif
 #include "gemm.cuh"
+#include "launch.cuh"
 
 constexpr int V = VECTOR;
 static_assert(R <= LANES && 32 % LANES == 0 && 32 % DOWN == 0);
@@ -35,11 +36,6 @@ __device__ void read_few(scalar_t (&x)[V], const scalar_t* p, size step, int lef
         #pragma unroll
         for (int e = 0; e < V; ++e) x[e] = conj(x[e]);
     }
-}
-
-__device__ inline scalar_t plus_product(scalar_t c, scalar_t a, scalar_t b)
-{
-    return minus_product(c, mul(a, real_t(-1)), b);
 }
 
 template <class T> __device__ T across(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
@@ -119,6 +115,7 @@ gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs
              size ybs, scalar_t* O, size os, size obs, size alpha_re, size alpha_im, size beta_re,
              size beta_im, size batch)
 {
+    wait_for_stream();
     const int rows = columns ? V * DOWN : R;  // of a team, which is the warp if by columns
     const int chunks = (int(m) + rows - 1) / rows;
     const size work = columns ? size(blockIdx.x) * WARPS + warp()

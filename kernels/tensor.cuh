@@ -22,3 +22,22 @@ __device__ void tensor_product(complex<R>& c0, complex<R>& c1, complex<R> a, com
     tensor_product(c0.re, c1.re, -a.im, b.im);
     tensor_product(c0.im, c1.im, a.im, b.re);
 }
+
+// (c0, c1; c2, c3) += A B for 16 x 8 times 8 x 8 tiles: two of the above, one above the other,
+// in two steps of k. Lane (g, t) has A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4),
+// B(t, g), B(t + 4, g), and (c0, c1) of the upper, (c2, c3) of the lower half.
+__device__ inline void tensor_product(double (&c)[4], const double (&a)[4], const double (&b)[2])
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
+        "{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    #pragma unroll
+    for (int k = 0; k < 2; ++k)
+        #pragma unroll
+        for (int half = 0; half < 2; ++half)
+            tensor_product(c[2 * half], c[2 * half + 1], a[2 * k + half], b[k]);
+#endif
+}

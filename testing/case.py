@@ -262,7 +262,7 @@ class Case:
             found.setdefault("iter", p.options.allow_fallback or p.n < 2 or bool(
                 named["iter"] >= 0))
         found["dtype"] = all(x.dtype in (p.dtype, p.real) for x in outputs
-                             if isinstance(x, np.ndarray) and x.dtype.kind in "fc")
+                             if isinstance(x, np.ndarray) and x.dtype.kind in "fcV")
         return found
 
     def limit_of(self, what, options):

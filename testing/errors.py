@@ -8,7 +8,8 @@ result is the worst of the stack, and a NaN anywhere is the result.
 import numpy as np
 import scipy.linalg
 
-EPS = {"s": 2.0**-24, "d": 2.0**-53, "c": 2.0**-24, "z": 2.0**-53}  # LAPACK's lamch("E")
+EPS = {"s": 2.0**-24, "d": 2.0**-53, "c": 2.0**-24, "z": 2.0**-53,  # LAPACK's lamch("E")
+       "h": 2.0**-11, "b": 2.0**-8}
 
 
 def wide(x):

@@ -54,8 +54,17 @@ def all_names():
             yield "_".join([t, *filter(None, words)])
 
 
+def finfo(dtype):
+    """NumPy's, which does not know bfloat16."""
+    if dtype.kind != "V":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
 def scale(kind, dtype):
-    tiny = float(np.finfo(dtype).tiny)
+    tiny = float(finfo(dtype).tiny)
     return {"": 1.0, "ufl": tiny, "ofl": 1 / tiny,
             "small": tiny**0.5, "large": tiny**-0.5}[kind.scaling]
 
@@ -186,7 +195,7 @@ def generate(name, m, n, dtype, rng, cond=None, condD=1.0, sigma=None):
     """
     kind, dtype = name if isinstance(name, Kind) else parse(name), np.dtype(dtype)
     is_complex = dtype.kind == "c"
-    cond = cond or float(np.finfo(dtype).eps / 2) ** -0.5
+    cond = cond or float(finfo(dtype).eps / 2) ** -0.5
     if kind.type in WITH_SPECTRUM:
         sigma = spectrum(kind.distribution, min(m, n), cond, rng, sigma)
         if kind.type == "heev":

@@ -4,13 +4,15 @@ import numpy as np
 import scipy.linalg.blas
 import scipy.linalg.lapack
 
+from blasx._types import TYPES
+
 from .lu_checks import lapack_factors
 
 
 def by_members(routine):
     """lapack(p) for a Case: the leading axis of every array argument is the batch."""
     def lapack(p):
-        name = p.letter + routine
+        name = TYPES[p.letter].sums + routine
         function = getattr(scipy.linalg.lapack, name, None) or getattr(scipy.linalg.blas, name)
         results = [function(*(member(x, i) for x in p.args),
                             **{k: member(x, i) for k, x in p.kwargs.items()})

@@ -139,8 +139,8 @@ class Value(argparse.Action):
 
 
 def letters(text):
-    if not text or set(text) - set("sdcz"):
-        raise argparse.ArgumentTypeError(f"{text!r}: precisions are letters of sdcz")
+    if not text or set(text) - set("sdczhb"):
+        raise argparse.ArgumentTypeError(f"{text!r}: precisions are letters of sdczhb")
     return text
 
 

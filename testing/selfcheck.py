@@ -34,7 +34,7 @@ def faults(case, p, outputs):
         elif name in PIVOTS and value.size > 1:
             yield f"{name}: a pivot swapped", spoiled(other_pivot)
             yield f"{name}: out of range", spoiled(lambda x: x + 1000)
-        elif value.dtype.kind in "fc" and value.size:
+        elif value.dtype.kind in "fcV" and value.size:
             judged = region(case, p, name, value)
             yield f"{name}: NaN", spoiled(lambda x: put(x, judged, np.nan))
             yield f"{name}: scaled", spoiled(lambda x: scaled(x, judged))

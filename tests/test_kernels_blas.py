@@ -35,29 +35,55 @@ def test_products_of_a_block(folder, letter):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-KERNELS = ("gemm_thread", "gemm_warp", "gemm_block", "gemv_batched")
-ROWS = [(kernel, letter) for kernel in KERNELS for letter in _tuned.table(90)[kernel]]
-every_kernel = pytest.mark.parametrize(("kernel", "letter"), ROWS)
+SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
+BLOCKS = ("gemm_block", "symm_block", "syrk_block")
+
+
+def rows(kernels):
+    return [(kernel, letter) for kernel in kernels for letter in _tuned.table(90)[kernel]]
 
 
 def constants(kernel, letter, place):
     return {k: v for k, v in _tuned.table(90)[kernel][letter][place].items() if k.isupper()}
 
 
-@every_kernel
+def sanitize(folder, kernel, letter, values):
+    from tests.sim import build, run_blas
+    library = build.build(folder, kernel, letter, values, entry=run_blas.ENTRY)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter,
+         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize(("kernel", "letter"), rows(SMALL))
 def test_products_of_a_batch(folder, kernel, letter):
     """The kernels under the sanitizers and four schedules (tests/sim/run_blas.py)."""
-    from tests.sim import build, run_blas
-    for place in (0,) if kernel == "gemm_block" else (0, 2):
-        values = constants(kernel, letter, place)
-        library = build.build(folder, kernel, letter, values, entry=run_blas.ENTRY)
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter,
-             json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
-        assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+    for place in (0, 2) if letter in "sd" else (0,):
+        sanitize(folder, kernel, letter, constants(kernel, letter, place))
 
 
-@every_kernel
+@pytest.mark.parametrize(("kernel", "letter", "tile", "slices", "teams"), [
+    ("gemm_block", "s", (32, 32, 16, 32), (8, 2, 0), 1),
+    ("gemm_block", "d", (32, 32, 32, 32), (24, 1, 1), 2),
+    ("gemm_block", "c", (16, 16, 16, 16), (8, 2, 0), 1),
+    ("gemm_block", "z", (16, 32, 16, 16), (8, 3, 0), 1),
+    ("gemm_block", "h", (32, 32, 16, 32), (16, 2, 0), 1),
+    ("gemm_block", "b", (16, 32, 16, 32), (32, 1, 1), 2),
+    ("symm_block", "s", (48, 32, 16, 32), (48, 1, 1), 1),
+    ("symm_block", "c", (16, 16, 8, 16), (16, 3, 0), 1),
+    ("symm_block", "d", (32, 16, 16, 16), (32, 2, 0), 1),
+    ("syrk_block", "s", (32, 32, 16, 32), (8, 3, 1), 1),
+    ("syrk_block", "z", (16, 16, 16, 16), (8, 2, 0), 1)])
+def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
+    """The same of kernels/products.cuh, with tiles that reach every branch."""
+    (bm, bn, tm, tn), (deep, stages, resident) = tile, slices
+    sanitize(folder, kernel, letter, dict(
+        BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
+        WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
+
+
+@pytest.mark.parametrize(("kernel", "letter"), rows(SMALL + BLOCKS))
 def test_compiles_without_drift_or_spills(kernel, letter):
     """The largest on Hopper; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

@@ -110,7 +110,7 @@ def test_nan_and_inf_are_not_lost(routine, xp, draw, value, layout):
     """A NaN in what is read ends in the outputs or in info; neither it nor Inf hangs or crashes."""
     draw = {**draw, "sizes": [max(x, 1) for x in draw["sizes"]], "batch": 2, "nrhs": 1}
     call = problem(routine, **draw)
-    k = next(k for k in call.arrays if call.arguments[k].dtype.kind in "fc")
+    k = next(k for k in call.arrays if call.arguments[k].dtype.kind in "fcV")
     x = call.arguments[k] = call.arguments[k].copy(order="F")
     places = np.argwhere(np.isfinite(x)) if x.ndim == 3 else np.array([[0] * x.ndim])
     if not len(places):
@@ -118,7 +118,7 @@ def test_nan_and_inf_are_not_lost(routine, xp, draw, value, layout):
     x[tuple(places[0])] = value  # the first diagonal element: read by all, with any uplo
     call.lay([layout], xp)
     named = call.case.named([host(y) for y in call.run()])
-    numbers = [y for y in named.values() if np.asarray(y).dtype.kind in "fc"]
+    numbers = [y for y in named.values() if np.asarray(y).dtype.kind in "fcV"]
     lost = all(np.isfinite(y).all() for y in numbers) and not np.any(named.get("info", 0))
     lost = lost and named.get("rcond") != 0  # LAPACK's word for it where the norm was finite
     flags = call.p.flags
@@ -140,7 +140,7 @@ def test_no_member_sees_its_neighbours(routine, xp, draw, layout, ties):
     if ties:  # entries of -1, 0, 1: equal pivots, singular members
         for k in call.arrays:
             x = call.arguments[k]
-            if x.dtype.kind in "fc":
+            if x.dtype.kind in "fcV":
                 call.arguments[k] = np.sign(x.real).astype(x.dtype) * (abs(x) > 0.3)
     call.lay(layout, xp)
     whole = [host(x) for x in call.run()]

@@ -35,6 +35,13 @@ def cholesky_bytes(dtype, n, constants):
     return 64 * dtype.itemsize * tiles
 
 
+def potrs_bytes(dtype, n):
+    """kernels/cholesky_solve.cuh: L in tiles, the right-hand sides, of double precision inverses."""
+    rows = -(-n // 8)
+    tiles = rows * (rows + 1) // 2 + rows * (2 if dtype.char in "dD" else 1)
+    return 64 * dtype.itemsize * tiles
+
+
 def solve_bytes(dtype, n, constants):
     rows = min(n, constants["DEEP"]) * leading(constants["NB"], dtype)
     return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n

@@ -1,5 +1,5 @@
-"""Products of a batch on the GPU: a warp for a tile of a small member, a block for a tile of a
-larger one, cuBLAS where the tuned rows end.
+"""Products of a batch on the GPU: a warp for a tile of a small member, a team of warps for one of a
+larger member (kernels/products.cuh), cuBLAS where a tuned row says so.
 
 Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
 for an operand that all members share): transposes, sides and triangles are strides.
@@ -15,7 +15,7 @@ from .. import _cuda
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, constants, looked_up, row
 from .._types import TYPES
-from ._block import gemm_bytes
+from ._block import product_bytes
 
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
@@ -64,38 +64,66 @@ class Tiles:
     def __init__(self, name, letter, values):
         self.kernel = Kernel(name, letter, **values)
         self.values, self.threads = values, 32 * values["WARPS"]
-        self.by_block = "BM" in values
-        self.shared = gemm_bytes(letter, values) if self.by_block else 0
 
-    def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
-        v = self.values
+    def launch(self, m, n, k, half, symmetric, *operands):
+        v, batch = self.values, operands[-1]
         if "PM" in v:
-            tiles = -(-v["DOWN"] * v["ACROSS"] * batch // 32)  # warps
+            warps = -(-v["DOWN"] * v["ACROSS"] * batch // 32)
         else:
-            down, across = (v["BM"], v["BN"]) if self.by_block else (v["TM"], v["TN"])
-            tiles = -(-m // down) * -(-n // across) * batch
-        numbers = (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
-                   *bits(alpha), *bits(beta), batch)
-        if not self.by_block:
-            tiles = -(-tiles // v["WARPS"])
-        self.kernel.launch(tiles, 1, self.threads, 1, pack(m, n, k, half, symmetric, *numbers),
-                           self.shared)
+            warps = -(-m // v["TM"]) * -(-n // v["TN"]) * batch
+        self.kernel.launch(-(-warps // v["WARPS"]), 1, self.threads, 1,
+                           pack(m, n, k, half, symmetric, *numbers(*operands)))
+
+
+class Blocks(Tiles):
+    """The same by kernels/products.cuh."""
+
+    def __init__(self, name, letter, values):
+        super().__init__(name, letter, values)
+        self.half = name == "syrk_block"
+        self.shared = product_bytes(letter, values, self.half)
+        self.teams = values["WARPS"] * values["TM"] * values["TN"] // (values["BM"] * values["BN"])
+
+    def launch(self, m, n, k, half, symmetric, *operands):
+        down, across = -(-m // self.values["BM"]), -(-n // self.values["BN"])
+        tiles = (down * (down + 1) // 2 if self.half else down * across) * operands[-1]
+        self.kernel.launch(
+            -(-tiles // self.teams) if self.teams > 1 else tiles, 1, self.threads, 1,
+            pack(m, n, k, half == HERMITIAN or symmetric == 2, down, across, *numbers(*operands)),
+            self.shared)
+
+
+def numbers(a, b, c, o, alpha, beta, batch):
+    """What all product kernels are told."""
+    return (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
+            *bits(alpha), *bits(beta), batch)
 
 
 @cache
 def tiles(name, letter, **values):
     """One object for all orders that are served by the same constants."""
-    return Tiles(name, letter, values)
+    return (Blocks if "BM" in values else Tiles)(name, letter, values)
+
+
+ALWAYS, IN_SHORT_STEPS = 1, 2  # when a row's `vendor` says that cuBLAS is faster
 
 
 @looked_up
-def _plan(kernel, letter, n, device, own=True):
+def _plan(kernel, letter, n, device, when=()):
     """The kernel with its constants for order n; None past the last row, and where cuBLAS is
-    better, which a row says, unless it has to be our `own`."""
+    better in one of the cases of `when`."""
     found = row(kernel, letter, n, gpu(device))
-    if not found or (found.get("vendor") and not own):
+    if not found or found.get("vendor") in when:
         return None
     return tiles(kernel, letter, **capitals(found))
+
+
+def _cases(letter, *operands):
+    """When cuBLAS may be asked: always; and where lines of an operand are no whole number of 16
+    bytes apart. Not where the first begins: a member alone must be treated as in its batch."""
+    size = TYPES[letter].dtype.itemsize
+    whole = all((x.rows if x.columns == 1 else x.columns) * size % 16 == 0 for x in operands)
+    return (ALWAYS,) if whole else (ALWAYS, IN_SHORT_STEPS)
 
 
 def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
@@ -110,11 +138,11 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
     if not (half or symmetric) and all(
             _in_vectors(letter, *x) for x in ((a, k), (b, n), (o, n))):
         plan = _plan("gemm_thread", letter, order, device)
-    own = bool(half or symmetric)
-    plan = (plan or _plan("gemm_warp", letter, order, device, own)
-            or _plan("gemm_block", letter, order, device))
-    if not plan and (own or not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch)):
-        plan = _plan("gemm_warp", letter, order, device) or _plan("gemm_block", letter, 0, device)
+    by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
+    plan = (plan or _plan("gemm_warp", letter, order, device)
+            or _plan(by_block, letter, order, device, _cases(letter, a, b, o)))
+    if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
+        plan = _plan(by_block, letter, order, device)
     if plan:
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
 
@@ -135,9 +163,17 @@ def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
     if None in columns or columns[2][1] != 0 or not in_place or k == 0:
         return False
     (ldb, op_b), (lda, op_a), (ldc, _) = columns
-    _cuda.blas_same_bits(
-        me.L + "gemmStridedBatched", op_b, op_a, n, m, k, _cuda.scalar(me, alpha), b.at, ldb,
-        b.members, a.at, lda, a.members, _cuda.scalar(me, beta), o.at, ldc, o.members, batch)
+    alpha, beta = _cuda.scalar(me, alpha), _cuda.scalar(me, beta)
+    if me.type.sums == me.letter:
+        _cuda.blas_same_bits(
+            me.L + "gemmStridedBatched", op_b, op_a, n, m, k, alpha, b.at, ldb, b.members, a.at,
+            lda, a.members, beta, o.at, ldc, o.members, batch)
+    else:
+        t = me.type.cuda
+        _cuda.blas_same_bits(
+            "GemmStridedBatchedEx", op_b, op_a, n, m, k, alpha, b.at, t, ldb, b.members, a.at, t,
+            lda, a.members, beta, o.at, t, ldc, o.members, batch, _cuda.COMPUTE_32F,
+            _cuda.DEFAULT_ALGORITHM)
     return True
 
 
@@ -159,7 +195,7 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
     if c is not out and beta != 0 and not any(
-            _plan(kernel, me.letter, max(m, n, k), current_device(), False)
+            _plan(kernel, me.letter, max(m, n, k), current_device(), (ALWAYS, IN_SHORT_STEPS))
             for kernel in ("gemm_warp", "gemm_block")):
         out[...] = c  # cuBLAS works in place
         c = out

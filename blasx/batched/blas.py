@@ -6,7 +6,7 @@ is not copied.
 
 import numpy as np
 
-from .._routine import public, typed
+from .._routine import Typed, public, typed
 from . import _cpu
 from ._checks import on_gpu
 
@@ -36,7 +36,11 @@ def gemm_batched(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwr
     Notes
     -----
     2 m n k operations each. CPU: BLAS, the batch split over the cores; GPU: own kernels, cuBLAS
-    where the tuned rows end.
+    where a tuned row says so.
+
+    Half precision (`hgemm_batched`, float16) and bfloat16 (`bgemm_batched`; the dtype of the
+    package ml_dtypes) are multiplied and summed in single precision, alpha and beta included, and
+    rounded once. The generic name takes them if all arrays are of one of these types.
     """
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
     a, b = _matrices(me, a, "a"), _matrices(me, b, "b")
@@ -257,10 +261,21 @@ def _product_cpu(me, alpha, a, b, beta, c, batch, overwrite):
     out = c if overwrite and c is not None else np.empty(shape, me.dtype)
     if c is None:
         beta = 0
-    elif out is not c and beta != 0:
+    if me.type.sums != me.letter:
+        return _rounded_product(Typed(me.name, me.type.sums), alpha, a, b, beta, c, out)
+    if out is not c and beta != 0:
         out[...] = c
     if out.size:
         _gemm_cpu(me, alpha, a, b, beta, out)
+    return out
+
+
+def _rounded_product(me, alpha, a, b, beta, c, out):
+    """The product in the type of `me`, in which sums are kept, rounded once."""
+    a, b = a.astype(me.dtype), b.astype(me.dtype)
+    total = _product_cpu(me, alpha, a, b, beta, c if beta == 0 else c.astype(me.dtype), len(out), 1)
+    with np.errstate(over="ignore"):
+        out[...] = total
     return out
 
 
@@ -302,8 +317,8 @@ def _argument(x, batch):
     return x, _by_blas(x.swapaxes(1, 2))[0], "T"
 
 
-gemm_batched, sgemm_batched, dgemm_batched, cgemm_batched, zgemm_batched = typed(
-    gemm_batched, "sdcz")
+(gemm_batched, sgemm_batched, dgemm_batched, cgemm_batched, zgemm_batched, hgemm_batched,
+ bgemm_batched) = typed(gemm_batched, "sdczhb")
 gemv_batched, sgemv_batched, dgemv_batched, cgemv_batched, zgemv_batched = typed(
     gemv_batched, "sdcz")
 symm_batched, ssymm_batched, dsymm_batched, csymm_batched, zsymm_batched = typed(

@@ -7,6 +7,7 @@
 // launch asks for, to the byte. A fiber that waits where another fiber of
 // its group waits elsewhere, or has ended, is an error.
 #pragma once
+#include <sanitizer/asan_interface.h>
 #include <math.h>
 #include <ucontext.h>
 
@@ -47,7 +48,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace sim {
 
-enum State { RUNNING, AT_BLOCK, AT_WARP, ENDED };
+enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, ENDED };
 
 struct Fiber {
     ucontext_t context;
@@ -67,6 +68,7 @@ static void* scheduler_shadow;
 static const void* scheduler_stack;
 static size_t scheduler_size;
 static std::function<void()> body;
+static size_t part = 0;         // fibers that wait for each other at a barrier of their own
 static char* dynamic = nullptr;
 static size_t dynamic_size = 0;
 
@@ -147,6 +149,7 @@ static void run_block(int schedule)
         bool moved = false;
         for (size_t w = 0; w < fibers.size(); w += 32)
             moved |= release(w, std::min(fibers.size(), w + 32), AT_WARP, "a warp is split");
+        moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
         if (moved) continue;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
             return;
@@ -166,7 +169,9 @@ template <class... P>
 void launch(void (*kernel)(P...), dim3 blocks, dim3 threads, int schedule,
             const uint64_t* numbers, size_t shared = 0)
 {
-    dynamic = (char*)std::aligned_alloc(128, (shared + 127) / 128 * 128);
+    const size_t room = (shared + 127) / 128 * 128;  // what is past `shared` in it nobody may touch
+    dynamic = (char*)std::aligned_alloc(128, room);
+    ASAN_POISON_MEMORY_REGION(dynamic + shared, room - shared);
     dynamic_size = shared;
     set_body(kernel, numbers, std::index_sequence_for<P...>{});
     gridDim = blocks;
@@ -177,6 +182,7 @@ void launch(void (*kernel)(P...), dim3 blocks, dim3 threads, int schedule,
         blockIdx = {b % blocks.x, b / blocks.x, 0};
         run_block(schedule);
     }
+    ASAN_UNPOISON_MEMORY_REGION(dynamic, room);
     std::free(dynamic);
 }
 
@@ -199,6 +205,13 @@ template <class T> struct Posted {
     }
 };
 
+// A barrier of the first `threads` threads of the block
+static inline void meet(size_t threads, int line = __builtin_LINE())
+{
+    part = threads;
+    wait(AT_PART, line);
+}
+
 static int lane() { return (current - &fibers[0]) & 31; }
 
 // mma.m8n8k4: lane (g, t) has A(g, t), B(t, g) and C(g, 2 t), C(g, 2 t + 1)
@@ -213,6 +226,48 @@ static inline void mma_m8n8k4(double& c0, double& c1, double a, double b,
     for (int k = 0; k < 4; ++k) {
         c0 = fma(row[k], B[8 * t + k], c0);
         c1 = fma(row[k], B[8 * t + 4 + k], c1);
+    }
+}
+
+// ldmatrix: lane l names row l % 8 of tile l / 8; lane (g, t) gets (g, 2 t ..) or (2 t .., g)
+template <bool TRANSPOSED>
+static inline void load_tiles(unsigned (&x)[4], const void* row, int line = __builtin_LINE())
+{
+    const int g = lane() / 4, t = lane() % 4;
+    const Posted<const void*> rows(row, line);
+    for (int i = 0; i < 4; ++i) {
+        unsigned short pair[2];
+        for (int e = 0; e < 2; ++e) {
+            const int r = TRANSPOSED ? 2 * t + e : g, c = TRANSPOSED ? g : 2 * t + e;
+            pair[e] = static_cast<const unsigned short*>(rows[8 * i + r])[c];
+        }
+        std::memcpy(&x[i], pair, 4);
+    }
+}
+
+// mma.m16n8k16 of 2-byte numbers, summed in single precision
+template <class T>
+static inline void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                                int line = __builtin_LINE())
+{
+    const auto number = [](uint64_t pairs, int i) {
+        T x;
+        x.bits = static_cast<unsigned short>(pairs >> 16 * i);
+        return double(float(x));
+    };
+    const int g = lane() / 4, t = lane() % 4;
+    for (int half = 0; half < 2; ++half) {
+        const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
+        uint64_t row[4];
+        for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
+        const Posted<uint64_t> B(b[0] | uint64_t(b[1]) << 32, line);
+        for (int e = 0; e < 2; ++e) {
+            double sum = c[2 * half + e];
+            for (int k = 0; k < 4; ++k)
+                for (int i = 0; i < 4; ++i)
+                    sum += number(row[k], i) * number(B[4 * (2 * t + e) + k], i);
+            c[2 * half + e] = float(sum);
+        }
     }
 }
 
@@ -257,6 +312,7 @@ static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE
 }
 
 static inline int min(int a, int b) { return b < a ? b : a; }
+static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -1,5 +1,5 @@
-"""Runs gemm_thread, gemm_warp, gemm_block or gemv_batched, built by `build` with ENTRY, through its
-problems; for a process that has the sanitizers:
+"""Runs gemm_thread, gemm_warp, gemm_block, symm_block, syrk_block or gemv_batched, built by `build`
+with ENTRY, through its problems; for a process that has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -14,6 +14,7 @@ import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
+from blasx.batched._block import product_bytes
 
 from .build import PREFIX
 from .run import SCHEDULES, Memory
@@ -27,12 +28,17 @@ PROBLEMS = [  # m n k, layouts of A B C, conjugates, half, symmetric, beta, shar
     ((9, 5, 3), "FCC", (0, 0), 0, 0, 0.5, 0),
     ((16, 16, 16), "CCC", (0, 0), 0, 0, 0, 1),
     ((7, 20, 12), "CFC", (1, 0), 0, 0, 0, 0),
+    ((24, 16, 8), "FFC", (0, 0), 0, 0, 0.5, 0),
     ((33, 17, 21), "FFF", (0, 1), 0, 0, -1, 0),
     ((4, 4, 4), "CCC", (0, 0), 0, 0, 2, 0),
+    ((17, 40, 0), "CCC", (0, 0), 0, 0, 2, 0),
     ((18, 18, 5), "CFC", (0, 0), 1, 0, 1, 0),
     ((20, 20, 8), "FCF", (0, 1), 2, 0, 0, 0),
+    ((40, 40, 24), "FCC", (0, 0), 1, 0, 0, 1),
     ((19, 6, 19), "CCC", (0, 0), 0, 1, 0.5, 0),
     ((36, 9, 36), "FCC", (1, 0), 0, 2, 0, 0),
+    ((32, 24, 32), "CFC", (0, 0), 0, 1, 0, 0),
+    ((40, 8, 40), "FFC", (0, 0), 0, 1, 0, 0),
 ]
 
 BY_ROWS = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
@@ -49,40 +55,55 @@ class Kernel:
         ffi = self.ffi = FFI()
         ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
         self.run = getattr(ffi.dlopen(library), PREFIX + name)
-        self.values, self.block, self.name = values, name == "gemm_block", name
-        self.shared = shared_memory(letter, values) if self.block else 0
+        self.values, self.block, self.name = values, "BM" in values, name
+        self.shared = product_bytes(letter, values, name == "syrk_block") if self.block else 0
 
     def __call__(self, schedule, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
-        v = self.values
+        v, flags = self.values, [half, symmetric]
         if self.name == "gemm_thread":
             blocks = -(-v["DOWN"] * v["ACROSS"] * batch // (32 * v["WARPS"]))
+        elif self.block:
+            down, across = -(-m // v["BM"]), -(-n // v["BN"])
+            teams = v["WARPS"] * v["TM"] * v["TN"] // (v["BM"] * v["BN"])
+            tiles = down * (down + 1) // 2 if self.name == "syrk_block" else down * across
+            blocks, flags = -(-tiles * batch // max(teams, 1)), [2 in flags, down, across]
         else:
-            down, across = (v["BM"], v["BN"]) if self.block else (v["TM"], v["TN"])
-            blocks = -(-m // down) * -(-n // across) * batch
-            if not self.block:
-                blocks = -(-blocks // v["WARPS"])
-        numbers = [m, n, k, half, symmetric, *a, *b, *c, *o, *bits(alpha), *bits(beta), batch]
+            blocks = -(-(-(-m // v["TM"]) * -(-n // v["TN"])) * batch // v["WARPS"])
+        numbers = [m, n, k, *flags, *a, *b, *c, *o, *bits(alpha), *bits(beta), batch]
         cells = self.ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
         self.run(blocks, 32 * v["WARPS"], schedule, self.shared, cells)
 
 
-def shared_memory(letter, v):
-    """As blasx/batched/_gpu_blas.py, which needs CuPy, has it."""
-    size = TYPES[letter].dtype.itemsize
-    line, past = 128 // size, (32 if letter in "dz" else 16) // size
+class Numbers:
+    """How numbers of a type lie in memory: as themselves, but bfloat16 as 16 bits."""
 
-    def slice_of(rows):
-        leading = [-(-(x - past) // line) * line + past for x in (v["BK"], rows)]
-        return max(leading[0] * rows, leading[1] * v["BK"])
+    def __init__(self, letter):
+        self.dtype = TYPES[letter].dtype if letter != "b" else np.dtype("u2")
+        self.as_numbers = np.dtype("f4") if letter == "b" else self.dtype
+        self.eps = {"b": 2.0**-8}.get(letter) or np.finfo(self.dtype).eps
 
-    return v["STAGES"] * (slice_of(v["BM"]) + slice_of(v["BN"])) * size
+    def stored(self, x):
+        x = x.astype(self.as_numbers)
+        if self.dtype == self.as_numbers:
+            return x
+        word = x.view("u4")
+        word = word + 0x7fff + (word >> 16 & 1)
+        return np.where(np.isnan(x), 0x7fff, word >> 16).astype("u2")
+
+    def read(self, x):
+        return x if self.dtype == self.as_numbers else (x.astype("u4") << 16).view("f4")
 
 
-def run(kernel, dtype, rng, sizes, layouts, conj, half, symmetric, beta, shared):
+def run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, shared):
     m, n, k = sizes
+    dtype = numbers.as_numbers
     batch, alpha = 3, 0.75 + (0.25j if dtype.kind == "c" and half != 2 else 0)
-    a, b = random(rng, dtype, 1 if shared else batch, m, k), random(rng, dtype, batch, k, n)
-    c = random(rng, dtype, batch, m, n)
+
+    def rounded(*shape):
+        return numbers.read(numbers.stored(random(rng, dtype, *shape)))
+
+    a, b = rounded(1 if shared else batch, m, k), rounded(batch, k, n)
+    c = rounded(batch, m, n)
     if not beta:
         c[...] = np.nan
     full = a
@@ -95,6 +116,7 @@ def run(kernel, dtype, rng, sizes, layouts, conj, half, symmetric, beta, shared)
     if half:  # of a product that is symmetric or Hermitian
         b = a.swapaxes(1, 2).conj() if half == 2 else a.swapaxes(1, 2)
         b = b.conj() if conj[1] else b
+        layouts = layouts[0] + ("F" if layouts[0] == "C" else "C") + layouts[2]
     wide = np.result_type(dtype, np.float64)
     left, right = (x.astype(wide).conj() if f else x.astype(wide) for x, f in zip((full, b), conj))
     expected = alpha * left @ right + (beta * c if beta else 0)
@@ -103,16 +125,16 @@ def run(kernel, dtype, rng, sizes, layouts, conj, half, symmetric, beta, shared)
     wanted = np.tri(m, n, dtype=bool) if half else np.ones((m, n), bool)
     results = []
     for schedule in SCHEDULES:
-        A, B, C = (Memory(x.astype(dtype), layout) for x, layout in zip((a, b, c), layouts))
-        out = Memory(np.full(c.shape, -7, dtype), layouts[2])
-        at = A.matrix()[:3] + [0 if shared else A.matrix()[3]]
-        kernel(schedule, m, n, k, half, symmetric, [*at, conj[0]], [*B.matrix(), conj[1]],
+        A, B, C = (Memory(numbers.stored(x), layout) for x, layout in zip((a, b, c), layouts))
+        out = Memory(numbers.stored(np.full(c.shape, -7)), layouts[2])
+        at = [x.matrix()[:3] + [0 if len(x.array) == 1 else x.matrix()[3]] for x in (A, B)]
+        kernel(schedule, m, n, k, half, symmetric, [*at[0], conj[0]], [*at[1], conj[1]],
                C.matrix(), out.matrix(), alpha, beta, batch)
-        results.append(out.array.copy())
+        results.append(numbers.read(out.array.copy()))
     assert len({x.tobytes() for x in results}) == 1, "the result depends on the schedule"
     assert (results[0][:, ~wanted] == -7).all(), "elements outside"
     error = np.abs(results[0] - expected)[:, wanted].max()
-    assert error < 4 * (k + 2) * np.finfo(dtype).eps * np.abs(expected[:, wanted]).max(), (
+    assert error < 4 * (k + 2) * numbers.eps * np.abs(expected[:, wanted]).max(), (
         error, sizes, layouts)
 
 
@@ -143,20 +165,26 @@ def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
 
 
 def main(library, name, letter, values):
-    kernel, dtype = Kernel(library, name, letter, json.loads(values)), TYPES[letter].dtype
+    kernel, numbers = Kernel(library, name, letter, json.loads(values)), Numbers(letter)
     rng = np.random.default_rng(0)
     if name == "gemv_batched":
         for i, (m, n) in enumerate(VECTORS):
             for order in "CF":
-                run_vectors(kernel, dtype, rng, m, n, order, i % 2, (0, -0.5)[i % 2])
+                run_vectors(kernel, numbers.dtype, rng, m, n, order, i % 2, (0, -0.5)[i % 2])
         return
     v = kernel.values
     for sizes, layouts, conj, half, symmetric, beta, shared in (
             BY_ROWS if name == "gemm_thread" else PROBLEMS):
-        m, n, _ = sizes
-        fits = name != "gemm_thread" or m <= v["PM"] * v["DOWN"] and n <= v["PN"] * v["ACROSS"]
+        m, n, k = sizes
+        if kernel.block:
+            kind = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
+            fits = kind == name and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
+            fits &= kind == "gemm_block" or not v["RESIDENT"] or max(m, k) <= v["BM"]
+            fits &= letter in "cz" or 2 not in (half, symmetric)
+        else:
+            fits = name != "gemm_thread" or m <= v["PM"] * v["DOWN"] and n <= v["PN"] * v["ACROSS"]
         if fits:
-            run(kernel, dtype, rng, sizes, layouts, conj, half, symmetric, beta, shared)
+            run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, shared)
 
 
 if __name__ == "__main__":
