@@ -158,16 +158,15 @@ def shared_stages(letter, n):
     N = -(-n // 8) * 8
     return ([dict(N=N, WARPS=w, PANEL=p) for w, p in (
         (2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2))],
-            options(TM=(16, 8), TN=(16, 32, 8)), options(BLOCKS=(1, 2, 4, 6)))
+            options(TN=(32, 16, 8)), options(BLOCKS=(1, 2, 4, 6)))
 
 
 def shared_fits(beside):
     def fit(letter, n, v, gpu):
         size, rows = words(letter), -(-v["N"] // (32 * v["PANEL"]))
         return (n <= v["N"] and v["N"] % 8 == 0 and 8 * rows * size <= PART
-                and v["TM"] in (8, 16, 32) and v["TN"] in (8, 16, 32)
-                and v["TM"] * v["TN"] // 32 * size <= PART
-                and v["PANEL"] <= v["WARPS"] <= 32 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+                and v["TN"] in (8, 16, 32) and v["PANEL"] <= v["WARPS"] <= 32
+                and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
                 and shared_bytes(TYPES[letter].dtype, n, v, beside) <= gpu.shared)
     return fit
 

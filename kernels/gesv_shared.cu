@@ -2,20 +2,22 @@
 // right-hand sides, a block to each, by LU with pivoting.
 //
 // B lies beside A and takes part in the factorization, which leaves inv(L) P B of it; what is left
-// to do is the solution with U, a warp to a right-hand side. The floor is n^2 + 2 n nrhs scalars over
-// the memory's bandwidth, and n^2 more where the factors are asked for (LU is not null).
+// to do is the solution with U, a warp to a right-hand side. The floor is n^2 + 2 n nrhs scalars
+// over the memory's bandwidth, and n^2 more where the factors are asked for (LU is not null).
 constexpr int BESIDE = 8;  // right-hand sides, at most
 #include "launch.cuh"
 #include "lu_shared.cuh"
 #include "shuffle.cuh"
 
-// x := inv(U) y, y being column j of `a`, by one warp, ROWS rows to a lane
+constexpr int DOWN = (N + 31) / 32;
+
+// x := inv(U) y, y being column j of `a`, by one warp, DOWN rows to a lane
 __device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> x, int to)
 {
-    scalar_t y[ROWS], inverse[ROWS];
-    bool tiny[ROWS];
+    scalar_t y[DOWN], inverse[DOWN];
+    bool tiny[DOWN];
     #pragma unroll
-    for (int q = 0; q < ROWS; ++q) {
+    for (int q = 0; q < DOWN; ++q) {
         const int i = lane_id() + 32 * q;
         y[q] = i < n ? *at(a, i, j) : scalar_t{};
         const scalar_t pivot = i < n ? *at(a, i, i) : scalar_t(real_t(1));
@@ -23,11 +25,11 @@ __device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> 
         inverse[q] = inverse_of(pivot);
     }
     #pragma unroll
-    for (int q = ROWS - 1; q >= 0; --q)
+    for (int q = DOWN - 1; q >= 0; --q)
         #pragma unroll 1
         for (int k = 24; k >= 0; k -= NB) {
             if (32 * q + k >= n) continue;
-            Row u[ROWS];
+            Row u[DOWN];
             #pragma unroll
             for (int p = 0; p <= q; ++p) {
                 const int i = lane_id() + 32 * p;
@@ -36,7 +38,8 @@ __device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> 
             #pragma unroll
             for (int r = NB - 1; r >= 0; --r) {
                 if (32 * q + k + r >= n) continue;
-                const scalar_t v = of_lane(mul(tiny[q] ? mul(y[q], LIFT) : y[q], inverse[q]), k + r);
+                const scalar_t mine = mul(tiny[q] ? mul(y[q], LIFT) : y[q], inverse[q]);
+                const scalar_t v = of_lane(mine, k + r);
                 #pragma unroll
                 for (int p = 0; p < q; ++p) y[p] = minus_product(y[p], u[p][r], v);
                 y[q] = lane_id() < k + r ? minus_product(y[q], u[q][r], v)
@@ -44,7 +47,7 @@ __device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> 
             }
         }
     #pragma unroll
-    for (int q = 0; q < ROWS; ++q) {
+    for (int q = 0; q < DOWN; ++q) {
         const int i = lane_id() + 32 * q;
         if (i < n) x(i, to) = y[q];
     }

@@ -1,5 +1,5 @@
-// getrf_shared.cu: LU with partial pivoting of a batch of m x n matrices, m, n <= N, that fit shared
-// memory, a block to each.
+// getrf_shared.cu: LU with partial pivoting of a batch of m x n matrices, m, n <= N, that fit
+// shared memory, a block to each.
 //
 // A matrix crosses memory once each way: the floor is 2 m n scalars over the memory's bandwidth.
 // What is above it are the min(m, n) choices of a pivot, one after the other (lu_shared.cuh), of

@@ -1,17 +1,18 @@
 // lu_shared.cuh: LU with partial pivoting of one matrix that lies in shared memory, by a block.
 //
-// The first warp factors panels of 8 columns, one after the other, ROWS rows to a lane. In a panel
-// rows stay with their lanes and carry their places: a step is the choice of the pivot by the warp,
-// its row through shared memory, and products within the lanes. The other warps bring the columns
-// beside the panel up to date, TN at a time: they interchange rows, solve with the panel's 8 x 8 L,
-// a column to a lane, and subtract the product of the L below and these rows. The columns of the
-// next panel are the first warp's own, so that it factors while the others still update, and a
-// panel costs one barrier.
+// The first PANEL warps factor panels of 8 columns, one after the other, ROWS rows to a lane; the
+// last 32 rows are the first warp's alone. In a panel rows stay with their lanes and carry their
+// places: a step is the choice of the pivot by each warp and among the warps, its row through
+// shared memory, and products within the lanes. The other warps bring the columns beside the panel
+// up to date, TN at a time: they interchange rows, solve with the panel's 8 x 8 L, a column to a
+// lane, and subtract the product of the L below and these rows. The columns of the next panel are
+// the first warps' own, so that they factor while the others still update, and all meet once a
+// panel.
 //
 // The pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place, and so is
 // the arithmetic. Rows and columns come in eights: what lies between n and there means nothing, and
-// is never looked at by others. Rows are LD apart whatever n is, so that an element is at a constant
-// distance from the lane's first.
+// is never looked at by others. Rows are LD apart whatever n is, so that an element is at a
+// constant distance from the lane's first.
 #pragma once
 #include "async.cuh"
 #include "multiply.cuh"
@@ -19,25 +20,25 @@
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int N = 64;       // the largest order
-constexpr int TM = 16, TN = 16, BLOCKS = 1;
+constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
 #endif
 constexpr int NB = 8;       // columns of a panel
-constexpr int ROWS = (N + 31) / 32, LD = leading(N + BESIDE);
+constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL), LD = leading(N + BESIDE);
 constexpr bool TENSOR = sizeof(real_t) == 8;
-static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32);
+static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32 && PANEL <= WARPS);
 
 __host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB * NB; }
 
-struct alignas(16) Head {  // a pivot row on its way to all lanes
-    scalar_t row[NB], inverse;
-    int place;
-};
 struct alignas(16) Four { int x[4]; };
+struct Head {              // a row that may become the pivot's, on its way to all lanes
+    alignas(16) scalar_t row[NB], inverse;
+    Four bid;              // its upper word, its lower word, its place
+};
 struct Exchange {          // where the rows are that a panel brings to its top, and where those
     Four from[2], to[2];   // there go: how far from the top, in numbers
 };
 struct Shared {            // lies behind the matrix
-    Head head[2];
+    Head head[2][PANEL];
     Exchange exchange[2];  // of this panel and of the next
     int info;
 };
@@ -114,14 +115,15 @@ template <class R> __device__ void scale_if(bool it, complex<R>& a, complex<R> b
 
 // -- a panel, by one warp
 
-// Where more than one row begins with the upper word `most`, or what to do with the pivot is out of
-// the ordinary: leaves its key to the pivot alone, and its reciprocal in the pivot's lane. The other
-// rows are lifted as a tiny pivot's reciprocal is. Returns true if the pivot is zero.
+// Where more than one row of a warp begins with the upper word `most`, or the reciprocal of such a
+// number is out of the ordinary: leaves its key to the pivot of the warp alone; the reciprocal of
+// it, its lower word and its place.
 template <int R>
-__device__ bool settle(Row (&x)[R], int r, const int (&place)[R], unsigned (&key)[R],
-                       unsigned most, scalar_t& inverse)
+__device__ void settle(const Row (&x)[R], int r, const int (&place)[R], unsigned (&key)[R],
+                       unsigned most, scalar_t& inverse, unsigned& second, int& where)
 {
-    unsigned second = 0, first = EVERY;
+    unsigned first = EVERY;
+    second = 0;
     #pragma unroll
     for (int q = 0; q < R; ++q) {
         const unsigned low = lower_word(abs1(x[q][r]));
@@ -132,23 +134,56 @@ __device__ bool settle(Row (&x)[R], int r, const int (&place)[R], unsigned (&key
     for (int q = 0; q < R; ++q)
         if (key[q] == most && lower_word(abs1(x[q][r])) == second && unsigned(place[q]) < first)
             first = place[q];
-    first = __reduce_min_sync(EVERY, first);
-    const bool zero = most == 1 && second == 0, tiny = most < upper_word(TINY);
+    where = int(__reduce_min_sync(EVERY, first));
     #pragma unroll
     for (int q = 0; q < R; ++q)
-        if (unsigned(place[q]) == first) {
-            inverse = inverse_of(x[q][r]);
-        } else {
-            key[q] = 0;
-            if (tiny && place[q] > r - 1) x[q][r] = mul(x[q][r], LIFT);
-        }
-    return zero;
+        if (key[q] == most && place[q] == where) inverse = inverse_of(x[q][r]);
+        else key[q] = 0;
+}
+
+// The rows below the pivot in place `where` are lifted as the reciprocal of a tiny one is.
+template <int R>
+__device__ void lift(Row (&x)[R], int r, const int (&place)[R], int where)
+{
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (place[q] >= r && place[q] != where) x[q][r] = mul(x[q][r], LIFT);
+}
+
+// All of the warps that factor a panel wait for each other.
+template <int P> __device__ void meet()
+{
+    if constexpr (P == 1) {
+        __syncwarp();
+    } else {
+#ifndef BLASX_SIM
+        asm volatile("bar.sync 1, %0;" :: "n"(32 * P) : "memory");
+#else
+        sim::meet(32 * P);
+#endif
+    }
+}
+
+// The warp whose offer is the pivot
+template <int P> __device__ int best_of(const Head (&head)[PANEL], Four& best)
+{
+    int who = 0;
+    best = head[0].bid;
+    #pragma unroll
+    for (int w = 1; w < P; ++w) {
+        const Four bid = head[w].bid;
+        const unsigned hi = bid.x[0], most = best.x[0], lo = bid.x[1], second = best.x[1];
+        if (hi > most || (hi == most && (lo > second || (lo == second
+                                                         && bid.x[2] < best.x[2]))))
+            who = w, best = bid;
+    }
+    return who;
 }
 
 // Factor the first `steps` columns of the panel at `top`, m rows, which it puts in place; `update`:
 // the product of the 8 columns to the left and the 8 rows above is subtracted first. Returns the
 // first step, from 1, whose pivot is zero, else 0. piv[r] := first + the place of row r's partner.
-template <int R>
+template <int R, int P>
 __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared& s,
                            Exchange& exchange, int* piv, int first)
 {
@@ -156,7 +191,7 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
     int place[R], info = 0, partner = 0;
     #pragma unroll
     for (int q = 0; q < R; ++q) {
-        const int i = lane_id() + 32 * q;
+        const int i = thread() + 32 * P * q;
         place[q] = i < m ? i : -1;
         read_row(at(top, i < m ? i : 0, 0), x[q]);
         if (update) {
@@ -193,26 +228,44 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
         const unsigned who = __ballot_sync(EVERY, any);
         const unsigned more = R > 1 ? __ballot_sync(EVERY, twice) : 0;
         const unsigned least = upper_word(TINY), past = upper_word(HUGE);
-        if ((who & (who - 1)) | more | (most - least >= past - least))
-            if (settle(x, r, place, key, most, inverse) && !info) info = r + 1;
-        Head& head = s.head[r % 2];
+        const bool none = P > 1 && most == 0;  // no row of this warp takes part
+        if (!none && ((who & (who - 1)) | more | (most - least >= past - least))) {
+            unsigned second;
+            int where;
+            settle(x, r, place, key, most, inverse, second, where);
+            if (P == 1 && most < least) {
+                if (most == 1 && second == 0 && !info) info = r + 1;
+                lift(x, r, place, where);
+            }
+        }
+        Head (&heads)[PANEL] = s.head[r % 2];
+        Head& mine = heads[P == 1 ? 0 : warp()];
         #pragma unroll
         for (int q = 0; q < R; ++q)
-            if (key[q] == most) {
-                write_row(head.row, x[q], r + 1);
-                head.inverse = inverse;
-                head.place = place[q];
+            if (key[q] == most && !none) {
+                write_row(mine.row, x[q], r + 1);
+                mine.inverse = inverse;
+                if (P == 1) mine.bid.x[2] = place[q];
+                else mine.bid = {{int(most), int(lower_word(abs1(x[q][r]))), place[q]}};
             }
-        __syncwarp();
+        if (none && lane_id() == 0) mine.bid.x[0] = 0;
+        meet<P>();
+        Four bid;
+        Head& head = heads[P == 1 ? 0 : best_of<P>(heads, bid)];
         Row u;
         inverse = head.inverse;
         read_row(head.row, u, r + 1);
-        const int chosen = head.place;
+        const int chosen = P == 1 ? head.bid.x[2] : bid.x[2];
+        if (P > 1 && unsigned(bid.x[0]) < least) {
+            if (bid.x[0] == 1 && bid.x[1] == 0 && !info) info = r + 1;
+            lift(x, r, place, chosen);
+        }
         if (lane_id() == r) partner = chosen;
         #pragma unroll
         for (int q = 0; q < R; ++q) {
-            const bool below = place[q] >= r && key[q] != most;
-            place[q] = key[q] == most ? r : place[q] == r ? chosen : place[q];
+            const bool it = P == 1 ? key[q] == most : place[q] == chosen;
+            const bool below = place[q] >= r && !it;
+            place[q] = it ? r : place[q] == r ? chosen : place[q];
             scale_if(below, x[q][r], inverse);
             #pragma unroll
             for (int c = r + 1; c < NB; ++c) subtract_if(below, x[q][c], x[q][r], u[c]);
@@ -221,25 +274,25 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
     int* const from = exchange.from[0].x, * const to = exchange.to[0].x;
     #pragma unroll
     for (int q = 0; q < R; ++q) {
-        const int i = lane_id() + 32 * q;
+        const int i = thread() + 32 * P * q;
         if (place[q] < 0) continue;
         write_row(at(top, place[q], 0), x[q]);
         if (place[q] < steps) from[place[q]] = i * LD;
         if (i < steps) to[i] = place[q] * LD;
     }
-    if (piv && lane_id() < steps) piv[lane_id()] = first + partner;
+    if (piv && thread() < steps) piv[thread()] = first + partner;
     return info;
 }
 
 // The same, with no more rows to a lane than there are
-template <int R>
+template <int R, int P>
 __device__ int factor(scalar_t* top, int m, int steps, bool update, Shared& s, Exchange& exchange,
                       int* piv, int first)
 {
     if constexpr (R > 1)
-        if (m <= 32 * (R - 1))
-            return factor<R - 1>(top, m, steps, update, s, exchange, piv, first);
-    return factor_rows<R>(top, m, steps, update, s, exchange, piv, first);
+        if (m <= 32 * P * (R - 1))
+            return factor<R - 1, P>(top, m, steps, update, s, exchange, piv, first);
+    return factor_rows<R, P>(top, m, steps, update, s, exchange, piv, first);
 }
 
 // -- the columns beside it
@@ -272,48 +325,47 @@ __device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int
         if (i < steps) *at(top, i, 0) = y[i];
 }
 
-// C -= L U for 8 DOWN x 8 ACROSS of C, the lanes as the tensor cores want them: `c` and `l` are where
-// the lane's parts begin, b is its part of U
-template <int DOWN, int ACROSS>
-__device__ void subtract_tiles(scalar_t* c, scalar_t* l, const scalar_t (&b)[ACROSS][2])
-{
-    scalar_t a[DOWN][2], sum[DOWN][ACROSS][2];
-    #pragma unroll
-    for (int i = 0; i < DOWN; ++i) {
-        #pragma unroll
-        for (int h = 0; h < 2; ++h) a[i][h] = mul(*at(l, 8 * i, 4 * h), real_t(-1));
+// 8 rows and 8 ACROSS columns of C, and 8 columns of L beside them, the lanes as the tensor cores
+// want them: `c` and `l` are where a lane's parts begin
+template <int ACROSS> struct Tiles {
+    scalar_t a[2], sum[ACROSS][2];
+
+    __device__ void load(scalar_t* c, scalar_t* l)
+    {
+        a[0] = mul(l[0], real_t(-1)), a[1] = mul(l[4], real_t(-1));
         #pragma unroll
         for (int j = 0; j < ACROSS; ++j)
             #pragma unroll
             for (int e = 0; e < 2; e += VECTOR) {
-                const Vector v = vector_at(at(c, 8 * i, 8 * j + e));
+                const Vector v = vector_at(c + 8 * j + e);
                 #pragma unroll
-                for (int f = 0; f < VECTOR; ++f) sum[i][j][e + f] = v.x[f];
+                for (int f = 0; f < VECTOR; ++f) sum[j][e + f] = v.x[f];
             }
     }
-    #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    __device__ void multiply(const scalar_t (&b)[ACROSS][2])
+    {
         #pragma unroll
-        for (int i = 0; i < DOWN; ++i)
+        for (int h = 0; h < 2; ++h)
             #pragma unroll
             for (int j = 0; j < ACROSS; ++j)
-                tensor_product(sum[i][j][0], sum[i][j][1], a[i][h], b[j][h]);
-    #pragma unroll
-    for (int i = 0; i < DOWN; ++i)
+                tensor_product(sum[j][0], sum[j][1], a[h], b[j][h]);
+    }
+    __device__ void store(scalar_t* c) const
+    {
         #pragma unroll
         for (int j = 0; j < ACROSS; ++j)
             #pragma unroll
             for (int e = 0; e < 2; e += VECTOR) {
                 Vector v;
                 #pragma unroll
-                for (int f = 0; f < VECTOR; ++f) v.x[f] = sum[i][j][e + f];
-                vector_at(at(c, 8 * i, 8 * j + e)) = v;
+                for (int f = 0; f < VECTOR; ++f) v.x[f] = sum[j][e + f];
+                vector_at(c + 8 * j + e) = v;
             }
-}
+    }
+};
 
-// C -= L U by one warp, C being m x W, both multiples of 8; L has 8 columns, U 8 rows
-template <int H, int W>
-__device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
+// C -= L U by one warp, C being m x W, both multiples of 8, m > 0; L has 8 columns, U 8 rows
+template <int W> __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
 {
     if constexpr (TENSOR) {
         const int g = lane_id() / 4, t = lane_id() % 4;
@@ -323,11 +375,18 @@ __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
             #pragma unroll
             for (int h = 0; h < 2; ++h) b[j][h] = *at(u, t + 4 * h, 8 * j + g);
         c = at(c, g, 2 * t), l = at(l, g, t);
+        Tiles<W / 8> now, next;
+        now.load(c, l);
         #pragma unroll 1
-        for (; m >= H; m -= H, c = at(c, H, 0), l = at(l, H, 0)) subtract_tiles<H / 8, W / 8>(c, l, b);
-        if (H > 8)
-            #pragma unroll 1
-            for (; m > 0; m -= 8, c = at(c, 8, 0), l = at(l, 8, 0)) subtract_tiles<1, W / 8>(c, l, b);
+        for (;;) {  // what comes next is loaded before this is stored
+            scalar_t* const here = c;
+            c = at(c, NB, 0), l = at(l, NB, 0), m -= NB;
+            if (m > 0) next.load(c, l);
+            now.multiply(b);
+            now.store(here);
+            if (m <= 0) break;
+            now = next;
+        }
     } else {
         constexpr int ACROSS = W / VECTOR, DOWN = 32 / ACROSS;  // lanes
         const int j = lane_id() % ACROSS * VECTOR;
@@ -356,43 +415,63 @@ __device__ inline void right_of(const Exchange& exchange, scalar_t* a, int k, in
     scalar_t* const top = at(a, k, j), * const panel = at(a, k, k);
     if (lane_id() < width) beside<true>(exchange, top + lane_id(), panel, steps);
     __syncwarp();
-    if (steps < NB) return;  // the last panel: no row is below it, or no column right of it
+    if (steps < NB || down <= k + NB) return;  // no row is below, or no column right of it
     scalar_t* const c = at(top, NB, 0), * const l = at(panel, NB, 0);
     if (width == TN) {
-        subtract<TM, TN>(c, l, top, down - k - NB);
+        subtract<TN>(c, l, top, down - k - NB);
     } else {
         #pragma unroll 1
-        for (int e = 0; e < width; e += NB) subtract<TM, NB>(c + e, l, top + e, down - k - NB);
+        for (int e = 0; e < width; e += NB) subtract<NB>(c + e, l, top + e, down - k - NB);
     }
 }
 
+// The columns of the panel at `next`, by the P warps that will factor it; in single precision they
+// subtract the product later.
+template <int P>
+__device__ void next_panel(const Exchange& exchange, scalar_t* a, int next, int down)
+{
+    scalar_t* const top = at(a, next - NB, next), * const before = at(a, next - NB, next - NB);
+    if (thread() < NB) beside<true>(exchange, top + thread(), before, NB);
+    meet<P>();
+    if (!TENSOR) return;
+    const int rows = down - next, part = (rows / NB + P - 1) / P * NB, first = warp() * part;
+    if (first < rows)
+        subtract<NB>(at(a, next + first, next), at(before, NB + first, 0), top,
+                         rows - first < part ? rows - first : part);
+    meet<P>();
+}
+
 // P A = L U of the m x n matrix `a` in shared memory; columns from whole_panels(n) to `cols` are
-// right-hand sides, of which inv(L) P b is left. Returns info, in the first warp. All wait at the end.
+// right-hand sides, of which inv(L) P b is left. Returns info, in the first warp. All wait at the
+// end.
 __device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int n, int cols)
 {
     const int order = m < n ? m : n, end = whole_panels(cols), down = whole_panels(m);
     int info = 0, turn = 0;
     #pragma unroll 1
-    for (int k = -NB; k < order; k += NB, turn ^= 1) {  // the panel at k is done, that at `next` not
+    for (int k = -NB; k < order; k += NB, turn ^= 1) {  // the panel at k is done, the next one not
         const int steps = order - k < NB ? order - k : NB, next = k + NB;
         const Exchange& exchange = s.exchange[turn];
         const bool more = next < order;
-        if (warp() == 0 && more) {
+        const int factoring = !more ? 0 : PANEL > 1 && m - next > 32 ? PANEL : 1;
+        if (warp() < factoring) {
+            const int left = order - next, few = left < NB ? left : NB;
+            const bool update = !TENSOR && k >= 0;
+            int* const pivots = piv ? piv + next : piv;
             scalar_t* const panel = at(a, next, next);
-            if (k >= 0) {
-                scalar_t* const top = at(a, k, next), * const before = at(a, k, k);
-                if (lane_id() < NB) beside<true>(exchange, top + lane_id(), before, NB);
-                __syncwarp();
-                if (TENSOR) subtract<TM, NB>(panel, at(before, NB, 0), top, down - next);
-                __syncwarp();
+            int zero;
+            if (PANEL > 1 && factoring > 1) {
+                if (k >= 0) next_panel<PANEL>(exchange, a, next, down);
+                zero = factor<ROWS, PANEL>(panel, m - next, few, update, s, s.exchange[turn ^ 1],
+                                           pivots, next);
+            } else {
+                if (k >= 0) next_panel<1>(exchange, a, next, down);
+                zero = factor<PANEL == 1 ? ROWS : 1, 1>(panel, m - next, few, update, s,
+                                                        s.exchange[turn ^ 1], pivots, next);
             }
-            const int left = order - next;
-            const int zero = factor<ROWS>(panel, m - next, left < NB ? left : NB,
-                                          !TENSOR && k >= 0, s, s.exchange[turn ^ 1],
-                                          piv ? piv + next : piv, next);
             if (zero && !info) info = next + zero;
         }
-        const int busy = more && WARPS > 1, first = next + (more ? NB : 0);
+        const int busy = WARPS > factoring ? factoring : 0, first = next + (more ? NB : 0);
         if (k >= 0 && warp() >= busy) {
             const int right = first < end ? (end - first + TN - 1) / TN : 0;
             const int strips = right + (k + 31) / 32;

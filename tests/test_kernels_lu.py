@@ -42,7 +42,7 @@ def test_compiles_without_drift_or_spills(kernel, order, letter):
 
 
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8)
-SHARED = dict(TM=16, TN=16, BLOCKS=1)
+SHARED = dict(TN=16, BLOCKS=1)
 SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrf_block", "c", LU | dict(WARPS=1, ROWS=2, RESIDENT=0)),
          ("getrf_nopiv", "s", LU | dict(WARPS=2, ROWS=1, RESIDENT=0)),
