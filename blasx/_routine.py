@@ -243,7 +243,7 @@ class Typed:
                 y = np.asarray(x)
             except ValueError:
                 self.mistyped(argument, "a ragged sequence", "an array of numbers")
-        if self.dtype == np.dtype("V2"):
+        if not self.type.is_known:
             self.mistyped(argument, f"{x!r:.60}", "of bfloat16, which the package ml_dtypes brings")
         if not hasattr(y, "dtype") or y.dtype.kind not in "biufc" and y.dtype != self.dtype:
             got = f"dtype {y.dtype}" if getattr(y, "ndim", 0) else repr(x)

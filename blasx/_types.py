@@ -22,6 +22,11 @@ class Type:
     def is_complex(self):
         return self.dtype.kind == "c"
 
+    @property
+    def is_known(self):
+        """False for bfloat16 where there is no package that brings it."""
+        return self.dtype != np.dtype("V2")
+
 
 def _bfloat16():
     """NumPy's bfloat16, where the package is there that brings it; else two bytes."""

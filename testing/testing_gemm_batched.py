@@ -1,7 +1,5 @@
 """C = alpha op(A) op(B) + beta C for many matrices."""
 
-from blasx._types import TYPES
-
 from . import errors, flops
 from .case import Case
 from .errors import op, wide
@@ -22,8 +20,7 @@ def check(p, C):
                                    (p.alpha, p.A, p.B), (p.beta, p.C))}
 
 
-LETTERS = "sdczh" + "b" * (TYPES["b"].dtype != "V2")  # where NumPy knows bfloat16
 CASE = Case("gemm_batched", "batched", "C", make, check,
-            lambda p: flops.times(p.batch, flops.gemm(p.m, p.n, p.k)), names=LETTERS,
+            lambda p: flops.times(p.batch, flops.gemm(p.m, p.n, p.k)), names="sdczhb",
             flags="transA transB", columns="BatchCount M N K", limit=3, always=True, unit="ms",
             lapack=by_members("gemm"), modes=("native", "vendor"))

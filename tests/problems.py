@@ -4,11 +4,13 @@ import inspect
 
 import numpy as np
 
+from blasx._types import TYPES
 from testing.case import as_tuple
 from testing.cases import CASES
 from testing.options import Options
 
-ROUTINES = [(case, letter) for case in CASES for letter in case.typed]
+ROUTINES = [(case, letter) for case in CASES for letter in case.typed
+            if TYPES[letter].is_known]
 IDS = [case.typed[letter] for case, letter in ROUTINES]
 LAYOUTS = ("F", "C", "view", "rows", "steps", "reversed")
 GUARD = 77

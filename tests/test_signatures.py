@@ -38,7 +38,7 @@ potrf_batched:sdcz potrs_batched:sdcz posv_batched:sdcz potri_batched:sdcz
 geqrf_batched:sdcz orgqr_batched:sd ungqr_batched:cz ormqr_batched:sd unmqr_batched:cz
 gels_batched:sdcz gesvd_batched:sdcz syevd_batched:sd heevd_batched:cz
 sygvd_batched:sd hegvd_batched:cz
-gemm_batched:sdcz gemv_batched:sdcz symm_batched:sdcz hemm_batched:cz syrk_batched:sdcz
+gemm_batched:sdczhb gemv_batched:sdcz symm_batched:sdcz hemm_batched:cz syrk_batched:sdcz
 herk_batched:cz trmm_batched:sdcz trsm_batched:sdcz trsv_batched:sdcz
 """
 WITHOUT_TESTER = """

@@ -17,6 +17,7 @@ import pytest
 
 from blasx import _cache, _spaces, _tuned, tune
 from blasx._spaces import HOPPER, SPACES
+from blasx._types import TYPES
 
 ROOT = Path(__file__).parent.parent
 OTHER = replace(HOPPER, name="Some other GPU", capability=86, shared=101376)
@@ -34,7 +35,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def every(kernels=SPACES):
-    return [(kernel, letter) for kernel in kernels for letter in SPACES[kernel].letters]
+    return [(kernel, letter) for kernel in kernels for letter in SPACES[kernel].letters
+            if TYPES[letter].is_known]
 
 
 # -- spaces

@@ -105,7 +105,8 @@ def tiles(name, letter, **values):
     return (Blocks if "BM" in values else Tiles)(name, letter, values)
 
 
-ALWAYS, IN_SHORT_STEPS = 1, 2  # when a row's `vendor` says that cuBLAS is faster
+ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says cuBLAS is faster
+SKINNY = 24  # of fewer rows or columns cuBLAS makes sums that depend on the size of the batch
 
 
 @looked_up
@@ -118,12 +119,15 @@ def _plan(kernel, letter, n, device, when=()):
     return tiles(kernel, letter, **capitals(found))
 
 
-def _cases(letter, *operands):
-    """When cuBLAS may be asked: always; and where lines of an operand are no whole number of 16
-    bytes apart. Not where the first begins: a member alone must be treated as in its batch."""
+def _cases(letter, m, n, *operands):
+    """When cuBLAS may be asked: `vendor` of a row is one of these. IN_WHOLE_STEPS: lines of all
+    operands are multiples of 16 bytes apart; where the first begins does not count, for a member
+    alone must be treated as in its batch."""
+    if min(m, n) < SKINNY:
+        return ()
     size = TYPES[letter].dtype.itemsize
     whole = all((x.rows if x.columns == 1 else x.columns) * size % 16 == 0 for x in operands)
-    return (ALWAYS,) if whole else (ALWAYS, IN_SHORT_STEPS)
+    return ALWAYS, IN_WHOLE_STEPS if whole else IN_SHORT_STEPS
 
 
 def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
@@ -140,7 +144,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
         plan = _plan("gemm_thread", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = (plan or _plan("gemm_warp", letter, order, device)
-            or _plan(by_block, letter, order, device, _cases(letter, a, b, o)))
+            or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o)))
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
         plan = _plan(by_block, letter, order, device)
     if plan:
@@ -195,7 +199,7 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
     if c is not out and beta != 0 and not any(
-            _plan(kernel, me.letter, max(m, n, k), current_device(), (ALWAYS, IN_SHORT_STEPS))
+            _plan(kernel, me.letter, max(m, n, k), current_device(), VENDOR)
             for kernel in ("gemm_warp", "gemm_block")):
         out[...] = c  # cuBLAS works in place
         c = out
