@@ -8,8 +8,9 @@
 // identities around them; to bring one to all lanes takes as long as 32 EACH of its operations.
 // 1.2 n^2 rotations of n rows: 4.8 n^3 operations.
 //
-// V lies in global memory twice: Q is read and V written, in place. Where `first` Q lacks its
-// first row and column, those of the identity.
+// Where `first` Q comes from the reflectors, if `forms`, which takes all rows in one block: a
+// thread has a column, 4/3 n^3 operations. Else it is what V holds, without its first row and
+// column, those of the identity. Later passes read and write V.
 #include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
@@ -22,9 +23,7 @@ constexpr int WAVE = 4;     // sweeps that pass together
 #endif
 static_assert(ROWS % EACH == 0 && ROWS <= EACH * THREADS);
 constexpr int LD = ROWS | 1, PAD = 2 * WAVE, APART = ROWS / EACH;
-
-enum { RUNNING, FINISHED, FINISHED_BEFORE };
-struct State { int sweeps, low, stage, total; };
+constexpr bool FORMS = EACH == 1 && ROWS % 8 == 0 && ROWS * sizeof(scalar_t) <= 256;  // Q
 
 __device__ inline void rotate(real_t& x, real_t& y, Turn t)
 {
@@ -116,7 +115,47 @@ __device__ inline void pass(scalar_t* row, const Turn* turns, Wave wave, int n)
     }
 }
 
-__device__ inline void vectors(Strided<scalar_t> V, const Turn* turn, const int* sweeps,
+// Q to z, of n - 1 reflectors, n at most ROWS: column j of F, its ones left out, goes one place
+// further right and down into z. A thread has a column of Q in registers, so that nobody waits.
+__device__ inline void form_q(scalar_t* z, const scalar_t* F, size f_col, const scalar_t* tau,
+                              int n)
+{
+    constexpr int EIGHT = 8;
+    for_each(ROWS, n, false, [=](int i, int j) {
+        z[j * LD + i] = i > j && j > 0 && i < n ? F[(j - 1) * f_col + i - 1]
+                                                : scalar_t(i == j ? 1 : 0);
+    });
+    __syncthreads();
+    scalar_t q[ROWS];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) q[i] = scalar_t(i == thread() ? 1 : 0);
+    #pragma unroll 1
+    for (int k = n - 1; k > 0; --k) {
+        const scalar_t t = tau[k - 1];
+        const scalar_t* const v = z + k * LD;
+        scalar_t s[2] = {};
+        #pragma unroll
+        for (int first = 0; first < ROWS; first += EIGHT) {
+            if (first + EIGHT <= k) continue;   // zeros of v
+            #pragma unroll
+            for (int i = first; i < first + EIGHT; ++i) s[i % 2] = plus_inner(s[i % 2], v[i], q[i]);
+        }
+        const scalar_t x = mul(add(s[0], s[1]), t);
+        #pragma unroll
+        for (int first = 0; first < ROWS; first += EIGHT) {
+            if (first + EIGHT <= k) continue;
+            #pragma unroll
+            for (int i = first; i < first + EIGHT; ++i) q[i] = minus_product(q[i], v[i], x);
+        }
+    }
+    __syncthreads();
+    if (thread() < n)
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i) z[thread() * LD + i] = q[i];
+}
+
+__device__ inline void vectors(Strided<scalar_t> V, const scalar_t* F, size f_col,
+                               const scalar_t* tau, bool forms, const Turn* turn, const int* sweeps,
                                State state, bool first, bool last, const int* order, real_t most,
                                int row0, int n)
 {
@@ -131,10 +170,13 @@ __device__ inline void vectors(Strided<scalar_t> V, const Turn* turn, const int*
     scalar_t* const z = reinterpret_cast<scalar_t*>(dynamic_shared);
     Turn* const turns = reinterpret_cast<Turn*>(z + (n * LD + 15) / 16 * 16);
     const int room = WAVE * (n + 2 * PAD);
-    for_each(rows, n, V.cs == 1, [=](int r, int j) {
-        const int i = row0 + r;
-        z[j * LD + r] = first && (i == 0 || j == 0) ? scalar_t(i == j ? 1 : 0) : V(i, j);
-    });
+    if constexpr (FORMS)
+        if (first && forms) form_q(z, F, f_col, tau, n);
+    if (!(FORMS && first && forms))
+        for_each(rows, n, V.cs == 1, [=](int r, int j) {
+            const int i = row0 + r;
+            z[j * LD + r] = first && (i == 0 || j == 0) ? scalar_t(i == j ? 1 : 0) : V(i, j);
+        });
     Wave wave{n, 0}, next{n, 0};
     if (state.sweeps) wave = copy_wave(turns, turn, sweeps, 0, state.sweeps, n);
     end_group();
@@ -157,13 +199,15 @@ __device__ inline void vectors(Strided<scalar_t> V, const Turn* turn, const int*
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-lasr_rows(scalar_t* V, size v_row, size v_col, size v_next, const Turn* turns, size room,
+lasr_rows(scalar_t* V, size v_row, size v_col, size v_next, const scalar_t* F, size f_col,
+          size f_next, const scalar_t* tau, size forms, const Turn* turns, size room,
           const int* sweeps, size most_sweeps, const State* states, const int* order,
           const real_t* most, size first, size last, size ns)
 {
     wait_for_stream();
     const int n = int(ns), slabs = (n + ROWS - 1) / ROWS;
     const size b = blockIdx.x / slabs;
-    vectors(matrix_of(V, v_row, v_col, v_next, b), turns + b * room, sweeps + b * most_sweeps,
-            states[b], first, last, order + b * n, most[b], int(blockIdx.x % slabs) * ROWS, n);
+    vectors(matrix_of(V, v_row, v_col, v_next, b), F + b * f_next, f_col, tau + b * n, forms,
+            turns + b * room, sweeps + b * most_sweeps, states[b], first, last, order + b * n,
+            most[b], int(blockIdx.x % slabs) * ROWS, n);
 }

@@ -1,4 +1,4 @@
-// steqr_lane.cu: eigenvalues of real symmetric tridiagonal matrices, T = G diag(w) G^T, for a batch.
+// steqr_lane.cu: eigenvalues of real tridiagonal matrices, T = G diag(w) G^T, for a batch.
 //
 // Implicit QL with Wilkinson's shift is one chain of dependent rotations, so a lane has a matrix
 // and LANES lanes of a warp have one; d and e lie in shared memory. Where vectors are asked for
@@ -31,9 +31,6 @@ constexpr bool WIDE = sizeof(real_t) == 8;
 constexpr real_t FLOOR = WIDE ? real_t(0x1p-200) : real_t(0x1p-100),
                  NOTHING = WIDE ? real_t(0x1p-400) : real_t(0x1p-100);
 constexpr real_t EPS = WIDE ? real_t(0x1p-53) : real_t(0x1p-24);
-
-enum { RUNNING, FINISHED, FINISHED_BEFORE };
-struct State { int sweeps, low, stage, total; };  // of this pass; the eigenvalues found; sweeps of all
 
 struct alignas(2 * sizeof(real_t)) Pair { real_t d, e; };  // T(i, i), T(i + 1, i)
 

@@ -35,3 +35,7 @@ template <class R> __device__ complex<R> across(complex<R> x, int d)
 
 // A rotation of columns i and i + 1: (x, y) := (c x - s y, s x + c y)
 struct alignas(2 * sizeof(real_t)) Turn { real_t c, s; };
+
+// How far QL of a member is: sweeps of this pass, eigenvalues found
+enum { RUNNING, FINISHED, FINISHED_BEFORE };
+struct State { int sweeps, low, stage, unused; };

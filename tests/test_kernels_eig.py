@@ -1,4 +1,4 @@
-"""The eigenvalue kernel without a GPU: compiled; run on the CPU under sanitizers."""
+"""The eigenvalue kernels without a GPU: compiled; run on the CPU under sanitizers."""
 
 import json
 import subprocess
@@ -15,12 +15,19 @@ BLOCK = {"ROWS": 2, "LANES": 8, "WIDTH": 2, "GROUPS": 8, "WARPS": 2, "SHARED": 1
 FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0, "BLOCKS": 1}
 
 
-@pytest.mark.parametrize("letter", "dz")
-def test_compiles_without_drift_or_spills(letter):
+QL = {"LANES": 4, "WARPS": 1}
+ALONE = {"ROWS": 8, "EACH": 1, "WAVE": 2, "WARPS": 1}
+PAIRS = {"ROWS": 16, "EACH": 2, "WAVE": 4, "WARPS": 1}
+STEPS = "sytrd_rows", "sytrd_block", "steqr_lane", "lasr_rows"
+
+
+@pytest.mark.parametrize("kernel, letter, n", [
+    (KERNEL, "d", 16), (KERNEL, "z", 16), *((k, "d", 64) for k in STEPS), ("sytrd_rows", "z", 32)])
+def test_compiles_without_drift_or_spills(kernel, letter, n):
     """One row on Hopper; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    values = _tuned.constants(KERNEL, letter, 64, 90)
-    found = resources.measure([resources.label(KERNEL, letter, values)], ["sm_90a"])
+    values = _tuned.constants(kernel, letter, n, 90)
+    found = resources.measure([resources.label(kernel, letter, values)], ["sm_90a"])
     wrong = list(resources.complaints(found, resources.recorded()))
     assert not wrong, "\n".join(wrong)
 
@@ -35,4 +42,20 @@ def test_runs_on_the_cpu(tmp_path, letter, values, orders):
     done = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_eig", library, KERNEL, letter, json.dumps(values),
          *orders], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter, reduce, values, turns, orders", [
+    ("d", "sytrd_rows", {"N": 8, "EACH": 1, "WARPS": 1, "BLOCKS": 1}, ALONE, ("8", "5")),
+    ("c", "sytrd_rows", {"N": 64, "EACH": 1, "WARPS": 2, "BLOCKS": 1}, PAIRS, ("7",)),
+    ("z", "sytrd_block", {"NB": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}, ALONE, ("6", "1")),
+    ("s", "sytrd_block", {"NB": 2, "WARPS": 4, "SHARED": 0, "BLOCKS": 1}, PAIRS, ("34",))])
+def test_tridiagonal_on_the_cpu(tmp_path, letter, reduce, values, turns, orders):
+    """In registers and in shared or global memory, by panels or not; QL in more than one pass."""
+    from tests.sim import build, run_svd
+    kernels = {name: (str(build.build(tmp_path, name, letter, v, entry=run_svd.ENTRY)), v)
+               for name, v in ((reduce, values), ("steqr_lane", QL), ("lasr_rows", turns))}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_tridiagonal", letter, json.dumps(kernels), *orders],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]

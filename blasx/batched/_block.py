@@ -116,6 +116,13 @@ def sytrd_bytes(letter, n, constants):
     return numbers * t.dtype.itemsize + v["WARPS"] * t.real.itemsize
 
 
+def forms_q(letter, constants):
+    """kernels/lasr_rows.cu: whether a column of Q fits the registers of a thread."""
+    v = constants
+    return v["EACH"] == 1 and v["ROWS"] % 8 == 0 and (
+        v["ROWS"] * TYPES[letter].dtype.itemsize <= 256)
+
+
 def rotation_bytes(letter, n, constants):
     """kernels/lasr_rows.cu: ROWS rows, and twice the rotations of WAVE sweeps."""
     rows, wave, t = constants["ROWS"] | 1, constants["WAVE"], TYPES[letter]
