@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import blasx
+from blasx._types import TYPES
 
 pytestmark = pytest.mark.gpu
 
@@ -205,6 +206,33 @@ def test_transfer_warning(cp):
         qr, jpvt, *_ = blasx.dgeqp3(a)
     assert isinstance(qr, cp.ndarray) and isinstance(jpvt, cp.ndarray)
     assert t.calls[0].transfers >= 2 * a.nbytes and t.calls[0].syncs
+
+
+def test_products_of_torchs_short_types(cp):
+    """float16 and bfloat16 in, the same out: summed in single precision, rounded once."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("ml_dtypes")
+    for dtype, eps in ((torch.float16, 2.0**-11), (torch.bfloat16, 2.0**-8)):
+        a, b = (torch.randn(shape, device="cuda").to(dtype) for shape in ((6, 20, 30), (30, 40)))
+        c = blasx.gemm_batched(1.0, a, b)
+        expected = a.double() @ b.double()
+        assert isinstance(c, torch.Tensor) and c.dtype is dtype
+        assert (c.double() - expected).abs().max() <= 1.1 * eps * expected.abs().max()
+
+
+@pytest.mark.parametrize("letter", "sdczhb")
+@pytest.mark.parametrize("shape", [(7, 65, 100), (65, 100, 64), (128, 128, 128), (16, 256, 33)])
+def test_large_products_of_a_member_alone(cp, letter, shape):
+    """The same bits as in any batch, by whatever library."""
+    t, (m, n, k) = TYPES[letter], shape
+    if not t.is_known:
+        pytest.skip("no bfloat16")
+    a, b = (cp.random.standard_normal(s).astype("f4").astype(t.dtype)
+            for s in ((37, m, k), (37, k, n)))
+    whole = blasx.gemm_batched(1.0, a, b)
+    for part in (slice(5, 6), slice(0, 3), slice(36, 37)):
+        alone = blasx.gemm_batched(1.0, a[part], b[part])
+        assert whole[part].get().tobytes() == alone.get().tobytes()
 
 
 def test_torch_tensors_in_and_out(cp):
