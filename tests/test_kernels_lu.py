@@ -76,3 +76,14 @@ def test_determinants_are_numpys(letter, n):
                           (*np.linalg.slogdet(a), np.linalg.det(a)), strict=True):
         assert got.dtype == right.dtype and got.shape == (4,)
         np.testing.assert_allclose(got, right, **close)
+
+
+@every_letter
+def test_solutions_without_factors(letter):
+    t, rng = TYPES[letter], np.random.default_rng(3)
+    a, b = (rng.standard_normal(s).astype(t.dtype) for s in ((3, 40, 40), (3, 40, 2)))
+    a[1] = 0
+    _, _, x, info = blasx.gesv_batched(a, b)
+    lu, piv, y, same = blasx.gesv_batched(a, b, compute_lu=0)
+    assert lu is None and piv is None and list(info) == list(same) == [0, 1, 0]
+    assert np.array_equal(x, y)
