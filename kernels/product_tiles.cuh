@@ -75,7 +75,8 @@ template <int TM, int TN, bool A_BY_COLUMNS, bool B_BY_ROWS> struct VectorTile {
 
     static __device__ int down() { return threadIdx.x % 32 / 8; }
     static __device__ int across() { return threadIdx.x % 8; }
-    static __device__ constexpr int row(int i) { return 4 * VM * (i / VM) + i % VM; }  // from VM down() on
+    // From VM down() on, and from VN across() on
+    static __device__ constexpr int row(int i) { return 4 * VM * (i / VM) + i % VM; }
     static __device__ constexpr int col(int j) { return 8 * VN * (j / VN) + j % VN; }
 
     template <bool A_BY_ROWS, int LDA>
@@ -90,7 +91,8 @@ template <int TM, int TN, bool A_BY_COLUMNS, bool B_BY_ROWS> struct VectorTile {
         multiply(x, b, conj_b, [&](int k) {
             if (!A_BY_ROWS) {
                 #pragma unroll
-                for (int i = 0; i < RM; i += VM) across_k<VM>(x, i, k, a + k * LDA + row(i), conj_a);
+                for (int i = 0; i < RM; i += VM)
+                    across_k<VM>(x, i, k, a + k * LDA + row(i), conj_a);
             }
         });
     }
@@ -132,7 +134,8 @@ private:
             more(k);
             if (B_BY_ROWS) {
                 #pragma unroll
-                for (int j = 0; j < RN; j += VN) across_k<VN>(y, j, k, b + k * LDB + col(j), conj_b);
+                for (int j = 0; j < RN; j += VN)
+                    across_k<VN>(y, j, k, b + k * LDB + col(j), conj_b);
             }
             #pragma unroll
             for (int i = 0; i < RM; ++i)

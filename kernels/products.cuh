@@ -38,7 +38,6 @@ __host__ __device__ constexpr int stage_of(int kind)
     return slice(BM) + (kind == RANK_K && RESIDENT ? 0 : slice(BN));
 }
 
-
 // Of a warp's sums on their way to memory, and of all that a team has
 __host__ __device__ constexpr int pitch_of_sums(int n) { return n + 16 / int(sizeof(real_t)); }
 constexpr int ROUND = 16 * pitch_of_sums(TN);
@@ -69,13 +68,6 @@ __device__ inline void meet()
 {
     if (TEAM == 1) __syncwarp();
     else __syncthreads();
-}
-
-__host__ __device__ constexpr int power_of_two_from(int n)
-{
-    int x = 1;
-    while (x < n) x *= 2;
-    return x;
 }
 
 // A number, or 16 bytes of them, of which `valid` exist, the others zero, without waiting for it

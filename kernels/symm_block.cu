@@ -14,14 +14,13 @@ constexpr int BLOCKS = 1;         // per multiprocessor for which registers are 
 #include "products.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-symm_block(size m, size n, size k, size hermitian, size down, size across, const scalar_t* A, size ars,
-           size acs, size abs, size conj_a, const scalar_t* B, size brs, size bcs, size bbs,
-           size conj_b, const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O, size ors,
-           size ocs, size obs, size alpha_re, size alpha_im, size beta_re, size beta_im,
+symm_block(size m, size n, size k, size hermitian, size down, size across, const scalar_t* A,
+           size ars, size acs, size abs, size conj_a, const scalar_t* B, size brs, size bcs,
+           size bbs, size conj_b, const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O,
+           size ors, size ocs, size obs, size alpha_re, size alpha_im, size beta_re, size beta_im,
            size batch)
 {
     wait_for_stream();
     product<SYMMETRIC>(m, n, k, hermitian, down, across, A, ars, acs, abs, conj_a, B, brs, bcs, bbs,
-            conj_b, C, crs, ccs, cbs, O, ors, ocs, obs, alpha_re, alpha_im, beta_re, beta_im,
-            batch);
+        conj_b, C, crs, ccs, cbs, O, ors, ocs, obs, alpha_re, alpha_im, beta_re, beta_im, batch);
 }
