@@ -11,10 +11,6 @@ from blasx import _tuned
 
 KERNEL = "syevd_block"
 SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
-BLOCK = {"ROWS": 2, "LANES": 8, "WIDTH": 2, "GROUPS": 8, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
-FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0, "BLOCKS": 1}
-
-
 QL = {"LANES": 4, "WARPS": 1}
 ALONE = {"ROWS": 8, "EACH": 1, "WAVE": 2, "WARPS": 1}
 PAIRS = {"ROWS": 16, "EACH": 2, "WAVE": 4, "WARPS": 1}
@@ -33,10 +29,9 @@ def test_compiles_without_drift_or_spills(kernel, letter, n):
 
 
 @pytest.mark.parametrize("letter, values, orders", [
-    ("d", SMALL, ("8", "5", "3", "1")), ("z", SMALL, ("7", "8", "2", "5")),
-    ("s", BLOCK, ("13", "9")), ("c", FAR, ("8", "6", "5"))])
+    ("d", SMALL, ("8", "5", "3", "1")), ("z", SMALL, ("7", "8", "2", "5"))])
 def test_runs_on_the_cpu(tmp_path, letter, values, orders):
-    """A few members to a warp, a member to a block, columns in global memory."""
+    """A few members to a warp; what else svd.cuh can is run by the singular values."""
     from tests.sim import build, run_svd
     library = build.build(tmp_path, KERNEL, letter, values, entry=run_svd.ENTRY)
     done = subprocess.run(

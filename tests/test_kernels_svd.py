@@ -1,13 +1,18 @@
-"""The singular value kernels without a GPU: compiled; run on the CPU under sanitizers."""
+"""Singular values on the GPU without one: kernels compiled, and run on the CPU under sanitizers;
+the polar way of larger members on NumPy arrays."""
 
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from test_kernels import ROOT, sanitized
 
+import blasx
 from blasx import _tuned
+from blasx._types import TYPES
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -62,3 +67,49 @@ def test_runs_on_the_cpu(folder, kernel, letter, run):
         [sys.executable, "-m", "tests.sim.run_svd", library, kernel, letter, json.dumps(values),
          *shapes], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("shape", [(20, 20), (17, 12), (9, 14)])
+def test_polar_way_on_numpy(monkeypatch, letter, shape):
+    """Random, zero, rank one, nan, graded, of low rank, triangular: routines of the CPU in the
+    place of those of the GPU."""
+    pytest.importorskip("cupy")
+    from blasx.batched import _gpu_svd
+    t, real = TYPES[letter], "sdcz".index(letter) < 2
+
+    def routine(name):
+        return getattr(blasx, letter + name if real else letter + name.replace("or", "un"))
+
+    qr = SimpleNamespace(
+        MOST=1024, geqrf=lambda me, a, overwrite: getattr(blasx, letter + "geqrf_batched")(a),
+        orgqr=lambda me, qr, tau, overwrite: routine("orgqr_batched")(qr, tau),
+        ormqr=lambda me, side, trans, *of: routine("ormqr_batched")(side, trans, *of))
+    eig = getattr(blasx, letter + ("syevd" if real else "heevd") + "_batched")
+    for name, what in {"cupy": np, "_gpu_qr": qr, "jacobi": lambda *of: None,
+                       "_some": _gpu_svd._some.__wrapped__, "current_device": lambda: 0,
+                       "infos": lambda b: np.zeros(b, np.int32),
+                       "_gpu_eig": SimpleNamespace(syevd=lambda me, h, *how: eig(h, *map(int, how)))
+                       }.items():
+        monkeypatch.setattr(_gpu_svd, name, what)
+    (m, n), rng = shape, np.random.default_rng(0)
+    a = rng.standard_normal((7, m, n)) + (0 if real else 1j * rng.standard_normal((7, m, n)))
+    a[1], a[2] = 0, 1
+    a[4] *= 10.0 ** (-np.arange(n) / 2)
+    a[5] = a[5, :, :3] @ a[5, :3]
+    a[6] = np.triu(a[6])
+    a = a.astype(t.dtype)
+    a[3, 0, 0] = np.nan
+    me = SimpleNamespace(letter=letter, dtype=t.dtype, real=t.real, is_complex=not real)
+    u, s, vt, info = _gpu_svd.gesvd(me, a, 1, 1)
+    values = _gpu_svd.gesvd(me, a, 0, 0)[1]
+    assert info.tolist() == [0, 0, 0, 1, 0, 0, 0] and np.isnan(u[3]).all() and np.isnan(s[3]).all()
+    bound = 30 * max(m, n) * np.finfo(t.dtype).eps
+    for i in (0, 1, 2, 4, 5, 6):
+        right = np.linalg.svd(a[i].astype(complex), compute_uv=False)
+        k, size = min(m, n), max(right[0], 1e-30)
+        assert (s[i] == values[i]).all() and (np.diff(s[i]) <= 0).all()
+        assert np.abs(s[i] - right).max() <= bound * size
+        assert np.abs(u[i][:, :k] * s[i] @ vt[i][:k] - a[i]).max() <= bound * size
+        for q in (u[i], vt[i].conj().T):
+            assert np.abs(q.conj().T @ q - np.eye(len(q))).max() <= bound
