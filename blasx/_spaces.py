@@ -15,9 +15,9 @@ from itertools import product
 from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
-    potrs_bytes,
     lu_bytes,
     panel_bytes,
+    potrs_bytes,
     product_bytes,
     rotation_bytes,
     shared_bytes,
@@ -456,7 +456,7 @@ def one_product_fits(letter, n, v, gpu):
 
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
+       for routine in ("getrf", "getrs", "gesv", "getri", "potrf", "potrs", "posv")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
                           largest=224),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
@@ -464,7 +464,7 @@ SPACES = {
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
-    "getri_block": Space("getri", substitution_stages, substitution_fits),
+    "getri_block": Space("getri", substitution_stages, substitution_fits, smallest=33),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),

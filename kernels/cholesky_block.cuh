@@ -40,6 +40,7 @@ struct Work {
     scalar_t* room;
     int first, rows;              // of the panel: its first tile row, tile rows from there on
     Tile c[ROWS];                 // the tile column that is next, this warp's part below the diagonal
+    scalar_t* out[ROWS];          // where the result has the lane's part of the tiles of a column
     Tile beside[BESIDE];          // of the other triangle, on its way from A to C
 
     __device__ static int row(int q) { return WARPS * q + warp(); }
@@ -67,13 +68,24 @@ struct Work {
     // A tile of the panel that is solved; of a failed factorization the columns before `end`
     __device__ void store(const Tile& a, int I, int J, int end) const
     {
-        const auto some = [=](int i, int j) {
+        store_tile<false>(a, C, first + I, first + J, [=](int i, int j) {
             return i < n && j <= i && (j < end || (j == end && i == j));
-        };
-        const auto all = [=](int i, int) { return i < n; };
-        if (I == J || end < n) store_tile<false>(a, C, first + I, first + J, some);
-        else if (c_packs) store_tile<true>(a, C, first + I, first + J, all);
-        else store_tile<false>(a, C, first + I, first + J, all);
+        });
+    }
+    // Column k of the panel, this warp's part below the diagonal, into the result
+    __device__ void store_column(int k, int end)
+    {
+        #pragma unroll
+        for (int q = 0; q < ROWS; ++q) {
+            if (below(q, k)) {
+                if (end < n) store(c[q], row(q), k, end);
+                else if (8 * (first + row(q)) + tile_row() < n) {
+                    if (c_packs && PAIR == 2) *reinterpret_cast<Tile*>(out[q]) = c[q];
+                    else out[q][0] = c[q].x[0], out[q][(tile_col(1) - tile_col(0)) * C.cs] = c[q].x[1];
+                }
+            }
+            out[q] += 8 * C.cs;
+        }
     }
 
     // Tiles J, J + WARPS ... of tile row I of the other triangle
@@ -179,9 +191,7 @@ __device__ inline void solve_column(Work& w, int k, int end)
         for (int q = 0; q < ROWS; ++q)
             if (w.below(q, k)) w.c[q] = get(at[q]);
     }
-    #pragma unroll
-    for (int q = 0; q < ROWS; ++q)
-        if (w.below(q, k)) w.store(w.c[q], w.row(q), k, end);
+    w.store_column(k, end);
 }
 
 // The diagonal tiles of this warp's rows -= what column k takes off them
@@ -235,6 +245,10 @@ __device__ inline int factor_panel(Work& w)
 {
     if (warp() == 0) factor_diagonal(w, 0);
     gather_column(w, 0);
+    #pragma unroll
+    for (int q = 0; q < ROWS; ++q)
+        w.out[q] = w.C.p + (8 * (w.first + w.row(q)) + tile_row()) * w.C.rs
+                   + (8 * w.first + tile_col(0)) * w.C.cs;
     #pragma unroll 1
     for (int k = 0; k < COLUMNS && k < w.rows; ++k) {
         if (RESIDENT && w.both) w.fetch_beside(k, k + warp());

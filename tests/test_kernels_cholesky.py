@@ -1,4 +1,4 @@
-"""The block Cholesky's kernel without a GPU (as test_kernels.py)."""
+"""The block kernels of Cholesky without a GPU (as test_kernels.py)."""
 
 import json
 import subprocess
@@ -9,18 +9,19 @@ from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
 
 from blasx import _spaces, _tuned
 
-KERNEL = "potrf_block"
+KERNELS = "potrf_block", "potrs_block"
 
 
-def rows(letter, kernel=KERNEL):
+def rows(letter, kernel):
     """Those of a kernel's rows that do not leave the work to another."""
     return [row for row in _tuned.table(90)[kernel][letter] if _tuned.capitals(row)]
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
 @every_letter
-def test_rows_fit(letter):
-    for row in rows(letter):
-        assert _spaces.fits(KERNEL, letter, row["to"], _tuned.capitals(row), _spaces.HOPPER)
+def test_rows_fit(kernel, letter):
+    for row in rows(letter, kernel):
+        assert _spaces.fits(kernel, letter, row["to"], _tuned.capitals(row), _spaces.HOPPER)
 
 
 def drift(kernel, letter):
@@ -36,41 +37,50 @@ def drift(kernel, letter):
             if "nothing justifies" not in x or " sm_90a: " in x]
 
 
-@pytest.mark.parametrize("letter", "dc")
-def test_compiles_without_drift_or_spills(letter):
-    wrong = drift(KERNEL, letter)
+@pytest.mark.parametrize("kernel, letter", [("potrf_block", "d"), ("potrs_block", "c")])
+def test_compiles_without_drift_or_spills(kernel, letter):
+    wrong = drift(kernel, letter)
     assert not wrong, "\n".join(wrong)
 
 
-RUNS = (("s", 5, 5, 1), ("d", 6, 3, 2), ("d", 2, 2, 3), ("s", 2, 2, 3), ("c", 2, 2, 3),
-        ("z", 6, 2, 3))
+def panels(columns, rows, warps):
+    return {"COLUMNS": columns, "ROWS": rows, "WARPS": warps, "BLOCKS": 1}
 
 
-def simulate(folder, letter, columns, rows, warps, orders, plant=None):  # noqa: F811
+def warps(count):
+    return {"WARPS": count, "BLOCKS": 1, "UPTO": 32}
+
+
+RUNS = (("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
+        ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
+        ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
+        ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)))
+
+
+def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
-    values = {"COLUMNS": columns, "ROWS": rows, "WARPS": warps, "BLOCKS": 1}
-    library = build.build(folder, KERNEL, letter, values, plant, run_lu.ENTRY)
+    library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_cholesky", library, KERNEL, letter,
-         json.dumps(values), *map(str, orders)], cwd=ROOT, env=sanitized(), capture_output=True,
+        [sys.executable, "-m", "tests.sim.run_cholesky", library, kernel, letter,
+         json.dumps(values), "33", "20"], cwd=ROOT, env=sanitized(), capture_output=True,
         text=True)
 
 
-@pytest.mark.parametrize("letter, columns, rows, warps", RUNS)
-def test_runs_on_the_cpu(folder, letter, columns, rows, warps):  # noqa: F811
+@pytest.mark.parametrize("kernel, letter, values", RUNS)
+def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_cholesky.py)."""
-    run = simulate(folder, letter, columns, rows, warps, (33, 20))
+    run = simulate(folder, kernel, letter, values)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 PLANTED = {  # bug: what the text says, what it shall say
     "nan is a pivot": ("!(pivot > 0) && !failed", "pivot <= 0 && !failed"),
-    "a missing barrier": ("        update_diagonals(w, k);\n        barrier();",
-                          "        update_diagonals(w, k);"),
+    "a missing barrier": ("barrier();\n        const int info = w.diagonal.info;",
+                          "const int info = w.diagonal.info;"),
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_caught(folder, bug):  # noqa: F811
-    run = simulate(folder, "d", 6, 3, 2, (33, 40, 20), PLANTED[bug])
+    run = simulate(folder, "potrf_block", "d", panels(6, 3, 2), PLANTED[bug])
     assert run.returncode and "AssertionError" in run.stderr, run.stderr[-3000:]

@@ -36,7 +36,7 @@ def cholesky_bytes(dtype, n, constants):
 
 
 def potrs_bytes(dtype, n):
-    """kernels/cholesky_solve.cuh: L in tiles, the right-hand sides, of double precision inverses."""
+    """kernels/cholesky_solve.cuh: L in tiles, right-hand sides, of double precision inverses."""
     rows = -(-n // 8)
     tiles = rows * (rows + 1) // 2 + rows * (2 if dtype.char in "dD" else 1)
     return 64 * dtype.itemsize * tiles

@@ -6,7 +6,7 @@ import cupy
 from .. import _cuda
 from .._spaces import MOST
 from .._tuned import LARGEST
-from ._block import cholesky_bytes
+from ._block import cholesky_bytes, potrs_bytes
 from ._gpu import (
     blocks,
     by_columns,
@@ -22,6 +22,8 @@ from ._gpu import (
     unsolved,
 )
 from ._gpu_triangular import launch
+
+SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
 
 
 def potrf(me, a, lower, overwrite_a):
@@ -92,11 +94,18 @@ def _potrf_of_cusolver(me, a, lower, overwrite_a):
 
 
 def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
-    """Two triangular solves; where `failed` is not zero, b."""
+    """One launch as far as the tuned rows go, else two triangular solves; where `failed` is not
+    zero, b."""
     x, info = like(b, overwrite_b), infos(len(b), zero=True)
-    y, out = stacked(b), stacked(x)
     if not b.size:
         return x, info
+    n, block = c.shape[1], blocks("potrs_block", me, c.shape[1])
+    if block is not None and nrhs(b) <= block.values["UPTO"]:
+        slabs = -(-nrhs(b) // SIDES)
+        block(len(b) * slabs, potrs_bytes(me.dtype, n), *matrix(c, not lower), *columns(b),
+              *columns(x), 0 if failed is None else failed.data.ptr, not lower, n, nrhs(b), slabs)
+        return x, info
+    y, out = stacked(b), stacked(x)
     if c.shape[1] > MOST:
         for i in range(len(b)):
             out[i] = _one_potrs(c[i], y[i], lower)

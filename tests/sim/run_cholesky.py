@@ -13,9 +13,18 @@ import sys
 import numpy as np
 from scipy.linalg import lapack
 
-from blasx.batched._block import cholesky_bytes
+from blasx.batched._block import cholesky_bytes, potrs_bytes
 
-from .run import PASS, SCHEDULES, Memory, poisoned, positive, residual, same_under_all_schedules
+from .run import (
+    PASS,
+    SCHEDULES,
+    Memory,
+    general,
+    poisoned,
+    positive,
+    residual,
+    same_under_all_schedules,
+)
 from .run_lu import Simulated
 
 
@@ -58,6 +67,26 @@ def potrf_block(sim, rng, n, order, in_place, lower, turn):
         check(sim, *member, unread, lower)
 
 
+def potrs_block(sim, rng, n, order, in_place, lower, turn):
+    """Right-hand sides of two blocks; a member that failed keeps its own."""
+    nrhs = (1, 10, 3)[turn % 3]
+    a = positive(rng, sim.dtype, 1, n).repeat(2, 0)
+    factor = getattr(lapack, sim.letter + "potrf")
+    c = np.array([factor(x, lower=lower, clean=0)[0] for x in a])
+    c[:, *(np.triu_indices(n, 1) if lower else np.tril_indices(n, -1))] = np.nan
+    b = general(rng, sim.dtype, 1, 2 * n, nrhs)[0].reshape(2, n, nrhs)
+    outputs, failed, slabs = [], Memory(np.array([0, 5], np.int32)), -(-nrhs // 8)
+    for schedule in SCHEDULES:
+        factors, given = Memory(c, order), Memory(b, order)
+        x = given if in_place else poisoned(b.shape, a.dtype, order)
+        sim.run(schedule, 2 * slabs, potrs_bytes(sim.dtype, n), *factors.matrix(not lower),
+                *given.matrix(), *x.matrix(), failed.address, not lower, n, nrhs, slabs)
+        outputs.append([x.array.copy()])
+    x = same_under_all_schedules(outputs)[0]
+    assert np.array_equal(x[1], b[1])
+    assert residual(b[0], a[0], x[0]) < PASS
+
+
 def check(sim, full, a, c, info, unread, lower):
     n = len(a)
     done = info - 1 if info else n
@@ -82,7 +111,7 @@ def main(library, name, letter, constants, *orders):
     layouts = [("C", False, 1), ("F", True, 1), ("batch last", False, 0)]
     for i, n in enumerate(map(int, orders)):
         with np.errstate(all="ignore"):
-            potrf_block(sim, rng, n, *layouts[i % 3], i)
+            globals()[name](sim, rng, n, *layouts[i % 3], i)
     print("ok", name, letter, *orders)
 
 
