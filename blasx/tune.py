@@ -29,9 +29,9 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-LATER = {  # kernels that serve a routine past the rows of its own
-    "gesv": ("getrf_block", "getrs_block"), "posv": ("potrf_block", "trsm_block"),
-    "potrs": ("trsm_block",)}
+LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
+    "gesv": (("getrf_block",), ("getrs_block",)),
+    "posv": (("potrf_block",), ("potrs_block", "trsm_block")), "potrs": (("trsm_block",),)}
 
 
 # -- what is timed
@@ -381,8 +381,9 @@ def show(routines, letters, orders, gpu):
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)
         if not used and n > _tuned.LARGEST:
-            later = [(k, *_tuned.why(k, letter, n, gpu)) for k in LATER.get(routine, ())]
-            used = later if later and all(row for _, row, _ in later) else None
+            later = [next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
+                     for names in LATER.get(routine, ())]
+            used = later if later and all(later) else None
         if not used:
             reasons = {f"{k}: {'slower' if row else origin}" for k, row, origin in own}
             yield line + f"NVIDIA's library or one matrix at a time ({'; '.join(sorted(reasons))})"
