@@ -1,92 +1,204 @@
 """Members of different sizes on the GPU.
 
-Members up to 32 x 32 are sorted by the tuned row that serves their order, and the kernels of the
-`_batched` routines, compiled RAGGED, are launched once for each row in use. What a kernel needs to
-know about a member, its address, strides and sizes, stands in a table (kernels/memory.cuh) that one
-copy brings to the GPU. Larger members are copied to stacks, one for each shape that occurs, which
-the `_batched` routines take.
+Members are sorted into classes: those of a class are served by the same kernels with the same tuned
+constants as in `_batched`, compiled RAGGED, and a class is one launch of each. What a kernel needs
+to know about a member, its addresses, strides and sizes, stands in one table for all classes
+(kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the largest
+members first. Members above 1024, and those that a routine has no kernel for here, are copied to
+stacks, one for each shape that occurs, which the `_batched` routine takes.
 """
+
+import threading
+from functools import cache
 
 import cupy
 import numpy as np
 
-from .._kernel import current_device, gpu
 from .._ragged import Ragged
-from .._tuned import LARGEST, capitals, row
+from .._spaces import MOST
+from .._tuned import LARGEST
 from . import _gpu_cholesky, _gpu_lu
-from ._gpu import INT, teams
+from ._block import cholesky_bytes, lu_bytes, potrs_bytes, shared_bytes, solve_bytes
+from ._gpu import INT, blocks, kernel
+from ._gpu_cholesky import SIDES
+from ._gpu_lu import BESIDE
+
+BRANCHES = 3  # streams beside the current one
+_local = threading.local()
 
 
 def getrf(me, a, overwrite_a):
     """LU of every member: lu, piv (0-based), info."""
     shapes = extents(a)
     lu, piv = outputs(a, overwrite_a), Ragged.empty_like(cupy.empty(0, INT), shapes.min(1))
-    info = cupy.zeros(len(a), INT)
-    call = Call(me, shapes.max(1), shapes.all(1))
-    call.launch("getrf_small", call.matrices(a), call.matrices(lu), call.vectors(piv),
-                call.numbers(info), call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1]))
-    call.larger(lambda a: _gpu_lu.getrf(me, a, 1), (a,), (lu, piv), info)
-    return like(a, lu), like(a, piv), info
+    call = Call(me, shapes.all(1), lambda n: _factoring(me, n), shapes.max(1))
+    _factor(call, a, lu, piv, shapes).run()
+    call.larger(lambda a: _gpu_lu.getrf(me, a, 1), (a,), (lu, piv))
+    return like(a, lu), like(a, piv), call.info()
+
+
+def _factoring(me, n):
+    """The kernels for members whose longer side is n."""
+    if n > MOST:
+        return None
+    if n <= LARGEST:
+        return kernel("getrf_small", me, n),
+    return blocks("getrf_shared", me, n) or blocks("getrf_block", me, n),
+
+
+def _factor(call, a, lu, piv, shapes):
+    """Register the kernels of an LU factorization."""
+    m, n = call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1])
+    of = call.matrices(a), call.matrices(lu), call.vectors(piv), call.infos, m, n
+    dtype = call.me.dtype
+    call.serve("getrf_small", lambda block, part: block(part.members, *part(*of)))
+    call.serve("getrf_shared", lambda block, part: block(
+        part.members, shared_bytes(dtype, part.most(m), block.values), *part(*of), part.members))
+    call.serve("getrf_block", lambda block, part: block(
+        part.members, lu_bytes(dtype, part.most(m), part.most(n), block.values), *part(*of),
+        part.members))
+    return call
 
 
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
-    n, nrhs = extents(lu)[:, 0], columns(b)
-    x, info = outputs(b, overwrite_b), cupy.zeros(len(b), INT)
-    call = Call(me, n, n * nrhs > 0)
-    call.launch("getrs_small", call.matrices(lu, trans != 0), call.vectors(contiguous(piv)),
-                call.matrices(b), call.matrices(x), call.numbers(info), trans, call.sizes(n),
-                call.sizes(nrhs))
-    call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,),
-                info)
-    return like(b, x), info
+    n, nrhs, x = extents(lu)[:, 0], columns(b), outputs(b, overwrite_b)
+    call = Call(me, n * nrhs > 0, lambda n: _substituting(me, n), n)
+    _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run()
+    call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,))
+    return like(b, x), call.info()
+
+
+def _substituting(me, n):
+    if n > MOST:
+        return None
+    return kernel("getrs_small", me, n) if n <= LARGEST else blocks("getrs_block", me, n),
+
+
+def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
+    """Register the kernels of a solution; `kept`: members with an info are not solved."""
+    n, nrhs = call.sizes(n), call.sizes(nrhs)
+    of = (call.matrices(lu, trans != 0), call.vectors(piv), call.matrices(b), call.matrices(x),
+          call.infos)
+
+    def by_blocks(block, part):
+        parts = -(-part.most(nrhs) // block.values["WIDTH"])
+        block(part.members * parts, solve_bytes(call.me.dtype, part.most(n), block.values),
+              *part(*of, call.infos if kept else 0, trans, n, nrhs), parts)
+
+    call.serve("getrs_small", lambda block, part: block(part.members, *part(*of, trans, n, nrhs)))
+    call.serve("getrs_block", by_blocks)
+    return call
 
 
 def gesv(me, a, b, overwrite_a, overwrite_b):
     """Factor and solve every member: lu, piv, x, info."""
     shapes, nrhs = extents(a), columns(b)
     n = shapes[:, 0]
-    lu, x, info = outputs(a, overwrite_a), outputs(b, overwrite_b), cupy.zeros(len(a), INT)
+    lu, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
     piv = Ragged.empty_like(cupy.empty(0, INT), n)
-    call = Call(me, n, n > 0)
-    call.launch("gesv_small", call.matrices(a), call.matrices(lu), call.vectors(piv),
-                call.matrices(b), call.matrices(x), call.numbers(info), call.sizes(n),
-                call.sizes(nrhs))
-    call.larger(lambda a, b: _gpu_lu.gesv(me, a, b, 1, 1), (a, b), (lu, piv, x), info)
-    return like(a, lu), like(a, piv), like(b, x), info
+
+    def plan(n, nrhs):
+        if n > MOST:
+            return None
+        if n <= LARGEST:
+            return kernel("gesv_small", me, n),
+        at_once = 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n)
+        if at_once:
+            return at_once,
+        return _factoring(me, n) + (_substituting(me, n) if nrhs else ())
+
+    call = Call(me, n > 0, plan, n, np.minimum(nrhs, BESIDE + 1))
+    _factor(call, a, lu, piv, shapes)
+    _substitute(call, lu, piv, b, x, n, nrhs, kept=True)
+    orders = call.sizes(n)
+    of = (call.matrices(a), call.matrices(lu), call.vectors(piv), call.matrices(b),
+          call.matrices(x), call.infos, orders, call.sizes(nrhs))
+    call.serve("gesv_small", lambda block, part: block(part.members, *part(*of)))
+    call.serve("gesv_shared", lambda block, part: block(
+        part.members, shared_bytes(me.dtype, part.most(orders), block.values, BESIDE), *part(*of),
+        part.members))
+    call.run()
+    call.larger(lambda a, b: _gpu_lu.gesv(me, a, b, 1, 1), (a, b), (lu, piv, x))
+    return like(a, lu), like(a, piv), like(b, x), call.info()
 
 
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
-    n, c, info = extents(a)[:, 0], outputs(a, overwrite_a), cupy.zeros(len(a), INT)
-    call = Call(me, n, n > 0)
-    call.launch("potrf_small", call.matrices(a, not lower), call.matrices(c, not lower),
-                call.numbers(info), call.sizes(n))
-    call.larger(lambda a: _gpu_cholesky.potrf(me, a, lower, 1), (a,), (c,), info)
-    return like(a, c), info
+    n, c = extents(a)[:, 0], outputs(a, overwrite_a)
+    call = Call(me, n > 0, lambda n: _cholesky(me, n), n)
+    _factor_positive(call, a, c, n, lower).run()
+    call.larger(lambda a: _gpu_cholesky.potrf(me, a, lower, 1), (a,), (c,))
+    return like(a, c), call.info()
+
+
+def _cholesky(me, n):
+    if n <= LARGEST:
+        return kernel("potrf_small", me, n),
+    block = blocks("potrf_block", me, n)
+    return (block,) if block else None
+
+
+def _factor_positive(call, a, c, n, lower):
+    n = call.sizes(n)
+    of = call.matrices(a, not lower), call.matrices(c, not lower), call.infos, n
+    call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
+    call.serve("potrf_block", lambda block, part: block(
+        part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of)))
+    return call
 
 
 def potrs(me, c, b, lower, overwrite_b):
     """Solve with the Cholesky factors of every member: x, info."""
-    n, nrhs = extents(c)[:, 0], columns(b)
-    x, info = outputs(b, overwrite_b), cupy.zeros(len(b), INT)
-    call = Call(me, n, n * nrhs > 0)
-    call.launch("potrs_small", call.matrices(c, not lower), call.matrices(b), call.matrices(x),
-                call.numbers(info), not lower, call.sizes(n), call.sizes(nrhs))
-    call.larger(lambda c, b: _gpu_cholesky.potrs(me, c, b, lower, 1), (c, b), (x,), info)
-    return like(b, x), info
+    n, nrhs, x = extents(c)[:, 0], columns(b), outputs(b, overwrite_b)
+    call = Call(me, n * nrhs > 0, lambda n, nrhs: _positive(me, n, nrhs), n, nrhs)
+    _substitute_positive(call, c, b, x, n, nrhs, lower).run()
+    call.larger(lambda c, b: _gpu_cholesky.potrs(me, c, b, lower, 1), (c, b), (x,))
+    return like(b, x), call.info()
+
+
+def _positive(me, n, nrhs):
+    if n <= LARGEST:
+        return kernel("potrs_small", me, n),
+    block = blocks("potrs_block", me, n)
+    return (block,) if block and nrhs <= block.values["UPTO"] else None
+
+
+def _substitute_positive(call, c, b, x, n, nrhs, lower, kept=False):
+    n, nrhs = call.sizes(n), call.sizes(nrhs)
+    of = call.matrices(c, not lower), call.matrices(b), call.matrices(x)
+
+    def by_blocks(block, part):
+        slabs = -(-part.most(nrhs) // SIDES)
+        block(part.members * slabs, potrs_bytes(call.me.dtype, part.most(n)),
+              *part(*of, call.infos if kept else 0, not lower, n, nrhs), slabs)
+
+    call.serve("potrs_small", lambda block, part: block(
+        part.members, *part(*of, call.infos, not lower, n, nrhs)))
+    call.serve("potrs_block", by_blocks)
+    return call
 
 
 def posv(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
     n, nrhs = extents(a)[:, 0], columns(b)
-    c, x, info = outputs(a, overwrite_a), outputs(b, overwrite_b), cupy.zeros(len(a), INT)
-    call = Call(me, n, n > 0)
-    call.launch("posv_small", call.matrices(a, not lower), call.matrices(c, not lower),
-                call.matrices(b), call.matrices(x), call.numbers(info), not lower, call.sizes(n),
-                call.sizes(nrhs))
-    call.larger(lambda a, b: _gpu_cholesky.posv(me, a, b, lower, 1, 1), (a, b), (c, x), info)
-    return like(a, c), like(b, x), info
+    c, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
+
+    def plan(n, nrhs):
+        if n <= LARGEST:
+            return kernel("posv_small", me, n),
+        factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
+        return None if factor is None or solve is None else factor + solve
+
+    call = Call(me, n > 0, plan, n, nrhs)
+    _factor_positive(call, a, c, n, lower)
+    _substitute_positive(call, c, b, x, n, nrhs, lower, kept=True)
+    of = (call.matrices(a, not lower), call.matrices(c, not lower), call.matrices(b),
+          call.matrices(x), call.infos, not lower, call.sizes(n), call.sizes(nrhs))
+    call.serve("posv_small", lambda block, part: block(part.members, *part(*of)))
+    call.run()
+    call.larger(lambda a, b: _gpu_cholesky.posv(me, a, b, lower, 1, 1), (a, b), (c, x))
+    return like(a, c), like(b, x), call.info()
 
 
 # -- operands
@@ -127,33 +239,92 @@ def contiguous(piv):
     return piv if piv.__class__ is Ragged else [cupy.ascontiguousarray(x) for x in piv]
 
 
-# -- the table
+# -- classes
+
+
+@cache
+def ragged(block):
+    """A kernel with its constants, compiled for members of their own sizes."""
+    own = block.kernel
+    return block.__class__(own.name, own.letter, own.constants | {"RAGGED": 1})
+
+
+class Column:
+    """One or three numbers for every member, in the order of the classes."""
+
+    def __init__(self, numbers, start):
+        self.numbers, self.start = np.ascontiguousarray(numbers, np.int64), start
+
+
+class Part:
+    """The members of one class; called with parameters, it returns what the kernel is given:
+    where the class begins in each column, and numbers that are the same for all."""
+
+    def __init__(self, first, last, table):
+        self.first, self.last, self.table, self.members = first, last, table, last - first
+
+    def __call__(self, *parameters):
+        cells = []
+        for p in parameters:
+            if p.__class__ is Column:
+                width = p.numbers[0].size
+                cells.append(self.table + 8 * (p.start + self.first * width))
+                cells += (0, 0, 0) if width == 3 else ()
+            else:
+                cells.append(p)
+        return cells
+
+    def most(self, column):
+        return int(column.numbers[self.first:self.last].max())
 
 
 class Call:
-    """One call: of the members that are `wanted`, not empty, those of the lanes' kernels in the
-    order of their classes, and the rest."""
+    """One call: the classes of the members that are `wanted`, their table, and the infos.
 
-    def __init__(self, me, orders, wanted):
-        self.me, self.orders = me, orders
-        small = np.flatnonzero(wanted & (orders <= LARGEST))
-        self.order = small[np.argsort(orders[small], kind="stable")]
-        self.rest = np.flatnonzero(wanted & (orders > LARGEST)).tolist()
+    `plan` says from the `extents` of a member, of which the first is its order, with which kernels
+    it is served, one after the other; None: by the `_batched` routine.
+    """
+
+    def __init__(self, me, wanted, plan, *extents):
+        self.me, self.columns, self.cells, self.servers = me, [], 0, {}
+        self._info = cupy.zeros(len(wanted), INT)
+        members = np.flatnonzero(wanted)
+        found, which = np.unique(np.stack(extents, 1)[members], axis=0, return_inverse=True)
+        which, plans, rank = which.reshape(-1), [], np.empty(len(found), np.int64)
+        for i in reversed(range(len(found))):  # the largest first
+            kernels = plan(*map(int, found[i]))
+            if kernels is not None and kernels not in plans:
+                plans.append(kernels)
+            rank[i] = -1 if kernels is None else plans.index(kernels)
+        rank = rank[which]
+        self.rest = members[rank < 0].tolist()
+        members, rank, order = (x[rank >= 0] for x in (members, rank, extents[0][members]))
+        within = np.lexsort((-order, rank))
+        self.order, ends = members[within], np.searchsorted(rank[within], np.arange(len(plans)),
+                                                            "right").tolist()
+        self.classes = [(kernels, first, last)
+                        for kernels, first, last in zip(plans, [0] + ends, ends)]
+        self.infos = self._add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 
     def matrices(self, x, transposed=False):
         """The lines (address, row stride, column stride) of the members of x."""
+        lines = self.lines(x)
+        return self._add(lines[:, [0, 2, 1]] if transposed else lines)
+
+    def lines(self, x):
         lines = np.empty((len(x), 3), np.int64)
         if x.__class__ is Ragged:
-            lines[:, 0] = x.data.data.ptr + x.offsets * (x.data.strides[0])
+            apart = x.data.strides[0]
+            lines[:, 0] = x.data.data.ptr + x.offsets * apart
             lines[:, 1] = (x.shapes[:, 1] if x.shapes.shape[1] == 2 else 1) * (
-                x.data.strides[0] // x.data.itemsize)
-            lines[:, 2] = x.data.strides[0] // x.data.itemsize
+                apart // x.data.itemsize)
+            lines[:, 2] = apart // x.data.itemsize
         else:
             for i, y in enumerate(x):
                 size, strides = y.itemsize, y.strides
                 lines[i] = (y.data.ptr, strides[0] // size,
                             strides[1] // size if len(strides) == 2 else 0)
-        return self._add(lines[:, [0, 2, 1]] if transposed else lines)
+        return lines
 
     def vectors(self, x):
         """The addresses of the members of x, vectors whose elements follow each other."""
@@ -161,38 +332,51 @@ class Call:
             return self._add(x.data.data.ptr + x.offsets * x.data.itemsize)
         return self._add(np.array([y.data.ptr for y in x], np.int64))
 
-    def numbers(self, x):
-        """The addresses of the elements of x."""
-        return self._add(x.data.ptr + x.itemsize * np.arange(len(x)))
-
     def sizes(self, x):
         """A size of every member."""
         return self._add(x)
 
-    def _add(self, column):
-        return np.ascontiguousarray(column[self.order], np.int64)
+    def _add(self, numbers):
+        self.columns.append(Column(numbers[self.order], self.cells))
+        self.cells += self.columns[-1].numbers.size
+        return self.columns[-1]
 
-    def launch(self, name, *parameters):
-        """Launch kernel `name` for the small members, class by class. A parameter is a column of
-        the table, or a number that is the same for all."""
-        if not len(self.order):
+    def serve(self, name, launch):
+        """`launch(kernel, part)` launches the kernel of this name for a class."""
+        self.servers[name] = launch
+
+    def run(self):
+        """Bring the table to the GPU, and launch."""
+        if not self.classes:
             return
-        table = cupy.asarray(np.concatenate([p.ravel() for p in parameters
-                                             if p.__class__ is np.ndarray]))
-        for kernel, lo, hi in classes(name, self.me.letter, self.orders[self.order]):
-            numbers, start = [], table.data.ptr
-            for p in parameters:
-                if p.__class__ is np.ndarray:
-                    numbers.append(start + lo * p.strides[0])
-                    numbers += (0, 0, 0) if p.ndim == 2 else ()
-                    start += p.nbytes
-                else:
-                    numbers.append(p)
-            kernel(hi - lo, *numbers)
+        table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
+        with Branches(len(self.classes)) as branches:
+            for i, (kernels, first, last) in enumerate(self.classes):
+                part = Part(first, last, table.data.ptr)
+                with branches[i]:
+                    for block in kernels:
+                        self.servers[block.kernel.name](ragged(block), part)
 
+    def _upload(self, numbers):
+        """The table. A graph that captures this call copies again whenever it is launched: what it
+        copies, and where to, is kept as long as the infos that it writes."""
+        stream = cupy.cuda.get_current_stream()
+        if not stream.is_capturing():
+            return cupy.asarray(numbers)  # through pinned memory, nothing waits
+        staging = cupy.cuda.alloc_pinned_memory(numbers.nbytes)
+        np.frombuffer(staging, np.int64, numbers.size)[:] = numbers
+        table = cupy.empty(numbers.shape, np.int64)
+        table.data.copy_from_host_async(staging.ptr, numbers.nbytes, stream)
+        memory = cupy.cuda.UnownedMemory(self._info.data.ptr, self._info.nbytes,
+                                         (self._info, table, staging))
+        self._info = cupy.ndarray(self._info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))
+        return table
 
-    def larger(self, routine, operands, results, info):
-        """The larger members, of one shape at a time, through a `_batched` routine."""
+    def info(self):
+        return self._info
+
+    def larger(self, routine, operands, results):
+        """The other members, of one shape at a time, through a `_batched` routine."""
         groups = {}
         for i in self.rest:
             groups.setdefault(tuple(x[i].shape for x in operands), []).append(i)
@@ -201,15 +385,38 @@ class Call:
             for result, stack in zip(results, found):
                 for i, x in zip(group, stack):
                     result[i][...] = x
-            info[group] = infos
+            self._info[group] = infos
 
 
-def classes(name, letter, orders):
-    """(kernel, first, last) for each tuned row in use, of members sorted by order."""
-    lo = 0
-    while lo < len(orders):
-        found = row(name, letter, int(orders[lo]), gpu(current_device()))
-        hi = int(np.searchsorted(orders, found["to"], "right"))
-        yield teams(name, letter, **capitals(found), RAGGED=1), lo, hi
-        lo = hi
+class Branches:
+    """The current stream, and as many beside it as there are other things to do: they begin after
+    what the current stream has done, and it goes on after what they do."""
 
+    def __init__(self, count):
+        self.main = cupy.cuda.get_current_stream()
+        self.others = side_streams()[:count - 1] if count > 1 else []
+
+    def __enter__(self):
+        if self.others:
+            here = self.main.record(cupy.cuda.Event(disable_timing=True))
+            for stream in self.others:
+                stream.wait_event(here)
+        return self
+
+    def __getitem__(self, i):
+        i %= 1 + len(self.others)
+        return self.others[i - 1] if i else self.main
+
+    def __exit__(self, *error):
+        for stream in self.others:
+            self.main.wait_event(stream.record(cupy.cuda.Event(disable_timing=True)))
+
+
+def side_streams():
+    """Streams of this thread on the current device: another thread may be capturing with its
+    own."""
+    device = cupy.cuda.runtime.getDevice()
+    known = _local.__dict__.setdefault("streams", {})
+    if device not in known:
+        known[device] = [cupy.cuda.Stream(non_blocking=True) for _ in range(BRANCHES)]
+    return known[device]
