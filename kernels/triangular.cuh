@@ -428,10 +428,10 @@ __device__ void add_tiles(Strip& strip, const Strip::Operand& o, int begin, int 
     }
 }
 
-// strip += SIGN L(m rows from `first` on, columns `begin` to `end`) X(rows `begin` to `end`), by all
-// warps of the block, each with columns of its own if it has any. Slices of L and X pass through
-// `ring`, which nobody must need any more. DIAGONAL: columns may be on the diagonal of L, or right
-// of it.
+// strip += SIGN L(m rows from `first` on, columns `begin` to `end`) X(rows `begin` to `end`), by
+// all warps of the block, each with columns of its own if it has any. Slices of L and X pass
+// through `ring`, which nobody must need any more. DIAGONAL: columns may be on the diagonal of L,
+// or right of it.
 template <int SIGN, bool DIAGONAL>
 __device__ void add_product(Strip& strip, const Lower& L, int first, int m, int begin, int end,
                             const Columns<const scalar_t>& X, bool conjugated, scalar_t* ring)

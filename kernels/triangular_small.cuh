@@ -1,12 +1,12 @@
 // triangular_small.cuh: solves and products with a lower triangular matrix of order n <= N <= 32.
 //
-// A team of LANES lanes has LANES C columns of a member's X, a lane C of them in registers; L, which
-// all of the team read at once, is in shared memory, by columns. So a step is a column of L, 16
-// bytes at a time, for C columns of X, and no lane waits for another. Where B or X lies by columns
-// it goes through shared memory, too, so that lanes move neighbours.
+// A team of LANES lanes has LANES C columns of a member's X, a lane C of them in registers; L,
+// which all of the team read at once, is in shared memory, by columns. So a step is a column of L,
+// 16 bytes at a time, for C columns of X, and no lane waits for another. Where B or X lies by
+// columns it goes through shared memory, too, so that lanes move neighbours.
 //
-// The floor: B read and X written once, and the triangle: (n^2 / 2 + 2 n nrhs) numbers, but n^2 of L
-// where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
+// The floor: B read and X written once, and the triangle: (n^2 / 2 + 2 n nrhs) numbers, but n^2 of
+// L where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
 #pragma once
 #include "triangular_operands.cuh"
 
@@ -59,8 +59,8 @@ __device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t,
     }
 }
 
-// The diagonal of L, n x n, inverted in its place if SOLVE; a bit for each that was lifted first, as
-// below TINY the reciprocal may overflow
+// The diagonal of L, n x n, inverted in its place if SOLVE; a bit for each that was lifted first,
+// as below TINY the reciprocal may overflow
 template <bool SOLVE>
 __device__ unsigned diagonal_of(scalar_t* L, int n, bool unit, int t)
 {
@@ -113,11 +113,11 @@ __device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, unsigned lif
 // `slabs` of them in a member. `staged`: B or X lies by columns. A member with an info other than
 // zero gets X := B.
 template <bool SOLVE>
-__device__ void columns_of_team(const scalar_t* A, size a_row, size a_col, size a_next,
-                                const scalar_t* B, size b_row, size b_col, size b_next,
-                                scalar_t* X, size x_row, size x_col, size x_next, size alpha_re, size alpha_im,
-                                const int* info, size ns, size nrhs, size conjugated, size unit, size slabs,
-                                size staged, size teams)
+__device__ void columns_of_team(
+    const scalar_t* A, size a_row, size a_col, size a_next, const scalar_t* B, size b_row,
+    size b_col, size b_next, scalar_t* X, size x_row, size x_col, size x_next, size alpha_re,
+    size alpha_im, const int* info, size ns, size nrhs, size conjugated, size unit, size slabs,
+    size staged, size teams)
 {
     const int team = threadIdx.x / LANES, t = threadIdx.x % LANES;
     const size number_of = size(blockIdx.x) * TEAMS + team;

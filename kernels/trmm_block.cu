@@ -2,8 +2,8 @@
 //
 // A block makes WARPS R columns, a warp R of them in registers (triangular.cuh), N rows at a time
 // from the last on, so that X may be where B is. L and B pass through shared memory, 8 DEEP of k at
-// a time. The floor, where n <= N: B read and X written once, the triangle read by every block (from
-// the L2 cache by all but the first): (n^2 / 2 + 2 n nrhs) numbers; n^2 nrhs operations.
+// a time. The floor, where n <= N: B read and X written once, the triangle read by every block
+// (from the L2 cache by all but the first): (n^2 / 2 + 2 n nrhs) numbers; n^2 nrhs operations.
 #include "launch.cuh"
 #include "triangular.cuh"
 

@@ -1,5 +1,5 @@
-// trmm_small.cu: X = alpha L B for a batch, L lower triangular of order n <= N <= 32. Who holds what,
-// and the floor: triangular_small.cuh.
+// trmm_small.cu: X = alpha L B for a batch, L lower triangular of order n <= N <= 32. Who holds
+// what, and the floor: triangular_small.cuh.
 #include "launch.cuh"
 #include "triangular_small.cuh"
 

@@ -41,7 +41,7 @@ def trsm_batched(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_
     Notes
     -----
     A zero on the diagonal of A gives inf or nan: nothing is tested. m^2 n operations each (m n^2 if
-    `side`). CPU: BLAS, the batch split over the cores; GPU: an own kernel up to order 1024.
+    `side`). CPU: BLAS, the batch split over the cores; GPU: own kernels up to order 1024.
     """
     return _triangular(me, "trsm", alpha, a, b, side, lower, trans_a, diag, overwrite_b)
 
