@@ -29,7 +29,7 @@ def test_compiles_without_drift_or_spills(kernel, letter, n):
 
 
 @pytest.mark.parametrize("letter, values, orders", [
-    ("d", SMALL, ("8", "5", "3", "1")), ("z", SMALL, ("7", "8", "2", "5"))])
+    ("d", SMALL, ("8", "3")), ("z", SMALL, ("7", "1"))])
 def test_runs_on_the_cpu(tmp_path, letter, values, orders):
     """A few members to a warp; what else svd.cuh can is run by the singular values."""
     from tests.sim import build, run_svd
