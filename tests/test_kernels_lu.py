@@ -31,10 +31,10 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
             assert solve_bytes(dtype, n, row) <= ROOM
 
 
-@pytest.mark.parametrize("kernel, order", [(k, 200) for k in FACTOR + SOLVE]
-                         + [("getrf_shared", 64), ("gesv_shared", 64)])
-@pytest.mark.parametrize("letter", "dc")
-def test_compiles_without_drift_or_spills(kernel, order, letter):
+@pytest.mark.parametrize("kernel, letter, order", [
+    *((k, letter, 200) for k in FACTOR + SOLVE for letter in "dc"),
+    ("getrf_shared", "d", 64), ("gesv_shared", "c", 64)])
+def test_compiles_without_drift_or_spills(kernel, letter, order):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, order))
     wrong = list(resources.complaints(resources.measure([key], ["sm_90a"]), resources.recorded()))
@@ -57,9 +57,10 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_lu.py)."""
     from tests.sim import build, run_lu
     library = build.build(folder, kernel, letter, values, entry=run_lu.ENTRY)
+    orders = ("35", "11") if kernel.startswith("getrf") else ("37", "20")
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_lu", library, kernel, letter, json.dumps(values),
-         "37", "20"], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+         *orders], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
