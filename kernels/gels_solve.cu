@@ -4,17 +4,14 @@
 // by blocks of 32 rows: a warp solves with one for a right-hand side, a lane having a row; then
 // every thread takes the 32 off another row. n^2 operations a column, n^2 / 2 numbers to read.
 // A zero on the diagonal: `info` says the first, X is what Y was; of R = 0 the solution is zero.
-#include "block.cuh"
+#include "diagonal.cuh"
 #include "launch.cuh"
 #include "qr.cuh"
-#include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int COLUMNS = 4;  // right-hand sides at a time
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
-
-template <class T> __device__ bool is_zero(T x) { return real(x) == 0 && imaginary(x) == 0; }
 
 __device__ inline float quotient(float x, float y) { return x / y; }
 __device__ inline double quotient(double x, double y) { return x / y; }
@@ -26,19 +23,12 @@ template <class R> __device__ complex<R> quotient(complex<R> x, complex<R> y)
 }
 
 // The first zero on the diagonal, counted from 1, or 0; n + 1 if all of R is zero
-__device__ inline int first_zero(Strided<const scalar_t> R, int n, unsigned (&found)[WARPS])
+__device__ inline int rank_lost(Strided<const scalar_t> R, int n, unsigned (&found)[WARPS])
 {
-    unsigned first = n + 1;
-    for (int i = n - 1 - thread(); i >= 0; i -= THREADS)
-        if (is_zero(R(i, i))) first = i + 1;
-    first = __reduce_min_sync(ALL, first);
-    if (threadIdx.x % 32 == 0) found[warp()] = first;
-    __syncthreads();
-    #pragma unroll
-    for (int w = 0; w < WARPS; ++w) first = found[w] < first ? found[w] : first;
-    if (first != 1) return first > n ? 0 : first;
+    const int first = first_zero(R, n, found);
+    if (first != 1) return first;
     unsigned zero = 1;
-    for_each(n, n, R.cs == 1, [&](int i, int j) { if (i <= j && !is_zero(R(i, j))) zero = 0; });
+    for_each(n, n, R.cs == 1, [&](int i, int j) { if (i <= j && abs1(R(i, j)) != 0) zero = 0; });
     __syncthreads();
     zero = __reduce_min_sync(ALL, zero);
     if (threadIdx.x % 32 == 0) found[warp()] = zero;
@@ -60,7 +50,7 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
     const int n = order;
     const Strided<const scalar_t> R{A + b * a_next, a_row, a_col};
     const Strided<scalar_t> out{Y + b * y_next, y_row, y_col};
-    const int zero = first_zero(R, n, found);
+    const int zero = rank_lost(R, n, found);
     if (thread() == 0) info[b] = zero > n ? 0 : zero;
     if (zero) {
         if (zero > n)

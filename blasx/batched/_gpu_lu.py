@@ -139,23 +139,30 @@ def getrf_nopiv(me, a, overwrite_a):
 def getri(me, lu, piv, overwrite_lu):
     """The inverse of every member from its factors: inv_a, info."""
     batch, n, _ = lu.shape
-    if not lu.size:
-        return like(lu, overwrite_lu), infos(batch, zero=True)
-    zero = lu.diagonal(axis1=1, axis2=2) == 0
-    info = (zero.any(1) * (zero.argmax(1) + 1)).astype(INT)
     if n > MOST:
-        eye = cupy.broadcast_to(cupy.eye(n, dtype=me.dtype), lu.shape)
-        x, _ = _large_getrs(me, lu, piv, eye, 0, 0)
-        return unsolved(lu, x, info, overwrite_lu), info
-    block = blocks("getri_block", me, n)
-    x, parts = like(lu, False), -(-n // block.values["WIDTH"])
-    piv = cupy.ascontiguousarray(piv)
-    block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu), piv.data.ptr,
-          *matrix(x), info.data.ptr, n, parts)
-    if overwrite_lu:
+        return _large_getri(me, lu, piv, overwrite_lu)
+    info, piv = infos(batch, zero=not lu.size), cupy.ascontiguousarray(piv)
+    small = n <= LARGEST
+    x = like(lu, overwrite_lu and small)
+    if lu.size and small:
+        kernel("getri_small", me, n)(batch, *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n)
+    elif lu.size:
+        block = blocks("getri_block", me, n)
+        parts = -(-n // block.values["WIDTH"])
+        block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu), piv.data.ptr,
+              *matrix(x), info.data.ptr, n, parts)
+    if overwrite_lu and not small:
         lu[...] = x
         x = lu
     return x, info
+
+
+def _large_getri(me, lu, piv, overwrite_lu):
+    zero = lu.diagonal(axis1=1, axis2=2) == 0
+    info = (zero.any(1) * (zero.argmax(1) + 1)).astype(INT)
+    eye = cupy.broadcast_to(cupy.eye(lu.shape[1], dtype=me.dtype), lu.shape)
+    x, _ = _large_getrs(me, lu, piv, eye, 0, 0)
+    return unsolved(lu, x, info, overwrite_lu), info
 
 
 def _large_getrf(me, a, overwrite_a):

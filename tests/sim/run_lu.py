@@ -135,21 +135,23 @@ def getrs_block(sim, rng, n, order, in_place):
 
 
 def getri_block(sim, rng, n, order, in_place):
-    a = general(rng, sim.dtype, 3, n, n)
-    a[1], a[2] = rng.standard_normal((n, n)), 1
+    a = general(rng, sim.dtype, 4, n, n)
+    a[1:] = rng.standard_normal((3, n, n))
+    a[2] = 1
     lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
-    lu, piv, kept = (np.array([x[i] for x in lus]) for i in range(3))
+    lu, piv = (np.array([x[i] for x in lus]) for i in range(2))
+    lu[3, -1, -1] = 0
     parts, outputs = -(-n // sim.constants["WIDTH"]), []
     for schedule in SCHEDULES:
         factors, pivots = Memory(lu, order), Memory(piv.astype(np.int32))
-        info, x = Memory(kept.astype(np.int32)), poisoned(a.shape, a.dtype, order)
-        sim.run(schedule, 3 * parts, solve_bytes(sim.dtype, n, sim.constants), *factors.matrix(),
+        x, info = poisoned(a.shape, a.dtype, order), poisoned((4,), np.int32, "C")
+        sim.run(schedule, 4 * parts, solve_bytes(sim.dtype, n, sim.constants), *factors.matrix(),
                 pivots.address, *x.matrix(), info.address, n, parts)
-        outputs.append([x.array.copy()])
-    (x,) = same_under_all_schedules(outputs)
+        outputs.append([x.array.copy(), info.array.copy()])
+    x, info = same_under_all_schedules(outputs)
     for i in range(2):
         check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
-    assert kept[2] == (n > 1) * 2 and np.array_equal(x[2], lu[2])
+    assert list(info) == [0, 0, 2, n] and np.array_equal(x[2:], lu[2:])
 
 
 def main(library, name, letter, constants, *orders):
