@@ -4,16 +4,16 @@
 // factored is conj(A) = conj(U^T) conj(U^T)^H.
 //
 // A panel is COLUMNS tile columns in shared memory, from the diagonal down; warp w works on the
-// tile rows w, w + WARPS, ... of it, ROWS of them. With ROWS WARPS <= COLUMNS the panel is the whole
-// matrix. Else what the columns left of a panel take off it is subtracted as it is loaded: they are
-// read from the result, mostly from the L2 cache, a row by its warp and the rows of the diagonal by
-// all warps.
+// tile rows w, w + WARPS, ... of it, ROWS of them. With ROWS WARPS <= COLUMNS the panel is the
+// whole matrix. Else what the columns left of a panel take off it is subtracted as it is loaded:
+// they are read from the result, mostly from the L2 cache, a row by its warp and the rows of the
+// diagonal by all warps.
 //
 // A tile column goes by two barriers. Before the first, all warps solve with the diagonal tile and
 // take what they found off the diagonal tiles of their rows. Before the second, the warp that has
 // the next diagonal tile factors it, and all take off the next tile column what the columns of the
-// panel before it make. All of it is a loop, short enough for the instruction cache: unrolled, with
-// the matrix in registers, it took twice the time.
+// panel before it make. All of it is a loop, short enough for the instruction cache: unrolled,
+// with the matrix in registers, it took twice the time.
 //
 // Double precision solves by the inverse of the diagonal tile and one step of refinement, which
 // makes the backward error that of substitution; all is done by the tensor cores. Single precision
@@ -39,7 +39,7 @@ struct Work {
     Diagonal& diagonal;
     scalar_t* room;
     int first, rows;              // of the panel: its first tile row, tile rows from there on
-    Tile c[ROWS];                 // the tile column that is next, this warp's part below the diagonal
+    Tile c[ROWS];                 // the next tile column, this warp's part below the diagonal
     scalar_t* out[ROWS];          // where the result has the lane's part of the tiles of a column
     Tile beside[BESIDE];          // of the other triangle, on its way from A to C
 
@@ -80,8 +80,9 @@ struct Work {
             if (below(q, k)) {
                 if (end < n) store(c[q], row(q), k, end);
                 else if (8 * (first + row(q)) + tile_row() < n) {
+                    const size second = (tile_col(1) - tile_col(0)) * C.cs;
                     if (c_packs && PAIR == 2) *reinterpret_cast<Tile*>(out[q]) = c[q];
-                    else out[q][0] = c[q].x[0], out[q][(tile_col(1) - tile_col(0)) * C.cs] = c[q].x[1];
+                    else out[q][0] = c[q].x[0], out[q][second] = c[q].x[1];
                 }
             }
             out[q] += 8 * C.cs;
@@ -382,7 +383,8 @@ template <bool PACKS> __device__ void load_and_subtract(Work& w, scalar_t* cross
 }
 
 // The lower triangle of A factored into C, the other one copied if they differ. `room`: in shared
-// memory, the tiles of the first panel and, unless it is all, of its width n / 8 times. Returns info.
+// memory, the tiles of the first panel and, unless it is all, COLUMNS for each 8 rows of the
+// matrix. Returns info.
 __device__ inline int cholesky_block(const Strided<const scalar_t>& A, const Strided<scalar_t>& C,
                                      int n, size a_next, size c_next, scalar_t* room)
 {

@@ -1,9 +1,9 @@
 // cholesky_solve.cuh: A X = B for one matrix by a block, the factor L in tiles in shared memory.
 //
-// Eight right-hand sides are eight rows of Z = B^H, and Z L^-H, then Z L^-1 are made of its tiles as
-// rows of L are made: the next tile is solved by the first warp, while the others take the product
-// with the last one off those beyond. A factor by its upper triangle comes with swapped strides and
-// is that of conj(A): the right-hand sides are conjugated.
+// Eight right-hand sides are eight rows of Z = B^H, and Z L^-H, then Z L^-1 are made of its tiles
+// as rows of L are made: the next tile is solved by the first warp, while the others take the
+// product with the last one off those beyond. A factor by its upper triangle comes with swapped
+// strides and is that of conj(A): the right-hand sides are conjugated.
 #pragma once
 #include "cholesky_tile.cuh"
 
@@ -49,8 +49,7 @@ __device__ inline Tile get_adjoint(scalar_t* tile)
 // inv(l), zeros above the diagonal
 __device__ inline Tile inverse_of(const Tile& l)
 {
-    Tile y = {scalar_t{real_t(tile_row() == tile_col(0))},
-              scalar_t{real_t(tile_row() == tile_col(1))}};
+    Tile y = ones();
     #pragma unroll
     for (int j = 0; j < 8; ++j) {
         const int p = place_of(j), source = p / 2;

@@ -1,5 +1,5 @@
-// cholesky_tile.cuh: tiles of 8 x 8 (tile.cuh) in shared memory; the Cholesky factor of one, and solves
-// with it.
+// cholesky_tile.cuh: tiles of 8 x 8 (tile.cuh) in shared memory; the Cholesky factor of one, and
+// solves with it.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"

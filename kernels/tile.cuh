@@ -1,9 +1,10 @@
 // tile.cuh: an 8 x 8 tile in the registers of a warp, the accumulator of mma.m8n8k4.
 //
-// Lane (g, t) = (lane / 4, lane % 4) holds row of_place(g), columns of_place(2 t) and of_place(2 t + 1):
-// places are in order but in complex double, where so placed four lanes take the whole of 64 bytes
-// at a time. For C -= A B^H in double precision the lane's part of A and its part of B are what the
-// tensor cores want of it: tiles that it made by one product go into the next as they are.
+// Lane (g, t) = (lane / 4, lane % 4) holds row of_place(g), columns of_place(2 t) and of_place(2 t
+// + 1): places are in order but in complex double, where so placed four lanes take the whole of 64
+// bytes at a time. For C -= A B^H in double precision the lane's part of A and its part of B are
+// what the tensor cores want of it: tiles that it made by one product go into the next as they
+// are.
 #pragma once
 #include "memory.cuh"
 #include "tensor.cuh"
@@ -21,7 +22,7 @@ __device__ inline int tile_col(int e) { return of_place(2 * t() + e); }
 
 struct alignas(PAIR * sizeof(scalar_t)) Tile { scalar_t x[2]; };  // a lane's part
 
-// c += a b^H by the tensor cores for two tiles of c, or one, and as many of a; b is conjugated already
+// c += a b^T by the tensor cores for two tiles of c and of a, one above the other
 __device__ inline void tensor_tiles(double (&c)[4], const double (&a)[4], const double (&b)[2])
 {
     tensor_product(c, a, b);
@@ -47,7 +48,8 @@ template <int SIGN, int COUNT, class T>
 __device__ void add_adjoint(T (&c)[COUNT], const T (&a)[COUNT], const T& b)
 {
     if constexpr (TENSOR) {
-        const scalar_t right[2] = {mul(conj(b.x[0]), real_t(SIGN)), mul(conj(b.x[1]), real_t(SIGN))};
+        const scalar_t right[2] = {mul(conj(b.x[0]), real_t(SIGN)),
+                                   mul(conj(b.x[1]), real_t(SIGN))};
         #pragma unroll
         for (int q = 0; q + 1 < COUNT; q += 2) {
             scalar_t its[4] = {c[q].x[0], c[q].x[1], c[q + 1].x[0], c[q + 1].x[1]};
