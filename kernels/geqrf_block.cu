@@ -90,13 +90,15 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 geqrf_block(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
             size q_col, size q_next, scalar_t* tau, scalar_t* B, size b_row, size b_col,
-            size b_next, size m, size n, size nrhs)
+            size b_next, size ms, size ns, size columns)
 {
     wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
+    const int m = size_of(ms, b), n = size_of(ns, b), nrhs = size_of(columns, b);
     scalar_t* const V = panel_memory(s);
     real_t* const sizes = reinterpret_cast<real_t*>(V + m * LD);
-    qr({A + b * a_next, a_row, a_col}, {QR + b * q_next, q_row, q_col},
-       tau + b * (m < n ? m : n), {B + b * b_next, b_row, b_col}, V, sizes, s, m, n, nrhs);
+    qr(matrix_of(A, a_row, a_col, a_next, b), matrix_of(QR, q_row, q_col, q_next, b),
+       array_of(tau, m < n ? m : n, b), matrix_of(B, b_row, b_col, b_next, b), V, sizes, s, m, n,
+       nrhs);
 }

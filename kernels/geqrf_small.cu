@@ -29,6 +29,7 @@ struct Member {
     Vector (*columns)[N / FEW];  // of the team in shared memory, two in turn
     real_t back;                 // what takes this lane's scaling out of R
     int m, n;
+    int steps;                   // of all teams of the warp: m, but of a RAGGED batch the largest
     bool here;                   // in the batch
 };
 
@@ -37,7 +38,7 @@ template <int W> __device__ void steps(scalar_t (&a)[N], const Member& my, int f
 {
     const int lane = threadIdx.x % N;
     #pragma unroll 1
-    for (int k = first; k < first + STEP && k < my.m; ++k) {
+    for (int k = first; k < first + STEP && k < my.steps; ++k) {
         Vector* const column = my.columns[k % 2];
         if (lane == k)
             #pragma unroll
@@ -84,8 +85,9 @@ template <int W> __device__ void steps(scalar_t (&a)[N], const Member& my, int f
         scalar_t top = lane == k && !none ? scalar_t{undo.times(h.beta)}
                                           : minus_product(a[0], scalar_t{1}, w);
         if (lane >= k) top = mul(top, my.back);
-        if (my.here && lane < my.n) my.out(k, lane) = top;
-        if (my.here && lane == k && k < my.n) my.tau[k] = h.tau;
+        const bool mine = my.here && (!RAGGED || k < my.m);
+        if (mine && lane < my.n) my.out(k, lane) = top;
+        if (mine && lane == k && k < my.n) my.tau[k] = h.tau;
         #pragma unroll
         for (int i = 1; i < W; ++i)
             a[i - 1] = minus_product(lane == k ? scalar_t{} : a[i], x[i], down);
@@ -96,7 +98,7 @@ template <int W> __device__ void steps(scalar_t (&a)[N], const Member& my, int f
 // All steps, the window no larger than what is left of m rows
 template <int W> __device__ void all_steps(scalar_t (&a)[N], const Member& my, int first)
 {
-    if (my.m - first > W - STEP) {
+    if (my.steps - first > W - STEP) {
         steps<W>(a, my, first);
         first += STEP;
     }
@@ -105,14 +107,16 @@ template <int W> __device__ void all_steps(scalar_t (&a)[N], const Member& my, i
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
-            size q_col, size q_next, scalar_t* tau, size m, size n, size batch)
+            size q_col, size q_next, scalar_t* tau, size ms, size ns, size batch)
 {
     wait_for_stream();
     __shared__ Vector columns[WARPS * TEAMS][2][N / FEW];
     const int team = threadIdx.x / N, lane = threadIdx.x % N;
-    const size b = size(blockIdx.x) * (WARPS * TEAMS) + team;
-    const bool here = b < batch;
-    const Strided<const scalar_t> in{A + b * a_next, a_row, a_col};
+    const size at = size(blockIdx.x) * (WARPS * TEAMS) + team;
+    const bool here = at < batch;
+    const size b = here ? at : batch - 1;
+    const int m = size_of(ms, b), n = size_of(ns, b);
+    const auto in = matrix_of(A, a_row, a_col, a_next, b);
 
     scalar_t a[N];
     real_t most = 0;
@@ -130,7 +134,8 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
         for (int i = 0; i < N; ++i) a[i] = power.times(a[i]);
     }
     __syncwarp();  // in place: all of the team have loaded
-    const Member my{{QR + b * q_next, q_row, q_col}, tau + b * (m < n ? m : n), columns[team],
-                    power.inverse().times(real_t(1)), int(m), int(n), here};
+    const Member my{matrix_of(QR, q_row, q_col, q_next, b), array_of(tau, m < n ? m : n, b),
+                    columns[team], power.inverse().times(real_t(1)), m, n,
+                    RAGGED ? int(__reduce_max_sync(ALL, unsigned(m))) : m, here};
     all_steps<N>(a, my, 0);
 }

@@ -12,13 +12,13 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 ormqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scalar_t* tau,
-            size tau_next, scalar_t* C, size c_row, size c_col, size c_next, size m, size n,
-            size k, size conjugated, size adjoint)
+            size tau_next, scalar_t* C, size c_row, size c_col, size c_next, size ms, size ns,
+            size ks, size conjugated, size adjoint)
 {
     wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
-    apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, conjugated, adjoint,
-            {C + b * c_next, c_row, c_col}, panel_memory(s), s, m, n,
-            k, false);
+    apply_q(matrix_of(QR, q_row, q_col, q_next, b), array_of(tau, tau_next, b), conjugated,
+            adjoint, matrix_of(C, c_row, c_col, c_next, b), panel_memory(s), s, size_of(ms, b),
+            size_of(ns, b), size_of(ks, b), false);
 }

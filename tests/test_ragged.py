@@ -1,9 +1,13 @@
 """Members of different sizes: `_vbatched` gives each what `_batched` gives it alone."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx._types import TYPES
@@ -74,6 +78,77 @@ def test_members_come_out_as_alone(device, routine, letter, orders, seed, packed
     assert isinstance(found[0], blasx.Ragged if packed and a else list)
 
 
+shapes = st.lists(st.tuples(*[st.sampled_from((0, 1, 2, 7, 8, 20, 33, 40))] * 2), max_size=8)
+
+
+def randoms(letter, sizes, seed):
+    rng, t = np.random.default_rng(seed), TYPES[letter]
+    return [(rng.standard_normal((*size, 2)) @ ((1, 1j) if t.is_complex else (1, 0))
+             ).astype(t.dtype) for size in sizes]
+
+
+def checked(letter, found, expected, scale=1):
+    tolerance = 500 * np.finfo(TYPES[letter].dtype).eps * scale
+    for x, y in zip(found, expected, strict=True):
+        assert x.shape == y.shape
+        np.testing.assert_allclose(host(x), y, rtol=0, atol=tolerance * (1 + abs(y).max(initial=0)))
+
+
+@devices
+@pytest.mark.parametrize("letter", "sdcz")
+@settings(max_examples=8, deadline=None)
+@given(shapes=shapes, seed=st.integers(0, 99), packed=st.booleans())
+def test_qr_and_products_are_those_of_numpy(device, letter, shapes, seed, packed):
+    a = randoms(letter, shapes, seed)
+    b = randoms(letter, [(m, 1 + i % 3) for i, (m, _) in enumerate(shapes)], seed + 1)
+    h = "C" if TYPES[letter].is_complex else "T"
+    given = [[to(device, x) for x in y] for y in (a, b)]
+    given = [blasx.Ragged.pack(x) if packed and x else x for x in given]
+    qr, tau, info = getattr(blasx, letter + "geqrf_vbatched")(given[0])
+    assert isinstance(qr, blasx.Ragged if packed and a else list) and not host(info).any()
+    reflectors = [x[:, :len(t)] for x, t in zip(qr, tau)]
+    name = letter + ("un" if h == "C" else "or") + "mqr_vbatched"
+    c, _ = getattr(blasx, name)("L", h, reflectors, list(tau), given[1])
+    back, _ = getattr(blasx, name)("L", "N", reflectors, list(tau), c)
+    checked(letter, back, b)
+    r, _ = getattr(blasx, name)("L", "N", reflectors, list(tau),
+                                [to(device, np.triu(host(x))) for x in qr])
+    checked(letter, r, a)
+    products = getattr(blasx, letter + "gemm_vbatched")(2.0, *given, trans_a=2)
+    checked(letter, products, [2 * x.conj().T @ y for x, y in zip(a, b)], 10)
+
+
+@devices
+@pytest.mark.parametrize("letter", "sdcz")
+@settings(max_examples=8, deadline=None)
+@given(orders=sizes, seed=st.integers(0, 99))
+def test_triangles_and_eigenvalues_are_those_of_numpy(device, letter, orders, seed):
+    a, b = problem(letter, orders, seed, (1, 2, 5))
+    given = [to(device, x) for x in a]
+    kind = "heevd" if TYPES[letter].is_complex else "syevd"
+    w, v, info = getattr(blasx, f"{letter}{kind}_vbatched")(given)
+    assert not host(info).any()
+    checked(letter, w, [np.linalg.eigvalsh(x) for x in a], 4)
+    for A, W, V in zip(a, map(host, w), map(host, v)):
+        checked(letter, [A @ V], [V * W], 40 * (1 + abs(A).max(initial=0)))
+    t = [np.tril(x) + (abs(x).sum(initial=0) + 1) * np.eye(len(x), dtype=x.dtype) for x in a]
+    x = getattr(blasx, letter + "trsm_vbatched")(2.0, [to(device, y) for y in t],
+                                                 [to(device, y) for y in b], lower=1)
+    checked(letter, x, [2 * np.linalg.solve(A, B) for A, B in zip(t, b)])
+
+
+@devices
+def test_least_squares_of_every_shape(device):
+    a = randoms("z", ((9, 4), (4, 9), (0, 3), (40, 33), (5, 5)), 0)
+    b = randoms("z", [(max(x.shape), 2) for x in a], 1)
+    lqr, x, info = blasx.zgels_vbatched(*([to(device, y) for y in z] for z in (a, b)))
+    assert [y.shape for y in lqr] == [y.shape for y in a] and not host(info).any()
+    for A, B, X in zip(a, b, map(host, x)):
+        m, n = A.shape
+        right = np.linalg.lstsq(A, B[:m], rcond=None)[0]
+        np.testing.assert_allclose(X[:n], right, atol=1e-10)
+
+
 @devices
 @pytest.mark.parametrize("trans", [0, 1, 2])
 def test_solves_with_the_factors(device, trans):
@@ -119,6 +194,13 @@ def test_wrong_calls_name_routine_and_argument():
             (lambda: blasx.dgetrs_vbatched(a, [[0, 5], [0, 1, 2]], b), r"dgetrs_vbatched: piv"),
             (lambda: blasx.dpotrf_vbatched(a, 7), r"dpotrf_vbatched: lower "),
             (lambda: blasx.dgetrf_vbatched([x + 1j for x in a]), r"dgetrf_vbatched: a\[0\] "),
+            (lambda: blasx.dgemm_vbatched(1.0, a, a[::-1]), r"dgemm_vbatched: b\[0\] "),
+            (lambda: blasx.dgemm_vbatched(1.0, a, a, c=a[:1]), r"dgemm_vbatched: c "),
+            (lambda: blasx.dtrsm_vbatched(1.0, a, b[::-1]), r"dtrsm_vbatched: b\[0\] "),
+            (lambda: blasx.dgels_vbatched(a, b[::-1]), r"dgels_vbatched: b\[0\] "),
+            (lambda: blasx.dormqr_vbatched("L", "T", a, [np.ones(1)] * 2, b),
+             r"dormqr_vbatched: tau\[0\] "),
+            (lambda: blasx.dsyevd_vbatched(a, 3), r"dsyevd_vbatched: compute_v "),
             (lambda: blasx.Ragged(np.zeros(3), [(2, 2)]), "Ragged: "),
             (lambda: blasx.Ragged(np.zeros(9), [(2, 2)], [-1]), "Ragged: ")):
         with pytest.raises((ValueError, TypeError), match=what):
@@ -130,3 +212,13 @@ def test_the_generic_name_takes_the_type_of_the_members():
     assert blasx.getrf_vbatched(a)[0][0].dtype == np.complex64
     assert blasx.getrf_vbatched(blasx.Ragged.pack(a))[0].data.dtype == np.complex64
     assert blasx.getrf_vbatched([])[2].shape == (0,)
+
+
+@pytest.mark.parametrize("family, letter", [("lu", "d"), ("cholesky", "s"), ("qr", "c"),
+                                            ("panels", "d"), ("blas", "z")])
+def test_the_launcher_and_its_kernels_run_on_the_cpu(tmp_path, family, letter):
+    """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_vbatched", tmp_path, letter, family], cwd=ROOT,
+        env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

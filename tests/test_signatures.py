@@ -43,7 +43,9 @@ herk_batched:cz trmm_batched:sdcz trsm_batched:sdcz trsv_batched:sdcz
 """
 WITHOUT_TESTER = """
 det_batched:sdcz slogdet_batched:sdcz getrf_vbatched:sdcz getrs_vbatched:sdcz gesv_vbatched:sdcz
-potrf_vbatched:sdcz potrs_vbatched:sdcz posv_vbatched:sdcz
+potrf_vbatched:sdcz potrs_vbatched:sdcz posv_vbatched:sdcz geqrf_vbatched:sdcz
+ormqr_vbatched:sd unmqr_vbatched:cz gels_vbatched:sdcz syevd_vbatched:sd heevd_vbatched:cz
+gemm_vbatched:sdcz trsm_vbatched:sdcz
 """
 
 # What SciPy has no name for, and the batched names: (required, {optional: default}).
@@ -93,6 +95,16 @@ BY_HAND = {
     "potrf_vbatched": (["a"], {"lower": 0, "overwrite_a": 0}),
     "potrs_vbatched": (["c", "b"], {"lower": 0, "overwrite_b": 0}),
     "posv_vbatched": (["a", "b"], {"lower": 0, "overwrite_a": 0, "overwrite_b": 0}),
+    "geqrf_vbatched": (["a"], {"overwrite_a": 0}),
+    "ormqr_vbatched": (["side", "trans", "a", "tau", "c"], {"overwrite_c": 0}),
+    "unmqr_vbatched": (["side", "trans", "a", "tau", "c"], {"overwrite_c": 0}),
+    "gels_vbatched": (["a", "b"], {"trans": "N", "overwrite_a": 0, "overwrite_b": 0}),
+    "syevd_vbatched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
+    "heevd_vbatched": (["a"], {"compute_v": 1, "lower": 0, "overwrite_a": 0}),
+    "gemm_vbatched": (["alpha", "a", "b"], {"beta": 0, "c": None, "trans_a": 0, "trans_b": 0,
+                                            "overwrite_c": 0}),
+    "trsm_vbatched": (["alpha", "a", "b"], {"side": 0, "lower": 0, "trans_a": 0, "diag": 0,
+                                            "overwrite_b": 0}),
 }
 BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),

@@ -13,6 +13,8 @@ from .eig import *
 from .lu import *
 from .qr import *
 from .ragged import *
+from .ragged_blas import *
+from .ragged_qr import *
 from .svd import *
 from .triangular import *
 

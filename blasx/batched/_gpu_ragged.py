@@ -304,14 +304,15 @@ class Call:
                                                             "right").tolist()
         self.classes = [(kernels, first, last)
                         for kernels, first, last in zip(plans, [0] + ends, ends)]
-        self.infos = self._add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
+        self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 
     def matrices(self, x, transposed=False):
         """The lines (address, row stride, column stride) of the members of x."""
         lines = self.lines(x)
-        return self._add(lines[:, [0, 2, 1]] if transposed else lines)
+        return self.add(lines[:, [0, 2, 1]] if transposed else lines)
 
     def lines(self, x):
+        """Those of all members, in their own order: to be changed, and added."""
         lines = np.empty((len(x), 3), np.int64)
         if x.__class__ is Ragged:
             apart = x.data.strides[0]
@@ -329,14 +330,15 @@ class Call:
     def vectors(self, x):
         """The addresses of the members of x, vectors whose elements follow each other."""
         if x.__class__ is Ragged:
-            return self._add(x.data.data.ptr + x.offsets * x.data.itemsize)
-        return self._add(np.array([y.data.ptr for y in x], np.int64))
+            return self.add(x.data.data.ptr + x.offsets * x.data.itemsize)
+        return self.add(np.array([y.data.ptr for y in x], np.int64))
 
     def sizes(self, x):
         """A size of every member."""
-        return self._add(x)
+        return self.add(x)
 
-    def _add(self, numbers):
+    def add(self, numbers):
+        """A column of the table from one or three numbers for every member."""
         self.columns.append(Column(numbers[self.order], self.cells))
         self.cells += self.columns[-1].numbers.size
         return self.columns[-1]

@@ -1,21 +1,23 @@
 """Members of different sizes: the `_vbatched` names.
 
 An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
-of the first operand. Sizes are known to the host. On the GPU members up to 32 x 32 take one kernel
-for each class of sizes, whatever their number, and a table of addresses and sizes, uploaded once;
-larger ones are copied to a stack for each shape that occurs. On the CPU one member follows the
-other. A member's result is, to the bit, that of `_batched`.
+of the first operand. Sizes are known to the host. On the GPU members are sorted into classes by the
+tuned constants that serve them, each one launch, whatever the number of members, with a table of
+addresses and sizes that is uploaded once (_gpu_ragged.py). On the CPU the cores share the members.
+A member's result is, to the bit, that of `_batched`.
 """
 
 import numpy as np
 
 from .._ragged import Ragged
 from .._routine import NATIVE, ndarray, public, typed
-from . import cholesky
+from . import _cpu, cholesky
 from . import lu as lu_batched
 from ._checks import on_gpu
 
 _gpu = on_gpu("_gpu_ragged")
+ALONE = 200  # the order from which LAPACK starts threads of its own
+FLOPS = 5e3  # operations to a microsecond, about, with which members are weighed
 
 
 def getrf_vbatched(me, a, overwrite_a=0):
@@ -42,7 +44,8 @@ def getrf_vbatched(me, a, overwrite_a=0):
     a = matrices(me, a, "a", overwrite_a)
     if on_cpu(me, a=a):
         one = getattr(lu_batched, me.letter + "getrf_batched")
-        return _one_by_one(a, lambda i: one(a[i][None], overwrite_a), (overwrite_a, 0), (a, a))
+        return one_by_one(a, lambda i: one(a[i][None], overwrite_a),
+                          (a if overwrite_a else None, None), (a, a), extents(a).prod(1))
     return _gpu().getrf(me, a, overwrite_a)
 
 
@@ -69,9 +72,9 @@ def getrs_vbatched(me, lu, piv, b, trans=0, overwrite_b=0):
     trans = me.choice(trans, "trans", (0, 1, 2))
     if on_cpu(me, lu=lu, piv=piv, b=b):
         one = getattr(lu_batched, me.letter + "getrs_batched")
-        return _one_by_one(
+        return one_by_one(
             b, lambda i: one(lu[i][None], piv[i][None], b[i][None], trans, overwrite_b),
-            (overwrite_b,), (b,))
+            (b if overwrite_b else None,), (b,), extents(lu).prod(1))
     return _gpu().getrs(me, lu, piv, b, trans, overwrite_b)
 
 
@@ -95,9 +98,10 @@ def gesv_vbatched(me, a, b, overwrite_a=0, overwrite_b=0):
     b = right_hand_sides(me, b, a, overwrite_b)
     if on_cpu(me, a=a, b=b):
         one = getattr(lu_batched, me.letter + "gesv_batched")
-        return _one_by_one(
+        return one_by_one(
             a, lambda i: one(a[i][None], b[i][None], overwrite_a, overwrite_b),
-            (overwrite_a, 0, overwrite_b), (a, a, b))
+            (a if overwrite_a else None, None, b if overwrite_b else None), (a, a, b),
+            extents(a).prod(1))
     return _gpu().gesv(me, a, b, overwrite_a, overwrite_b)
 
 
@@ -120,7 +124,8 @@ def potrf_vbatched(me, a, lower=0, overwrite_a=0):
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, a=a):
         one = getattr(cholesky, me.letter + "potrf_batched")
-        return _one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a), (overwrite_a,), (a,))
+        return one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a),
+                          (a if overwrite_a else None,), (a,), extents(a).prod(1))
     return _gpu().potrf(me, a, lower, overwrite_a)
 
 
@@ -143,8 +148,8 @@ def potrs_vbatched(me, c, b, lower=0, overwrite_b=0):
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, c=c, b=b):
         one = getattr(cholesky, me.letter + "potrs_batched")
-        return _one_by_one(b, lambda i: one(c[i][None], b[i][None], lower, overwrite_b),
-                           (overwrite_b,), (b,))
+        return one_by_one(b, lambda i: one(c[i][None], b[i][None], lower, overwrite_b),
+                          (b if overwrite_b else None,), (b,), extents(c).prod(1))
     return _gpu().potrs(me, c, b, lower, overwrite_b)
 
 
@@ -170,9 +175,10 @@ def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, a=a, b=b):
         one = getattr(cholesky, me.letter + "posv_batched")
-        return _one_by_one(
+        return one_by_one(
             a, lambda i: one(a[i][None], b[i][None], lower, overwrite_a, overwrite_b),
-            (overwrite_a, overwrite_b), (a, b))
+            (a if overwrite_a else None, b if overwrite_b else None), (a, b),
+            extents(a).prod(1))
     return _gpu().posv(me, a, b, lower, overwrite_a, overwrite_b)
 
 
@@ -188,15 +194,41 @@ def matrices(me, x, argument, overwrite=0, square=False):
     return x
 
 
-def right_hand_sides(me, b, a, overwrite=0):
-    """`b` with members that belong to the matrices `a`."""
+def right_hand_sides(me, b, a, overwrite=0, rows=None):
+    """`b` with members that belong to the matrices `a`, of as many rows as these or of `rows`."""
     b = _members(me, b, "b", overwrite, (1, 2))
     if len(b) != len(a):
         me.illegal("b", f"{len(b)} members", f"{len(a)} members, as the matrices")
-    for i, (n, rows) in enumerate(zip(_extents(a), _extents(b))):
-        if n != rows:
-            me.illegal(f"b[{i}]", f"{rows} rows", f"of {n} rows, as its matrix")
+    for i, (n, found) in enumerate(zip(_extents(a) if rows is None else rows, _extents(b))):
+        if n != found:
+            me.illegal(f"b[{i}]", f"{found} rows", f"of {n} rows, as its matrix wants")
     return b
+
+
+def vectors(me, x, argument):
+    """`x` with members that are vectors of the routine's type."""
+    if x.__class__ is Ragged and x.shapes.shape[1] != 1:
+        me.illegal(argument, "members that are matrices", "vectors, (n,) each")
+    return _members(me, x, argument, 0, (1,))
+
+
+def belonging(me, argument, found, wanted, what):
+    """Refuse members whose extents, a line to each, are not those that others ask for."""
+    if len(found) != len(wanted):
+        me.illegal(argument, f"{len(found)} members", f"{len(wanted)} members, as the others")
+    for i, (x, y) in enumerate(zip(found, wanted)):
+        if tuple(x) != tuple(y):
+            x, y = (tuple(map(int, z)) for z in (x, y))
+            me.illegal(f"{argument}[{i}]", f"{what} {x if len(x) > 1 else x[0]}",
+                       f"{what} {y if len(y) > 1 else y[0]}")
+
+
+def extents(x):
+    """The shapes of the members, a line to each."""
+    if x.__class__ is Ragged:
+        return x.shapes
+    shapes = [y.shape for y in x]
+    return np.array(shapes, np.int64).reshape(len(shapes), -1 if shapes else 2)
 
 
 def pivots(me, piv, lu):
@@ -257,17 +289,32 @@ def _first(x):
 # -- CPU
 
 
-def _one_by_one(a, one, overwrites, kinds):
+def one_by_one(a, one, overwritten, kinds, work, infos=True):
     """The results of `one(i)`, a batch of one member, for all members of `a`, and the infos. A
-    result that overwrites its operand (`overwrites`) is returned as this, another in the kind of
-    its operand (`kinds`)."""
-    results = [one(i) for i in range(len(a))]
+    result is `overwritten`, its operand, or if this is None it comes in the kind of another
+    operand (`kinds`). The cores share the members, those with the most `work`, elements each,
+    first; LAPACK's own threads are at work in the larger ones, which go one after the other."""
+    results, work = [None] * len(a), np.asarray(work)
+    order = np.argsort(-work, kind="stable")
+    alone = int((work > ALONE**2).sum())
+    turns = iter(order[alone:].tolist())
+
+    def some():
+        for i in turns:
+            results[i] = one(i)
+
+    for i in order[:alone].tolist():
+        results[i] = one(i)
+    small = work[order[alone:]]
+    _cpu._together(_cpu._threads(1, (small**1.5).sum() / FLOPS), some)
     answer = []
-    for k, (overwrite, kind) in enumerate(zip(overwrites, kinds, strict=True)):
+    for k, (result, kind) in enumerate(zip(overwritten, kinds, strict=True)):
         members = [r[k][0] for r in results]
-        answer.append(kind if overwrite else
+        answer.append(result if result is not None else
                       Ragged.pack(members) if kind.__class__ is Ragged and members else members)
-    return *answer, np.array([r[-1][0] for r in results], np.int32)
+    if infos:
+        answer.append(np.array([r[-1][0] for r in results], np.int32))
+    return tuple(answer)
 
 
 getrf_vbatched, sgetrf_vbatched, dgetrf_vbatched, cgetrf_vbatched, zgetrf_vbatched = typed(

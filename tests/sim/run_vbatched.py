@@ -1,12 +1,12 @@
 """Runs the launcher of members of different sizes (blasx/batched/_gpu_ragged.py) without a GPU, for
-a process that has the sanitizers:  python -m tests.sim.run_vbatched FOLDER LETTER
+a process that has the sanitizers:  python -m tests.sim.run_vbatched FOLDER LETTER FAMILY
 
 Arrays are NumPy's behind CuPy's names, kernels those of `VALUES` built for the CPU. Every member
 must come out, to the bit, as from the `_batched` routine's launcher with the same constants.
 """
 
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,11 +22,21 @@ from .build import PREFIX, build
 from .run import SCHEDULES, general, positive
 
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
+PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 VALUES = {
-    "getrf_block": LU | dict(RESIDENT=0),
-    "getrf_shared": None,
-    "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WARPS=1, PANEL=1),
-    "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1),
+    "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
+           "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WARPS=1, PANEL=1),
+           "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
+    "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+                 "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
+    "qr": {"geqrf_small": dict(N=8, WARPS=1, BLOCKS=1)},
+    "panels": {"geqrf_small": None, "geqrf_block": PANELS, "ormqr_block": PANELS},
+    "blas": {"gemm_thread": None, "gemm_warp": None,
+             "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
+                                BLOCKS=1),
+             "trsm_small": None,
+             "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
+                                GROUP=4)},
 }
 ffi = FFI()
 
@@ -110,12 +120,22 @@ class Simulated:
 @contextmanager
 def without_a_gpu(folder):
     """The launchers' modules, their launches being those of a Simulated."""
-    from blasx.batched import _gpu, _gpu_cholesky, _gpu_lu, _gpu_ragged
+    from blasx.batched import (
+        _gpu,
+        _gpu_blas,
+        _gpu_cholesky,
+        _gpu_lu,
+        _gpu_qr,
+        _gpu_ragged,
+        _gpu_ragged_blas,
+        _gpu_ragged_qr,
+    )
     sim = Simulated(folder)
     _kernel.Kernel.launch = lambda kernel, *x: sim.launch(kernel, *x)
-    for module in (_gpu, _gpu_cholesky, _gpu_lu, _gpu_ragged):
+    for module in (_gpu, _gpu_blas, _gpu_cholesky, _gpu_lu, _gpu_qr, _gpu_ragged,
+                   _gpu_ragged_blas, _gpu_ragged_qr):
         module.cupy = CUPY
-    _gpu.current_device, _gpu.gpu = lambda: 0, lambda device: HOPPER
+        module.current_device, module.gpu = lambda: 0, lambda device: HOPPER
     packed = Ragged.empty_like.__func__
 
     def empty_like(cls, array, shapes):
@@ -124,7 +144,7 @@ def without_a_gpu(folder):
         return r
 
     Ragged.empty_like = classmethod(empty_like)
-    yield sim, _gpu_lu, _gpu_cholesky, _gpu_ragged
+    yield sim
 
 
 def same(found, alone, what):
@@ -132,34 +152,93 @@ def same(found, alone, what):
         assert np.asarray(x).tobytes() == np.asarray(y)[0].tobytes(), (what, i)
 
 
-def main(folder, letter):
+def main(folder, letter, family):
     me, rng = Typed(letter + "gesv_vbatched", letter), np.random.default_rng(0)
-    with without_a_gpu(folder) as (sim, lu, cholesky, ragged), _tuned.using(letter, **VALUES):
-        a = [general(rng, me.dtype, 1, m, n)[0].view(Array)
-             for m, n in ((41, 37), (0, 3), (35, 44), (48, 48))]
-        a[2] = np.asfortranarray(a[2]).view(Array)
-        compare(lambda x: ragged.getrf(me, x, 0), lambda x: lu.getrf(me, x, 0), 2, a)
-        assert sim.launched == 5 * ["getrf_block"]  # three alone, and all together twice
 
-        a = [general(rng, me.dtype, 1, n, n)[0].view(Array) for n in (40, 48, 0, 33, 34)]
-        b = [general(rng, me.dtype, 1, len(x), nrhs)[0].view(Array)
-             for x, nrhs in zip(a, (2, 9, 1, 0, 5))]
-        a[3][:, 5] = 0
-        compare(lambda *x: ragged.gesv(me, *x, 0, 0), lambda *x: lu.gesv(me, *x, 0, 0), 3, a, b)
-        factors, piv, _ = ragged.getrf(me, a, 0)
-        compare(lambda *x: ragged.getrs(me, *x, 2, 0), lambda *x: lu.getrs(me, *x, 2, 0), 1,
-                factors, piv, b)
+    def members(*shapes):
+        return [general(rng, me.dtype, 1, m, n)[0].view(Array) for m, n in shapes]
+
+    with without_a_gpu(folder) as sim, _tuned.using(letter, **VALUES[family]):
+        FAMILIES[family](sim, me, members)
     print("ok")
 
 
-def compare(many, one, members, *operands):
+def lu(sim, me, members):
+    from blasx.batched import _gpu_lu, _gpu_ragged
+    a = members((41, 37), (0, 3), (35, 44), (48, 48))
+    a[2] = np.asfortranarray(a[2]).view(Array)
+    compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
+    assert sim.launched == 5 * ["getrf_block"]  # three alone, and all together twice
+
+    orders = 40, 48, 0, 33, 34
+    a, b = members(*zip(orders, orders)), members(*zip(orders, (2, 9, 1, 0, 5)))
+    a[3][:, 5] = 0
+    compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
+            a, b)
+    factors, piv, _ = _gpu_ragged.getrf(me, a, 0)
+    compare(lambda *x: _gpu_ragged.getrs(me, *x, 2, 0), lambda *x: _gpu_lu.getrs(me, *x, 2, 0), 1,
+            factors, piv, b)
+
+
+def cholesky(sim, me, members):
+    from blasx.batched import _gpu_cholesky, _gpu_ragged
+    a = [positive(np.random.default_rng(n), me.dtype, 1, n)[0].view(Array) for n in (33, 0, 41)]
+    a[2][0, 0] = -1
+    for lower in (0, 1):
+        compare(lambda x: _gpu_ragged.potrf(me, x, lower, 0),
+                lambda x: _gpu_cholesky.potrf(me, x, lower, 0), 1, a)
+        b = members((33, 1), (0, 2), (41, 9))
+        compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
+                lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
+
+
+def qr(sim, me, members):
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((8, 8), (3, 7), (0, 2), (7, 2), (1, 1), (5, 5))
+    a[1][1, 1] = np.nan
+    compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
+
+
+def panels(sim, me, members):
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((19, 11), (9, 12), (0, 1), (26, 9))
+    compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
+    qr, tau, _ = _gpu_ragged_qr.geqrf(me, a, 0)
+    qr = [x[:, :len(t)] for x, t in zip(qr, tau)]
+    trans = "C" if me.is_complex else "T"
+    for side, c in (("L", members((19, 3), (9, 1), (0, 2), (26, 0))),
+                    ("R", members((2, 19), (4, 9), (1, 0), (3, 26)))):
+        compare(lambda *x: _gpu_ragged_qr.ormqr(me, side, trans, *x, 1),
+                lambda *x: _gpu_qr.ormqr(me, side, trans, *(y.copy() for y in x), 1), 1, qr, tau, c)
+
+
+def blas(sim, me, members):
+    from blasx.batched import _gpu_blas, _gpu_ragged_blas, _gpu_triangular
+    a, b, c = (members(*x) for x in (((5, 33), (0, 3), (40, 9)), ((7, 33), (2, 3), (35, 9)),
+                                     ((5, 7), (0, 2), (40, 35))))
+    compare(lambda a, b, c: (_gpu_ragged_blas.gemm(me, 2.0, a, b, 0.5, c, 0, 2, 0),),
+            lambda a, b, c: (_gpu_blas.gemm(me, 2.0, a, b.swapaxes(1, 2), 0.5, c, 1, False, True,
+                                            0),), 1, a, b, c, infos=False)
+    a, b = members((20, 20), (0, 0), (9, 9)), members((20, 35), (0, 3), (9, 2))
+    for x in a:
+        x += 9 * np.eye(len(x), dtype=x.dtype)
+    for side, lower, trans in ((0, 1, 0), (0, 0, 2), (1, 0, 1)):
+        right = [x.T.copy().view(Array) for x in b] if side else b
+        compare(lambda *x: (_gpu_ragged_blas.trsm(me, 2.0, *x, side, lower, trans, 0, 0),),
+                lambda *x: (_gpu_triangular.triangular(me, "trsm", 2.0, *x, side, lower, trans, 0,
+                                                       0),), 1, a, right, infos=False)
+
+
+FAMILIES = dict(lu=lu, cholesky=cholesky, qr=qr, panels=panels, blas=blas)
+
+
+def compare(many, one, members, *operands, infos=True):
     """The members of both launchers' results and their infos; lists and one buffer."""
     alone = [one(*(x[i][None] for x in operands)) for i in range(len(operands[0]))]
-    for given in (operands, [Ragged.pack(x) for x in operands]):
-        found = many(*given)
-        for k in range(members):
+    for pack in (list, Ragged.pack):
+        found = many(*([y.copy() for y in x] if pack is list else pack(x) for x in operands))
+        for k in range(members + infos):
             same(found[k], [result[k] for result in alone], k)
-        same(found[-1], [result[-1] for result in alone], "info")
 
 
 if __name__ == "__main__":

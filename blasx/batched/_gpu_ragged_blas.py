@@ -1,0 +1,98 @@
+"""Products and triangular solves of members of different sizes on the GPU (_gpu_ragged.py): every
+size of a product by gemm_block, triangles up to order 1024 by trsm_small and trsm_block."""
+
+import cupy
+import numpy as np
+
+from .._kernel import current_device, pack
+from .._ragged import Ragged
+from .._spaces import MOST
+from . import _gpu_triangular
+from ._block import small_triangle_bytes, triangle_bytes
+from ._gpu import blocks
+from ._gpu_blas import _plan, bits
+from ._gpu_ragged import Call, extents, like, outputs
+
+
+def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
+    left, right = extents(a), extents(b)
+    (m, k), n = left.T[::-1] if trans_a else left.T, right[:, 0 if trans_b else 1]
+    x = c if overwrite_c and c is not None else empty(a, np.stack((m, n), 1))
+    c, beta = (x, 0) if c is None else (c, beta)
+    k = k * (alpha != 0)
+    call = Call(me, m * n > 0, lambda n: (_plan("gemm_block", me.letter, n, current_device()),),
+                np.maximum(np.maximum(m, n), k))
+    m, n, k = call.sizes(m), call.sizes(n), call.sizes(k)
+    of_a, of_b = call.matrices(a, trans_a), call.matrices(b, trans_b)
+    of_c, of_x = call.matrices(c), call.matrices(x)
+
+    def launch(block, part):
+        v = block.values
+        down, across = -(-part.most(m) // v["BM"]), -(-part.most(n) // v["BN"])
+        tiles = down * across * part.members
+        block.kernel.launch(
+            -(-tiles // block.teams) if block.teams > 1 else tiles, 1, block.threads, 1,
+            pack(*part(m, n, k, 0, down, across, of_a, trans_a == 2 and me.is_complex,
+                       of_b, trans_b == 2 and me.is_complex, of_c, of_x),
+                 *bits(alpha), *bits(beta), part.members), block.shared)
+
+    call.serve("gemm_block", launch)
+    call.run()
+    return like(a, x)
+
+
+def empty(a, shapes):
+    """One new buffer for members of these shapes."""
+    return Ragged.empty_like(a.data if a.__class__ is Ragged else a[0] if a else cupy.empty(0),
+                             shapes)
+
+
+def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
+    x, shapes = outputs(b, overwrite_b), extents(b)
+    order, count = shapes[:, side], shapes[:, 1 - side]
+    if alpha == 0:
+        for y in x:
+            y.fill(0)
+        return like(b, x)
+
+    def plan(n):
+        if n > MOST:
+            return None
+        return blocks("trsm_small", me, n) or blocks("trsm_block", me, n),
+
+    call = Call(me, shapes.prod(1) > 0, plan, order)
+    # As _gpu_triangular.launch: sides, transposes and triangles are strides and their signs
+    turned = (trans != 0) != side
+    flipped, size = lower == turned, me.dtype.itemsize
+    lines, by_columns = [], np.zeros(len(b), bool)
+    for operand, transposed, both in ((a, turned, True), (b, side, False), (x, side, False)):
+        line = call.lines(operand)[:, [0, 2, 1] if transposed else [0, 1, 2]]
+        if not both:
+            by_columns |= abs(line[:, 2]) >= abs(line[:, 1])
+        if flipped:
+            line[:, 0] += (order - 1) * (line[:, 1] + line[:, 2] * both) * size
+            line[:, 1] *= -1
+            line[:, 2] *= -1 if both else 1
+        lines.append(call.add(line))
+    staged, count, n = call.sizes(by_columns), call.sizes(count), call.sizes(order)
+    of = (*lines, *bits(alpha), 0, n, count, trans == 2, diag)
+
+    def small(block, part):
+        v, by_columns = block.values, part.most(staged)
+        slabs = -(-part.most(count) // (v["LANES"] * v["C"]))
+        teams = part.members * slabs
+        block(-(-teams * v["LANES"] // block.threads),
+              small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
+
+    def large(block, part):
+        v = block.values
+        slabs = -(-part.most(count) // (v["R"] * v["WARPS"]))
+        block(part.members * slabs, triangle_bytes("trsm_block", me.letter, part.most(n), v),
+              *part(*of), slabs)
+
+    call.serve("trsm_small", small)
+    call.serve("trsm_block", large)
+    call.run()
+    call.larger(lambda a, b: (_gpu_triangular.triangular(
+        me, "trsm", alpha, a, b, side, lower, trans, diag, 1), 0), (a, b), (x,))
+    return like(b, x)
