@@ -289,8 +289,12 @@ class Call:
         self.me, self.columns, self.cells, self.servers = me, [], 0, {}
         self._info = cupy.zeros(len(wanted), INT)
         members = np.flatnonzero(wanted)
-        found, which = np.unique(np.stack(extents, 1)[members], axis=0, return_inverse=True)
-        which, plans, rank = which.reshape(-1), [], np.empty(len(found), np.int64)
+        code = 0  # one number for the extents, in their order
+        for x in extents:
+            code = code * (1 + int(x.max(initial=0))) + x
+        _, first, which = np.unique(code[members], return_index=True, return_inverse=True)
+        found = np.stack(extents, 1)[members[first]]
+        plans, rank = [], np.empty(len(found), np.int64)
         for i in reversed(range(len(found))):  # the largest first
             kernels = plan(*map(int, found[i]))
             if kernels is not None and kernels not in plans:
