@@ -2,10 +2,11 @@
 //
 // Every thread of a block is a fiber. A fiber runs until it has to wait: at __syncthreads() for its
 // block, at a warp's shuffle, vote or __syncwarp() for its warp. The order in which fibers get
-// their turn is the schedule: 0 upwards, 1 downwards, 2 and more shuffled. What a kernel computes
+// their turn is the schedule: 0 upwards, 1 downwards, 2 and more shuffled; in the odd ones a warp
+// goes as far as it gets without the others before the next has its turn. What a kernel computes
 // must not depend on it. Shared memory starts as NaN; of dynamic shared memory there is what the
-// launch asks for, to the byte. A fiber that waits where another fiber of
-// its group waits elsewhere, or has ended, is an error.
+// launch asks for, to the byte. A fiber that waits where another fiber of its group waits
+// elsewhere, or has ended, is an error.
 #pragma once
 #include <sanitizer/asan_interface.h>
 #include <math.h>
@@ -144,11 +145,28 @@ static void run_block(int schedule)
     std::minstd_rand random(schedule);
     for (;;) {
         if (schedule > 1) std::shuffle(turn.begin(), turn.end(), random);
-        for (size_t i : turn)
-            if (fibers[i].state == RUNNING) resume(fibers[i]);
         bool moved = false;
-        for (size_t w = 0; w < fibers.size(); w += 32)
-            moved |= release(w, std::min(fibers.size(), w + 32), AT_WARP, "a warp is split");
+        auto one_turn = [&](auto mine) {
+            for (size_t i : turn)
+                if (fibers[i].state == RUNNING && mine(i / 32)) resume(fibers[i]);
+        };
+        auto go_on = [](size_t w) {
+            return release(32 * w, std::min(fibers.size(), 32 * w + 32), AT_WARP,
+                           "a warp is split");
+        };
+        const size_t warps = (fibers.size() + 31) / 32;
+        if (schedule % 2) {
+            std::vector<size_t> order;
+            for (size_t i : turn)
+                if (std::find(order.begin(), order.end(), i / 32) == order.end())
+                    order.push_back(i / 32);
+            for (size_t w : order)
+                do one_turn([w](size_t of) { return of == w; });
+                while (go_on(w));
+        } else {
+            one_turn([](size_t) { return true; });
+            for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
+        }
         moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
         if (moved) continue;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
