@@ -4,6 +4,7 @@
 // sweeps are chains of n / 8 tiles in shared memory (cholesky_solve.cuh). A member whose `failed`
 // is not zero gets X := B.
 #include "cholesky_solve.cuh"
+#include "launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 potrs_block(const scalar_t* C, size c_row, size c_col, size c_next,
@@ -11,6 +12,7 @@ potrs_block(const scalar_t* C, size c_row, size c_col, size c_next,
             scalar_t* X, size x_row, size x_col, size x_next,
             const int* failed, size upper, size ns, size columns, size slabs)
 {
+    wait_for_stream();
     const size m = blockIdx.x / slabs, first = blockIdx.x % slabs * SIDES;
     const int n = size_of(ns, m);
     const int sides = int(min(size(SIDES), size_of(columns, m) - first));

@@ -8,7 +8,6 @@
 // launch asks for, to the byte. A fiber that waits where another fiber of its group waits
 // elsewhere, or has ended, is an error.
 #pragma once
-#include <sanitizer/asan_interface.h>
 #include <math.h>
 #include <ucontext.h>
 
@@ -23,9 +22,11 @@
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
-extern "C" void __sanitizer_start_switch_fiber(void**, const void*, size_t);
-extern "C" void __sanitizer_finish_switch_fiber(void*, const void**, size_t*);
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
 #else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 static void __sanitizer_start_switch_fiber(void**, const void*, size_t) {}
 static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #endif
