@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from blasx._types import TYPES
 from testing import errors, flops, matrices
 from testing.__main__ import main
 from testing.case import Case
@@ -190,7 +191,7 @@ def test_cases_are_well_formed():
         (ROOT / "testing").glob("testing_*.py")))
     for case in CASES:
         assert isinstance(case, Case) and case.variants()
-        assert set(case.typed) <= set("sdcz")
+        assert set(case.typed) <= set(TYPES)
 
 
 # The command
