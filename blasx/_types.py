@@ -37,6 +37,15 @@ def _bfloat16():
     return np.dtype(bfloat16)
 
 
+def finfo(dtype):
+    """NumPy's limits of a type; bfloat16's from the package that brings it."""
+    if dtype.kind != "V":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
 TYPES = {
     t.letter: t
     for t in (

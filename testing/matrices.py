@@ -9,6 +9,8 @@ from itertools import product
 
 import numpy as np
 
+from blasx._types import finfo
+
 TYPES = ("zero", "ones", "identity", "jordan", "kronecker", "rand", "rands", "randn",
          "diag", "svd", "poev", "heev", "geev", "geevx")
 SAME_TYPE = {"zeros": "zero", "spd": "poev", "syev": "heev"}
@@ -52,15 +54,6 @@ def all_names():
         distributions = DISTRIBUTIONS[:-1] if t in WITH_SPECTRUM else ("",)
         for words in product(distributions, SCALINGS, ("", "dominant")):
             yield "_".join([t, *filter(None, words)])
-
-
-def finfo(dtype):
-    """NumPy's, which does not know bfloat16."""
-    if dtype.kind != "V":
-        return np.finfo(dtype)
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype)
 
 
 def scale(kind, dtype):

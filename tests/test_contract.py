@@ -258,6 +258,8 @@ def backwards(x):
 def test_what_is_cast_gives_what_scipy_gives(routine, cast):
     """As if the caller had cast it; SciPy's own answer where it has the name."""
     call = problem(routine, SIZES)
+    if cast is byte_swapped and routine[1] == "b":
+        pytest.skip("NumPy has no byte-swapped bfloat16")
     own = {"axpy": "y", "copy": "y", "swap": "xy", "scal": "x", "rscal": "x", "lacpy": "b",
            "laset": "a"}.get(call.case.name, "")
     changed = {k: cast(call.arguments[k]) for k in call.arrays if k not in own}

@@ -288,8 +288,10 @@ def test_svd_of_a_hermitian_matrix(stack, n, dtype, seed):
     same(s, np.linalg.svd(a, compute_uv=False))
     same(linalg.svd(a, compute_uv=False, hermitian=True), s)
     same(((u * s[..., None, :]) @ vh).astype(a.dtype), a)
-    if a.size:
-        same(linalg.pinv(a, hermitian=True), linalg.pinv(a))
+    if a.size:  # a - 12 I may be nearly singular: pinv is known to cond(a) eps
+        cond = np.linalg.cond(a)[..., None, None]
+        same((linalg.pinv(a, hermitian=True) / cond).astype(a.dtype),
+             (linalg.pinv(a) / cond).astype(a.dtype))
 
 
 @quick

@@ -8,18 +8,24 @@ must come out, to the bit, as from the `_batched` routine's launcher with the sa
 import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 from cffi import FFI
 
-from blasx import _kernel, _tuned
-from blasx._ragged import Ragged
-from blasx._routine import Typed
-from blasx._spaces import HOPPER
+for name in ("cupy", "cupy.cuda", "cupy.cuda.function", "cupy.cuda.runtime", "cupy.cuda.stream",
+             "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
+             "cupy_backends.cuda.libs"):
+    sys.modules[name] = mock.MagicMock()  # CuPy need not be there: CUPY below is what is used
 
-from . import run_lu
-from .build import PREFIX, build
-from .run import SCHEDULES, general, positive
+from blasx import _kernel, _tuned  # noqa: E402
+from blasx._ragged import Ragged  # noqa: E402
+from blasx._routine import Typed  # noqa: E402
+from blasx._spaces import HOPPER  # noqa: E402
+
+from . import run_lu  # noqa: E402
+from .build import PREFIX, build  # noqa: E402
+from .run import SCHEDULES, general, positive  # noqa: E402
 
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
