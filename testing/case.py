@@ -179,7 +179,7 @@ class Case:
     """
 
     name: str  # without the letter
-    group: str  # blas lu chol qr syev svd geev hesv band mixed aux batched
+    group: str  # blas lu chol qr syev svd geev hesv band mixed aux batched vbatched
     returns: str  # names of the outputs; `work` is not judged, info must be 0 if check is silent
     make: Callable
     check: Callable
@@ -196,6 +196,7 @@ class Case:
     in_place: bool = False  # SciPy's name overwrites operands without being asked
     lapack: Callable | None = None  # lapack(p): the reference where SciPy has no such name
     modes: tuple = ("vendor",)  # beside auto, on the GPU; none where it runs on the CPU
+    members: "Case | None" = None  # of members of different sizes: the Case of each, a batch of one
 
     @property
     def typed(self):
@@ -280,11 +281,19 @@ class Case:
 def as_tuple(result):
     """Outputs as NumPy sees them; what is on the GPU is fetched."""
     result = result if isinstance(result, tuple) else (result,)
-    return tuple(x.get() if hasattr(x, "get") else x for x in result)
+    return tuple(map(fetched, result))
+
+
+def fetched(x):
+    if isinstance(x, list):
+        return list(map(fetched, x))
+    return x.get() if hasattr(x, "get") else x
 
 
 def on_device(x, device):
     """Arguments for the device: arrays in the memory order they have here."""
+    if isinstance(x, list):
+        return [on_device(y, device) for y in x]
     if device != "gpu" or not isinstance(x, np.ndarray):
         return x
     import cupy

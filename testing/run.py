@@ -12,7 +12,7 @@ from .cases import CASES
 from .options import Options, Parser, checked, letters
 
 GROUPS = ("blas", "lu", "chol", "qr", "syev", "svd", "geev", "hesv", "band", "mixed", "aux",
-          "batched")
+          "batched", "vbatched")
 
 # (m, n, k): around the sizes where blocks, warps and panels end.
 SQUARE = {"small": (0, 1, 2, 3, 5, 16, 31, 33, 65), "medium": (100, 200, 333, 512),

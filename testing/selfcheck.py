@@ -9,6 +9,7 @@ from blasx._types import TYPES
 
 from .cases import CASES
 from .options import Options
+from .ragged import member
 
 PIVOTS = ("piv", "ipiv", "jpvt")
 NOT_JUDGED = ("work", "isuppz", "ifail")  # workspace, and what LAPACK leaves unset on success
@@ -17,6 +18,10 @@ SIZES = (6, 5, 4)
 
 def faults(case, p, outputs):
     """(what, outputs with it) of everything that can be wrong with a result."""
+    if case.members:
+        for what, wrong in faults(case.members, p.members[0], member(outputs, 0)):
+            yield what, tuple([x[0], *rest[1:]] for x, rest in zip(wrong, outputs))
+        return
     named = case.named(outputs)
     for name, value in named.items():
         if name in NOT_JUDGED:

@@ -90,11 +90,15 @@ def measure(case, p, options):
 
 
 def copied(x, device):
+    if isinstance(x, list):
+        return [copied(y, device) for y in x]
     return x.copy(order="K") if isinstance(x, np.ndarray) and device == "cpu" else on_device(
         x, device)
 
 
 def unchanged(before, after):
+    if isinstance(before, list):
+        return all(map(unchanged, before, after))
     if before is after or not isinstance(before, np.ndarray):
         return True
     return np.array_equal(before, as_tuple(after)[0], equal_nan=before.dtype.kind in "fc")
@@ -267,7 +271,7 @@ def main(name, arguments):
     except KeyError as error:
         raise Refused(error.args[0]) from None
     options = parse(f"testing {name}", arguments)
-    prepare(options, case.group == "batched")
+    prepare(options, case.group in ("batched", "vbatched"))
     refuse_mode(case, options.mode, options.device)
     letters = [letter] if letter else [x for x in options.precisions if x in case.typed]
     if not letters:

@@ -92,7 +92,7 @@ def routines():
     options = Options(check=1, warmup=False, batch=2, nrhs=5, device="gpu")
     tester.prepare(options)
     rng, tests, failed = np.random.default_rng(0), 0, 0
-    for case in (c for c in CASES if c.group == "batched"):
+    for case in (c for c in CASES if c.group in ("batched", "vbatched")):
         variants = list(case.variants())
         columns = case.columns.split()
         sizes = [x for x in SIZES if x[0] == x[1] or ("M" in columns and "N" in columns)]

@@ -6,26 +6,15 @@ must come out, to the bit, as from the `_batched` routine's launcher with the sa
 """
 
 import sys
-from contextlib import contextmanager
-from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
-from cffi import FFI
 
-for name in ("cupy", "cupy.cuda", "cupy.cuda.function", "cupy.cuda.runtime", "cupy.cuda.stream",
-             "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
-             "cupy_backends.cuda.libs"):
-    sys.modules[name] = mock.MagicMock()  # CuPy need not be there: CUPY below is what is used
+from blasx import _tuned
+from blasx._ragged import Ragged
+from blasx._routine import Typed
 
-from blasx import _kernel, _tuned  # noqa: E402
-from blasx._ragged import Ragged  # noqa: E402
-from blasx._routine import Typed  # noqa: E402
-from blasx._spaces import HOPPER  # noqa: E402
-
-from . import run_lu  # noqa: E402
-from .build import PREFIX, build  # noqa: E402
-from .run import SCHEDULES, general, positive  # noqa: E402
+from .gpu import copied, install
+from .run import general, positive
 
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
@@ -44,113 +33,6 @@ VALUES = {
              "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                 GROUP=4)},
 }
-ffi = FFI()
-
-
-class Array(np.ndarray):
-    """What the launchers ask of an array of CuPy."""
-
-    @property
-    def data(self):
-        return SimpleNamespace(ptr=self.ctypes.data)
-
-    def __array_finalize__(self, base):
-        self.memory = getattr(base, "memory", None)
-
-
-class Memory:
-    def __init__(self, nbytes, whole=None, at=0):
-        self.whole, self.at = np.empty(nbytes, np.uint8) if whole is None else whole, at
-
-    def __add__(self, more):
-        return Memory(0, self.whole, self.at + more)
-
-
-def ndarray(shape, dtype, memory=None):
-    if memory is None:
-        return Array(shape, dtype)
-    dtype = np.dtype(dtype)
-    nbytes = int(np.prod(shape)) * dtype.itemsize
-    return memory.whole[memory.at:memory.at + nbytes].view(dtype).reshape(shape).view(Array)
-
-
-class Stream:
-    ptr = 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def record(self, event):
-        return event
-
-    def wait_event(self, event):
-        pass
-
-    def is_capturing(self):
-        return False
-
-
-MAIN = Stream()
-CUPY = SimpleNamespace(
-    ndarray=ndarray, zeros=lambda *x: np.zeros(*x).view(Array),
-    empty=lambda *x: np.empty(*x).view(Array), asarray=lambda x: x.copy().view(Array),
-    ascontiguousarray=lambda x: np.ascontiguousarray(x).view(Array),
-    cuda=SimpleNamespace(
-        alloc=Memory, get_current_stream=lambda: MAIN, Event=lambda **_: None,
-        Stream=lambda **_: Stream(), runtime=SimpleNamespace(getDevice=lambda: 0)))
-
-
-class Simulated:
-    """Kernels, built when they are launched."""
-
-    def __init__(self, folder):
-        self.folder, self.built, self.launched = folder, {}, []
-
-    def launch(self, kernel, gx, gy, bx, by, parameters, shared=0):
-        key = kernel.name, kernel.letter, str(kernel.constants)
-        if key not in self.built:
-            library = build(self.folder, kernel.name, kernel.letter, kernel.constants,
-                            entry=run_lu.ENTRY)
-            if not any(kernel.name == name for name, *_ in self.built):
-                ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, int, "
-                         "const uint64_t *);")
-            self.built[key] = getattr(ffi.dlopen(str(library)), PREFIX + kernel.name)
-        cells = ffi.from_buffer("uint64_t[]", bytes(_kernel._local.cells))
-        self.launched.append(kernel.name)
-        self.built[key](gx, bx, shared, SCHEDULES[0], cells)
-
-
-@contextmanager
-def without_a_gpu(folder):
-    """The launchers' modules, their launches being those of a Simulated."""
-    from blasx.batched import (
-        _gpu,
-        _gpu_blas,
-        _gpu_cholesky,
-        _gpu_lu,
-        _gpu_qr,
-        _gpu_ragged,
-        _gpu_ragged_blas,
-        _gpu_ragged_qr,
-    )
-    sim = Simulated(folder)
-    _kernel.Kernel.launch = lambda kernel, *x: sim.launch(kernel, *x)
-    for module in (_gpu, _gpu_blas, _gpu_cholesky, _gpu_lu, _gpu_qr, _gpu_ragged,
-                   _gpu_ragged_blas, _gpu_ragged_qr):
-        module.cupy = CUPY
-        module.current_device, module.gpu = lambda: 0, lambda device: HOPPER
-    packed = Ragged.empty_like.__func__
-
-    def empty_like(cls, array, shapes):
-        r = packed(cls, array, shapes)
-        r.data = r.data.view(Array)
-        return r
-
-    Ragged.empty_like = classmethod(empty_like)
-    yield sim
 
 
 def same(found, alone, what):
@@ -162,17 +44,18 @@ def main(folder, letter, family):
     me, rng = Typed(letter + "gesv_vbatched", letter), np.random.default_rng(0)
 
     def members(*shapes):
-        return [general(rng, me.dtype, 1, m, n)[0].view(Array) for m, n in shapes]
+        return [copied(general(rng, me.dtype, 1, m, n)[0]) for m, n in shapes]
 
-    with without_a_gpu(folder) as sim, _tuned.using(letter, **VALUES[family]):
-        FAMILIES[family](sim, me, members)
+    kernels = install(folder)
+    with _tuned.using(letter, **VALUES[family]):
+        FAMILIES[family](kernels, me, members)
     print("ok")
 
 
 def lu(sim, me, members):
     from blasx.batched import _gpu_lu, _gpu_ragged
     a = members((41, 37), (0, 3), (35, 44), (48, 48))
-    a[2] = np.asfortranarray(a[2]).view(Array)
+    a[2] = copied(np.asfortranarray(a[2]))
     compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
     assert sim.launched == 5 * ["getrf_block"]  # three alone, and all together twice
 
@@ -188,7 +71,7 @@ def lu(sim, me, members):
 
 def cholesky(sim, me, members):
     from blasx.batched import _gpu_cholesky, _gpu_ragged
-    a = [positive(np.random.default_rng(n), me.dtype, 1, n)[0].view(Array) for n in (33, 0, 41)]
+    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in (33, 0, 41)]
     a[2][0, 0] = -1
     for lower in (0, 1):
         compare(lambda x: _gpu_ragged.potrf(me, x, lower, 0),
@@ -229,7 +112,7 @@ def blas(sim, me, members):
     for x in a:
         x += 9 * np.eye(len(x), dtype=x.dtype)
     for side, lower, trans in ((0, 1, 0), (0, 0, 2), (1, 0, 1)):
-        right = [x.T.copy().view(Array) for x in b] if side else b
+        right = [x.T.copy() for x in b] if side else b
         compare(lambda *x: (_gpu_ragged_blas.trsm(me, 2.0, *x, side, lower, trans, 0, 0),),
                 lambda *x: (_gpu_triangular.triangular(me, "trsm", 2.0, *x, side, lower, trans, 0,
                                                        0),), 1, a, right, infos=False)
