@@ -211,6 +211,8 @@ def _beside(stack, b):
     solution the shape of the broadcast stack."""
     if not stack and b.ndim == 2:
         return b, _as_it_is
+    if b.shape[:-2] == stack:
+        return _flat(b), lambda x: x.reshape(b.shape)
     whole = np.broadcast_shapes(stack, b.shape[:-2])
     if whole != b.shape[:-2]:
         b = _xp(b).broadcast_to(b, whole + b.shape[-2:])

@@ -138,30 +138,32 @@ def _both_triangles(xp, a, lower):
 
 def _syevd_cpu(me, a, compute_v, lower, overwrite_a):
     """w, v, info of every member; members that are not finite are not looked at."""
-    finite = _finite(a, lower)
-    if not finite.all():
+    lost = _not_finite(a, lower)
+    if lost is not None:
         if overwrite_a:
-            a[~finite] = 0
+            a[lost] = 0
         else:
-            a = np.where(finite[:, None, None], a, me.dtype.type(0))
+            a = np.where(lost[:, None, None], me.dtype.type(0), a)
     done = _cpu.eigen(me, a, lower, compute_v, overwrite_a)
     w, v, info = done or _conquered(me, a, compute_v, lower, overwrite_a)
     if not compute_v:
         v = np.zeros((len(a), 1, 1), me.dtype)
-    w[~finite] = v[~finite] = np.nan
-    info[~finite] = 1
+    if lost is not None:
+        w[lost] = v[lost] = np.nan
+        info[lost] = 1
     return w, v, info
 
 
-def _finite(a, lower):
-    """Whether all that is read of each member is finite."""
+def _not_finite(a, lower):
+    """Which members have a nan or infinity in what is read of them; None if no element is one."""
     finite = np.isfinite(a)
-    if not finite.all():
-        other = np.tri(a.shape[1], k=-1, dtype=bool)
-        finite |= other.T if lower else other
-        j = np.arange(a.shape[1])
-        finite[:, j, j] = np.isfinite(a[:, j, j].real)
-    return finite.all((1, 2))
+    if finite.all():
+        return None
+    other = np.tri(a.shape[1], k=-1, dtype=bool)
+    finite |= other.T if lower else other
+    j = np.arange(a.shape[1])
+    finite[:, j, j] = np.isfinite(a[:, j, j].real)
+    return ~finite.all((1, 2))
 
 
 def _conquered(me, a, compute_v, lower, overwrite_a):

@@ -72,16 +72,17 @@ def _nothing(me, xp, a, compute_uv, full):
 
 def _gesvd_cpu(me, a, compute_uv, full):
     """u, s, vt, info of every member; members that are not finite are not looked at."""
-    finite = np.isfinite(a).all((1, 2))
+    finite, lost = np.isfinite(a), None
     if not finite.all():
-        a = np.where(finite[:, None, None], a, me.dtype.type(0))
+        lost = ~finite.all((1, 2))
+        a = np.where(lost[:, None, None], me.dtype.type(0), a)
     done = _cpu.svd(me, a, compute_uv, full)
     u, s, vt, info = done or _gesdd(me, a, compute_uv, full)
     if not compute_uv:
         u, vt = (np.zeros((len(a), 1, 1), me.dtype) for _ in "uv")
-    for x in (u, s, vt):
-        x[~finite] = np.nan
-    info[~finite] = 1
+    if lost is not None:
+        u[lost] = s[lost] = vt[lost] = np.nan
+        info[lost] = 1
     return u, s, vt, info
 
 

@@ -172,13 +172,23 @@ def install(folder):
         sys.modules[name] = mock.MagicMock()
     sys.modules["cupy"] = module = cupy()
     sys.modules["cupy.cuda.runtime"].getDevice = module.cuda.runtime.getDevice
-    from blasx import _cuda, _kernel
+    from blasx import _arrays, _cuda, _kernel
+    from blasx._ragged import Ragged
     from blasx._routine import NATIVE
     from blasx._spaces import HOPPER
     _kernel.gpu, _kernel.shared_memory = lambda device: HOPPER, lambda device: HOPPER.shared
     _kernel.Kernel.launch = lambda kernel, *x: kernels.launch(kernel, *x)
     _cuda.start()
     NATIVE.add(Array)
+    # To isinstance these arrays are NumPy's, as CuPy's are not
+    native, packed = _arrays._native, Ragged.empty_like.__func__
+    _arrays._native = lambda x: x if x.__class__ is Array else native(x)
+
+    def empty_like(cls, array, shapes):
+        made = packed(cls, array, shapes)
+        return cls(copied(made.data), made.shapes) if array.__class__ is Array else made
+
+    Ragged.empty_like = classmethod(empty_like)
     for library in (_cuda._cublas, _cuda._cusolver):
         library.dll = library.handle = no_library
     return kernels
