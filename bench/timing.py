@@ -14,7 +14,7 @@ from functools import cache
 from math import ceil
 from multiprocessing import get_context
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from blasx._clock import NoGpu, gpu, gpu_clock, spin  # noqa: F401 (used by the families)
@@ -85,8 +85,8 @@ def times(sides, check, clock, samples):
 
     for name in sides:
         attempt(name, prepare)
-    for _ in range(samples):
-        for name in list(samplers):
+    for i in range(samples):
+        for name in list(samplers)[::-1 if i % 2 else 1]:  # each after each
             attempt(name, sample)
     for name in samplers:
         middle = median(taken[name])
@@ -97,8 +97,9 @@ def times(sides, check, clock, samples):
 # -- CPU
 
 
-def cpu_clock(side, least_ms=2.0):
-    """The function that takes one sample of `side`, in ms a call."""
+def cpu_clock(side, least_ms=2.0, pause=0.0):
+    """The function that takes one sample of `side`, in ms a call. `pause`: seconds before it, in
+    which the threads of another library's BLAS stop to wait for work at the cost of ours."""
     operands = side.operands()
     start = perf_counter()
     side.run(*operands)
@@ -106,6 +107,7 @@ def cpu_clock(side, least_ms=2.0):
 
     def sample():
         run = side.run
+        sleep(pause)
         start = perf_counter()
         for _ in range(calls):
             run(*operands)
