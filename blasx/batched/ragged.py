@@ -4,7 +4,7 @@ An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; resul
 of the first operand. Sizes are known to the host. On the GPU members are sorted into classes by the
 tuned constants that serve them, each one launch, whatever the number of members, with a table of
 addresses and sizes that is uploaded once (_gpu_ragged.py). On the CPU the cores share the members.
-A member's result is, to the bit, that of `_batched`.
+A member's result is, to the bit, that of `_batched`, but for products that cuBLAS makes there.
 """
 
 import numpy as np
