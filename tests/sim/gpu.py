@@ -40,6 +40,10 @@ class Memory:
             ctypes.memset(whole, 0xff, nbytes)
         self.whole, self.at = whole, at
 
+    @property
+    def ptr(self):
+        return ctypes.addressof(self.whole) + self.at
+
     def __add__(self, more):
         return Memory(0, self.whole, self.at + more)
 
@@ -198,13 +202,17 @@ def no_library():
     raise ImportError("cuBLAS and cuSOLVER are not simulated")
 
 
+def sanitized():
+    """The environment of a process that may install it."""
+    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
+                         "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
+                         "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
 def main(folder, *arguments):
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):
-        environment = os.environ | {
-            "LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc",
-            "OPENBLAS_NUM_THREADS": "1"}
         os.execve(sys.executable, [sys.executable, "-m", "tests.sim.gpu", folder, *arguments],
-                  environment)
+                  sanitized())
     Path(folder).mkdir(exist_ok=True, parents=True)
     install(folder)
     from testing.__main__ import main as testing

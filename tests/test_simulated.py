@@ -1,0 +1,44 @@
+"""The launchers of the batched routines and their kernels, as tuned for Hopper, on a simulated GPU
+(tests/sim/gpu.py): each routine's tester in one type, a member to a warp and one above order 32."""
+
+import os
+import subprocess
+import sys
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from testing.cases import CASES
+
+ROOT = Path(__file__).parent.parent
+TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
+         for case, letter in zip((c for c in CASES if c.group == "batched"), cycle("dzsc"))]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_the_tester_passes(name, folder):
+    """Under AddressSanitizer and UBSan, another schedule at every launch."""
+    asked = "-n 13,9,11 -n 12 -n 36 --batch 2 --nrhs 2 --check --niter 1 --nowarmup".split()
+    run = subprocess.run([sys.executable, "-m", "tests.sim.gpu", folder, name, *asked], cwd=ROOT,
+                         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
+
+
+def test_a_step_outside_is_seen(folder):
+    """The arrays of the simulated GPU end where their memory does."""
+    text = ("import sys; from tests.sim import gpu; kernels = gpu.install(sys.argv[1]); "
+            "import blasx; from blasx.batched import _gpu_lu; import cupy; "
+            "shrunk = cupy.ndarray((2, 40, 40)); "
+            "_gpu_lu.pivots_and_infos = lambda batch, n: (cupy.ndarray((batch, n - 1), 'i4'),"
+            " cupy.ndarray((batch,), 'i4')); "
+            "shrunk[...] = cupy.eye(40); blasx.dgetrf_batched(shrunk)")
+    from tests.sim.gpu import sanitized
+    run = subprocess.run([sys.executable, "-c", text, folder], cwd=ROOT, env=sanitized(),
+                         capture_output=True, text=True)
+    assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
