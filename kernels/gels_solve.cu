@@ -1,4 +1,5 @@
-// gels_solve.cu: op(R) X = Y for a batch, R the upper triangle that geqrf leaves, n x n.
+// gels_solve.cu: op(R) X = Y for a batch, R the upper triangle that geqrf leaves, n x n, op turned
+// (R^T), conjugated, or both; turned, rows n to m of X become zero.
 //
 // A block has a member and COLUMNS right-hand sides at a time in shared memory. The triangle goes
 // by blocks of 32 rows: a warp solves with one for a right-hand side, a lane having a row; then
@@ -40,18 +41,25 @@ __device__ inline int rank_lost(Strided<const scalar_t> R, int n, unsigned (&fou
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, size y_row,
-           size y_col, size y_next, int* info, size adjoint, size order, size nrhs)
+           size y_col, size y_next, int* infos, size turned, size conjugated, size ms, size ns,
+           size columns_of)
 {
     wait_for_stream();
     __shared__ scalar_t diagonal[32][33];
     __shared__ unsigned found[WARPS];
     scalar_t* const x = reinterpret_cast<scalar_t*>(dynamic_shared);  // (row, column): row first
     const size b = blockIdx.x;
-    const int n = order;
-    const Strided<const scalar_t> R{A + b * a_next, a_row, a_col};
-    const Strided<scalar_t> out{Y + b * y_next, y_row, y_col};
+    const int m = size_of(ms, b), n = size_of(ns, b), nrhs = size_of(columns_of, b);
+    const auto R = matrix_of(A, a_row, a_col, a_next, b);
+    const auto out = matrix_of(Y, y_row, y_col, y_next, b);
+    const auto op = [=](int i, int j) {  // its element (i, j)
+        const scalar_t e = turned ? R(j, i) : R(i, j);
+        return conjugated ? conj(e) : e;
+    };
     const int zero = rank_lost(R, n, found);
-    if (thread() == 0) info[b] = zero > n ? 0 : zero;
+    if (thread() == 0) *array_of(infos, 1, b) = zero > n ? 0 : zero;
+    if (turned)
+        for_each(m - n, nrhs, out.cs == 1, [=](int i, int j) { out(n + i, j) = scalar_t{}; });
     if (zero) {
         if (zero > n)
             for_each(n, nrhs, out.cs == 1, [=](int i, int j) { out(i, j) = scalar_t{}; });
@@ -64,29 +72,28 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
         });
         const int blocks = (n + 31) / 32;
         for (int q = 0; q < blocks; ++q) {
-            const int k = (adjoint ? q : blocks - 1 - q) * 32, size_ = n - k < 32 ? n - k : 32;
-            for_each(size_, size_, R.cs == 1, [=](int i, int j) {
-                if (adjoint) diagonal[j][i] = conj(R(k + i, k + j));
-                else diagonal[i][j] = R(k + i, k + j);
+            const int k = (turned ? q : blocks - 1 - q) * 32, size_ = n - k < 32 ? n - k : 32;
+            for_each(size_, size_, (R.cs == 1) != bool(turned), [=](int i, int j) {
+                diagonal[i][j] = op(k + i, k + j);
             });
             __syncthreads();
             for (int c = warp(); c < columns; c += WARPS) {
                 const int lane = threadIdx.x % 32, mine = lane < size_ ? lane : 0;
                 scalar_t y = x[(k + mine) * COLUMNS + c];
                 for (int step = 0; step < size_; ++step) {
-                    const int i = adjoint ? step : size_ - 1 - step;
+                    const int i = turned ? step : size_ - 1 - step;
                     const scalar_t solved = of_lane(quotient(y, diagonal[mine][mine]), i);
                     if (mine == i) y = solved;
-                    else if (adjoint ? mine > i : mine < i)
+                    else if (turned ? mine > i : mine < i)
                         y = minus_product(y, diagonal[mine][i], solved);
                 }
                 if (lane < size_) x[(k + lane) * COLUMNS + c] = y;
             }
             __syncthreads();
-            const int low = adjoint ? k + 32 : 0, high = adjoint ? n : k;
+            const int low = turned ? k + 32 : 0, high = turned ? n : k;
             for (int r = low + thread(); r < high; r += THREADS)
                 for (int i = 0; i < size_; ++i) {
-                    const scalar_t e = adjoint ? conj(R(k + i, r)) : R(r, k + i);
+                    const scalar_t e = op(r, k + i);
                     #pragma unroll
                     for (int c = 0; c < COLUMNS; ++c)
                         if (c < columns)

@@ -87,8 +87,9 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
     return cq, info
 
 
-def _multiply(me, side, trans, a, tau, c):
-    """op(Q) C or C op(Q) in place, `a` and `tau` being what geqrf left."""
+def _multiply(me, side, trans, a, tau, c, conjugated=False):
+    """op(Q) C or C op(Q) in place, `a` and `tau` being what geqrf left; `conjugated`: of the
+    conjugate of that Q."""
     batch, m, n = c.shape
     if not (c.size and tau.size):
         return
@@ -100,7 +101,7 @@ def _multiply(me, side, trans, a, tau, c):
     kernel = blocks("ormqr_block", me, rows)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
            tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
-           right and me.is_complex, adjoint)
+           me.is_complex and right != conjugated, adjoint)
 
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
@@ -115,30 +116,31 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     if not a.size:
         x.fill(0)
         return a if overwrite_a else lqr, x, info
-    f, out = a, lqr
-    if m < n:  # A = L Q is the adjoint of A^H = Q^H L^H
-        f, out = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1)
-        if me.is_complex:
-            cupy.conjugate(f, out=out)
-            f = out
-        m, n = n, m
-    tau = cupy.ndarray((batch, n), a.dtype)
-    where = *matrix(f), *matrix(out), tau.data.ptr
-    fits = (a.shape[1] >= a.shape[2]) == (trans == "N")  # op(A) is tall: least squares
-    if fits:
-        _by_panels(me, where, a, m, n, columns(x), nrhs(x))
-    else:
-        _by_panels(me, where, a, m, n)
-    if x.size:
-        kernel = blocks("gels_solve", me, n)
-        kernel(batch, n * kernel.values["COLUMNS"] * a.itemsize, *matrix(out), *columns(x),
-               info.data.ptr, not fits, n, nrhs(x))
-        if not fits:
-            x[:, n:] = 0
-            _multiply(me, "L", "N", out, tau, x if x.ndim == 3 else x[:, :, None])
-    if out is not lqr and me.is_complex:
-        cupy.conjugate(lqr, out=lqr)
+    wide, f, out = m < n, a, lqr
+    if wide:  # A^T = Q R is A = R^T Q^T, the LQ factors of LAPACK as they are
+        f, out, m, n = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1), n, m
+    fits, conjugated, at_once = least_squares(me, wide, trans)
+    tau, y = cupy.ndarray((batch, n), a.dtype), x if x.ndim == 3 else x[:, :, None]
+    _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n,
+               *((columns(x), nrhs(x)) if at_once else ()))
+    if not x.size:
+        return lqr, x, info
+    if fits and not at_once:
+        _multiply(me, "L", "C", out, tau, y, conjugated)
+    kernel = blocks("gels_solve", me, n)
+    kernel(batch, n * kernel.values["COLUMNS"] * a.itemsize, *matrix(out), *matrix(y),
+           info.data.ptr, not fits, conjugated != (not fits), m, n, nrhs(x))
+    if not fits:
+        _multiply(me, "L", "N", out, tau, y, conjugated)
     return lqr, x, info
+
+
+def least_squares(me, wide, trans):
+    """Of op(A) X = B with the factors of A, or of A^T where A is wide: whether op(A) is tall, so
+    that X = op(R)^-1 op(Q)^H B, and not op(Q) op(R)^-H B; whether op conjugates; and whether
+    geqrf_block multiplies B at once."""
+    fits, conjugated = wide == (trans != "N"), wide and me.is_complex
+    return fits, conjugated, fits and not conjugated
 
 
 def _each_gels(me, a, b, trans, overwrite_a, overwrite_b):

@@ -282,7 +282,8 @@ class Call:
     """One call: the classes of the members that are `wanted`, their table, and the infos.
 
     `plan` says from the `extents` of a member, of which the first is its order, with which kernels
-    it is served, one after the other; None: by the `_batched` routine.
+    it is served, one after the other; None: by the `_batched` routine. A kernel that has several
+    ways to be launched comes in a pair with the name of one.
     """
 
     def __init__(self, me, wanted, plan, *extents):
@@ -348,7 +349,7 @@ class Call:
         return self.columns[-1]
 
     def serve(self, name, launch):
-        """`launch(kernel, part)` launches the kernel of this name for a class."""
+        """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""
         self.servers[name] = launch
 
     def run(self):
@@ -360,8 +361,10 @@ class Call:
             for i, (kernels, first, last) in enumerate(self.classes):
                 part = Part(first, last, table.data.ptr)
                 with branches[i]:
-                    for block in kernels:
-                        self.servers[block.kernel.name](ragged(block), part)
+                    for step in kernels:
+                        block, *way = step if step.__class__ is tuple else (step,)
+                        name = block.kernel.name
+                        self.servers[(name, *way) if way else name](ragged(block), part)
 
     def _upload(self, numbers):
         """The table. A graph that captures this call copies again whenever it is launched: what it

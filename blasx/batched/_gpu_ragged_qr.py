@@ -1,5 +1,7 @@
-"""QR of members of different sizes on the GPU (_gpu_ragged.py). Least squares and eigenproblems are
-of one shape at a time, through the `_batched` routines."""
+"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems are of one order at a
+time, through the `_batched` routine."""
+
+from functools import partial
 
 import cupy
 import numpy as np
@@ -9,7 +11,8 @@ from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
 from ._block import panel_bytes
 from ._gpu import blocks
-from ._gpu_ragged import Call, contiguous, extents, like, outputs
+from ._gpu_qr import least_squares
+from ._gpu_ragged import Call, columns, contiguous, extents, like, outputs
 
 
 def geqrf(me, a, overwrite_a):
@@ -70,8 +73,53 @@ def copy(source, target):
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
     """Least squares or minimum norm solutions of every member: lqr, x, info."""
+    shapes, width = extents(a), columns(b)
+    m, n, wide = shapes.max(1), shapes.min(1), shapes[:, 0] < shapes[:, 1]
     lqr, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
-    call = by_shapes(me, a)
+    if not overwrite_b:
+        copy(b, x)
+    for i in np.flatnonzero(n == 0):
+        x[i][...] = 0
+    tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
+
+    def plan(m, n, wide, with_b):
+        if m > MOST:
+            return None
+        fits, _, at_once = least_squares(me, wide == 1, trans)
+        factor, multiply, solve = (blocks(name, me, order) for name, order in (
+            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n)))
+        if not with_b:
+            return (factor, "alone"),
+        if at_once:
+            return (factor, "with b"), (solve, wide)
+        steps = (multiply, wide), (solve, wide)
+        return (factor, "alone"), *(steps if fits else steps[::-1])
+
+    call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), np.minimum(width, 1))
+    no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
+    of_a, of_qr = (call.add(np.where(wide[:, None], lines[:, [0, 2, 1]], lines))
+                   for lines in (call.lines(a), call.lines(lqr)))
+    of_x, of_tau, m, n, width = call.matrices(x), call.vectors(tau), *map(call.sizes, (m, n, width))
+
+    def factor(block, part, b, width):
+        block(part.members, panel_bytes(me.letter, block.values, part.most(m))
+              + part.most(n) * me.real.itemsize, *part(of_a, of_qr, of_tau, b, m, n, width))
+
+    def multiply(block, part, fits, conjugated):
+        block(part.members, panel_bytes(me.letter, block.values, part.most(m)),
+              *part(of_qr, of_tau, 0, of_x, m, width, n, conjugated, fits))
+
+    def solve(block, part, fits, conjugated):
+        block(part.members, part.most(n) * block.values["COLUMNS"] * me.dtype.itemsize,
+              *part(of_qr, of_x, call.infos, not fits, conjugated != (not fits), m, n, width))
+
+    call.serve(("geqrf_block", "alone"), lambda block, part: factor(block, part, *no_b))
+    call.serve(("geqrf_block", "with b"), lambda block, part: factor(block, part, of_x, width))
+    for kind in (0, 1):
+        fits, conjugated, _ = least_squares(me, kind == 1, trans)
+        call.serve(("ormqr_block", kind), partial(multiply, fits=fits, conjugated=conjugated))
+        call.serve(("gels_solve", kind), partial(solve, fits=fits, conjugated=conjugated))
+    call.run()
     call.larger(lambda a, b: _gpu_qr.gels(me, a, b, trans, 1, 1), (a, b), (lqr, x))
     return like(a, lqr), like(b, x), call.info()
 
@@ -82,13 +130,6 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     w = Ragged.empty_like(cupy.empty(0, me.real), shapes[:, 0])
     v = outputs(a, overwrite_a) if compute_v else Ragged.empty_like(cupy.empty(0, me.dtype),
                                                                     np.ones_like(shapes))
-    call = by_shapes(me, a, shapes.all(1))
+    call = Call(me, shapes.all(1), lambda n: None, shapes[:, 0])
     call.larger(lambda a: _gpu_eig.syevd(me, a, compute_v, lower, 1), (a,), (w, v))
     return like(a, w), like(a, v), call.info()
-
-
-def by_shapes(me, a, wanted=None):
-    """A Call all of whose members go to a `_batched` routine."""
-    shapes = extents(a)
-    return Call(me, np.ones(len(a), bool) if wanted is None else wanted, lambda n: None,
-                shapes.max(1))

@@ -7,6 +7,7 @@ double precision, and against LAPACK's factors: the convention of signs and tau 
 
 import json
 import sys
+from itertools import product
 
 import numpy as np
 from cffi import FFI
@@ -192,32 +193,34 @@ def orgqr_block(sim, rng, m, n, order, in_place):
 
 def gels_solve(sim, rng, n, nrhs, order, in_place):
     """Members: usual, a zero in the middle, all zero, tiny, a zero at the end, a zero first beside
-    others on the diagonal only."""
+    others on the diagonal only; X has two rows more than R."""
     a = random(rng, sim.dtype, 6, n, n) / n + 3 * np.eye(n, dtype=sim.dtype)
     a[1, n // 2, n // 2] = a[4, -1, -1] = 0
     a[2] = np.tril(a[2], -1)
     a[3] *= np.finfo(sim.dtype).tiny * 4
     a[5] = np.diag(np.arange(n))
-    y = random(rng, sim.dtype, 6, n, nrhs)
+    y = random(rng, sim.dtype, 6, n + 2, nrhs)
     y[3] *= np.finfo(sim.dtype).tiny * 64
     infos = [0, n // 2 + 1, 0, 0, n, 1] if n > 1 else [0] * 6
-    for adjoint in (0, 1):
+    for turned, conjugated in product((0, 1), (0, 1)):
         outputs = []
         for schedule in SCHEDULES:
             source, target = Memory(a, order), Memory(y, order)
             info = poisoned((6,), np.int32, "C")
             sim.run(schedule, 6, n * sim.constants["COLUMNS"] * a.itemsize, *source.matrix(),
-                    *target.matrix(), info.address, adjoint, n, nrhs)
+                    *target.matrix(), info.address, turned, conjugated, n + 2, n, nrhs)
             outputs.append([target.array.copy(), info.array.copy()])
         x, info = same_under_all_schedules(outputs)
+        x, below = np.split(x, [n], 1)
         assert list(info) == infos, info
-        assert not x[2].any()
+        assert not x[2].any() and (below == (0 if turned else y[:, n:])).all()
         for i in np.flatnonzero(infos):
-            assert (x[i] == y[i]).all()
+            assert (x[i] == y[i, :n]).all()
         for i in (0, 3):
             R = np.triu(wide(a[i]))
-            R = R.conj().T if adjoint else R
-            error = np.abs(R @ x[i] - y[i]).max()
+            R = R.T if turned else R
+            R = R.conj() if conjugated else R
+            error = np.abs(R @ x[i] - y[i, :n]).max()
             assert error <= PASS * n * np.finfo(a.dtype).eps * np.abs(R).max() * np.abs(x[i]).max()
 
 

@@ -25,7 +25,8 @@ VALUES = {
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
     "qr": {"geqrf_small": dict(N=8, WARPS=1, BLOCKS=1)},
-    "panels": {"geqrf_small": None, "geqrf_block": PANELS, "ormqr_block": PANELS},
+    "panels": {"geqrf_small": None, "geqrf_block": PANELS, "ormqr_block": PANELS,
+               "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "blas": {"gemm_thread": None, "gemm_warp": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -99,6 +100,12 @@ def panels(sim, me, members):
                     ("R", members((2, 19), (4, 9), (1, 0), (3, 26)))):
         compare(lambda *x: _gpu_ragged_qr.ormqr(me, side, trans, *x, 1),
                 lambda *x: _gpu_qr.ormqr(me, side, trans, *(y.copy() for y in x), 1), 1, qr, tau, c)
+    a = members((19, 11), (9, 12), (0, 1), (11, 19), (5, 5), (3, 2))
+    a[4][:, 2] = 0
+    b = members((19, 2), (12, 1), (1, 2), (19, 3), (5, 2), (3, 0))
+    for trans in ("N", trans):
+        compare(lambda *x: _gpu_ragged_qr.gels(me, *x, trans, 0, 0),
+                lambda *x: _gpu_qr.gels(me, *x, trans, 0, 0), 2, a, b)
 
 
 def blas(sim, me, members):
