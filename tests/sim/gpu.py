@@ -51,6 +51,8 @@ class Memory:
 class Array(np.ndarray):
     """What is asked of an array of CuPy; every result of its operators is one, too."""
 
+    __module__ = "cupy"
+
     def __new__(cls, shape, dtype=float, memptr=None, strides=None, order="C"):
         nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         memory = memptr or Memory(nbytes)
