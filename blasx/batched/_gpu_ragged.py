@@ -389,12 +389,16 @@ class Call:
         groups = {}
         for i in self.rest:
             groups.setdefault(tuple(x[i].shape for x in operands), []).append(i)
+        known = []
         for group in groups.values():
             *found, infos = routine(*(cupy.stack([x[i] for i in group]) for x in operands))
+            known.append(infos)
             for result, stack in zip(results, found):
                 for i, x in zip(group, stack):
                     result[i][...] = x
-            self._info[group] = infos
+        if known:
+            self._info[cupy.asarray(np.concatenate(list(groups.values())))] = (
+                cupy.concatenate(known))
 
 
 class Branches:
