@@ -89,7 +89,9 @@ def general(rng, dtype, batch, m, n):
         a = a + 1j * rng.standard_normal((batch, m, n))
     a = a.astype(dtype)
     smallest = np.finfo(dtype).smallest_subnormal
-    awkward = [rng.integers(-1, 2, (m, n)), np.zeros((m, n)), np.ones((m, n)),
+    last = np.eye(m, n)
+    last[-1:, -1:] = 0  # of a square one, the last pivot alone is zero
+    awkward = [rng.integers(-1, 2, (m, n)), np.zeros((m, n)), last, np.ones((m, n)),
                np.full((m, n), np.nan), a[0] * (smallest * 64), np.eye(m, n)[::-1]]
     for i, x in enumerate(awkward[:max(batch - 1, 0)]):
         a[i + 1] = x
