@@ -40,13 +40,12 @@ gels_batched:sdcz gesvd_batched:sdcz syevd_batched:sd heevd_batched:cz
 sygvd_batched:sd hegvd_batched:cz
 gemm_batched:sdczhb gemv_batched:sdcz symm_batched:sdcz hemm_batched:cz syrk_batched:sdcz
 herk_batched:cz trmm_batched:sdcz trsm_batched:sdcz trsv_batched:sdcz
-"""
-WITHOUT_TESTER = """
-det_batched:sdcz slogdet_batched:sdcz getrf_vbatched:sdcz getrs_vbatched:sdcz gesv_vbatched:sdcz
+getrf_vbatched:sdcz getrs_vbatched:sdcz gesv_vbatched:sdcz
 potrf_vbatched:sdcz potrs_vbatched:sdcz posv_vbatched:sdcz geqrf_vbatched:sdcz
 ormqr_vbatched:sd unmqr_vbatched:cz gels_vbatched:sdcz syevd_vbatched:sd heevd_vbatched:cz
 gemm_vbatched:sdcz trsm_vbatched:sdcz
 """
+WITHOUT_TESTER = "det_batched:sdcz slogdet_batched:sdcz"
 
 # What SciPy has no name for, and the batched names: (required, {optional: default}).
 BY_HAND = {

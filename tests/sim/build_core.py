@@ -11,7 +11,7 @@ FLAGS = (*_batch_build.FLAGS, "-O0", "-g1", "-DANY_MACHINE", "-fPIC", "-shared",
 
 def build(folder, plant=None):
     """A shared library of blasx/core; returns its path. `plant` = (file, old, new) puts a bug in
-    first."""
+    first, and leaves the wider vectors out, which are checked last."""
     source = Path(folder) / ("core_bug" if plant else "core")
     source.mkdir()
     for file in _batch_build.CORE.iterdir():
@@ -19,6 +19,8 @@ def build(folder, plant=None):
         if plant and plant[0] == file.name:
             assert plant[1] in text, plant
             text = text.replace(*plant[1:])
+        if plant:
+            text = text.replace("#define WIDER\n", "")
         (source / file.name).write_text(text)
     library = source.with_suffix(".so")
     subprocess.run(["gcc", *FLAGS, str(source / "batch.c"), "-o", str(library)], check=True)
