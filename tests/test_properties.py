@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from problems import GUARD, IDS, LAYOUTS, ROUTINES, contents, host, laid, problem
 
 import blasx
+from blasx.batched import _cpu
 
 every_routine = pytest.mark.parametrize("routine", ROUTINES, ids=IDS)
 few = settings(max_examples=10)
@@ -154,6 +155,23 @@ def test_no_member_sees_its_neighbours(routine, xp, draw, layout, ties):
     permuted = {k: laid(host(x)[order], call.layouts[k], xp)[0] for k, x in arrays.items()}
     for w, a in zip(whole, call.run(**permuted), strict=True):
         assert w[order].tobytes() == host(a).tobytes()
+
+
+@pytest.mark.parametrize("routine", BATCHED,
+                         ids=[case.typed[letter] for case, letter in BATCHED])
+@settings(max_examples=4)
+@given(draws, layouts)
+def test_without_the_compiled_core(routine, draw, layout):
+    """A pure-Python installation: LAPACK and BLAS member by member, called from Python."""
+    core, _cpu._batch = _cpu._batch, None
+    _cpu._plan.cache_clear()
+    try:
+        call = problem(routine, **draw)
+        call.lay(layout, np)
+        assert not call.failures(call.run())
+    finally:
+        _cpu._batch = core
+        _cpu._plan.cache_clear()
 
 
 @pytest.mark.parametrize("batch", [65535, 65536, 200_000])

@@ -305,13 +305,15 @@ class Scratch:
 
 
 def each(routine, batch, n, *arguments):
-    """Call LAPACK's `routine` for every member and return the (batch,) infos.
+    """Call `routine` of LAPACK or BLAS for every member; the (batch,) infos, of BLAS zeros.
 
     An int or str argument is the same in every call; of an array, call k gets member k; see also
     `Columns` and `Scratch`. `n`, the order of the members, decides whether they share the cores.
     """
     info = np.zeros(batch, _lapack.INT)
-    arguments = [_direct(x) for x in arguments] + [info]
+    arguments = [_direct(x) for x in arguments]
+    if _lapack.argument_count(routine) > len(arguments):
+        arguments.append(info)
     if _batch:
         threads = _parts(batch, n, routine)
         following = ffi.new("ptrdiff_t *") if threads > 1 else NULL
