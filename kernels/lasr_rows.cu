@@ -118,7 +118,7 @@ __device__ inline void pass(scalar_t* row, const Turn* turns, Wave wave, int n)
 // Q to z, of n - 1 reflectors, n at most ROWS: column j of F, its ones left out, goes one place
 // further right and down into z. A thread has a column of Q in registers, so that nobody waits.
 __device__ inline void form_q(scalar_t* z, const scalar_t* F, size f_col, const scalar_t* tau,
-                              int n)
+                              bool turned, int n)
 {
     constexpr int EIGHT = 8;
     for_each(ROWS, n, false, [=](int i, int j) {
@@ -126,9 +126,10 @@ __device__ inline void form_q(scalar_t* z, const scalar_t* F, size f_col, const 
                                                 : scalar_t(i == j ? 1 : 0);
     });
     __syncthreads();
+    const int column = turned ? n - 1 - thread() : thread();
     scalar_t q[ROWS];
     #pragma unroll
-    for (int i = 0; i < ROWS; ++i) q[i] = scalar_t(i == thread() ? 1 : 0);
+    for (int i = 0; i < ROWS; ++i) q[i] = scalar_t(i == column ? 1 : 0);
     #pragma unroll 1
     for (int k = n - 1; k > 0; --k) {
         const scalar_t t = tau[k - 1];
@@ -171,11 +172,12 @@ __device__ inline void vectors(Strided<scalar_t> V, const scalar_t* F, size f_co
     Turn* const turns = reinterpret_cast<Turn*>(z + (n * LD + 15) / 16 * 16);
     const int room = WAVE * (n + 2 * PAD);
     if constexpr (FORMS)
-        if (first && forms) form_q(z, F, f_col, tau, n);
+        if (first && forms) form_q(z, F, f_col, tau, state.turned, n);
     if (!(FORMS && first && forms))
         for_each(rows, n, V.cs == 1, [=](int r, int j) {
             const int i = row0 + r;
-            z[j * LD + r] = first && (i == 0 || j == 0) ? scalar_t(i == j ? 1 : 0) : V(i, j);
+            const int to = first && state.turned ? n - 1 - j : j;
+            z[to * LD + r] = first && (i == 0 || j == 0) ? scalar_t(i == j ? 1 : 0) : V(i, j);
         });
     Wave wave{n, 0}, next{n, 0};
     if (state.sweeps) wave = copy_wave(turns, turn, sweeps, 0, state.sweeps, n);

@@ -13,7 +13,9 @@
 //
 // While it chases the bulge up a sweep sees every finished element below the diagonal, and so
 // knows the smallest two places where T has come apart: only then, after two, is it searched.
-// A shift need not be exact, and is found in float32. (LAPACK's dsteqr; Wilkinson, Reinsch, II/4.)
+// A shift need not be exact, and is found in float32. QL keeps small eigenvalues accurate where
+// large elements come last: T is turned end for end where they come first, and Q's columns with it.
+// (LAPACK's dsteqr; Wilkinson, Reinsch, II/4.)
 #include "block.cuh"
 #include "launch.cuh"
 #include "reciprocal.cuh"
@@ -57,6 +59,28 @@ struct Lane {
         return apart(at(k).e * at(k).e, at(k).d, at(k + 1).d);
     }
     __device__ bool done() const { return l >= n - 1; }
+
+    // Turns T end for end if its largest element is in the first half; whether it was
+    __device__ bool turn_round()
+    {
+        real_t front = 0, back = 0;
+        for (int k = 0; k < n / 2; ++k) {
+            front = fmax(front, fabs(at(k).d));
+            back = fmax(back, fabs(at(n - 1 - k).d));
+        }
+        if (!(front > back)) return false;
+        for (int k = 0; k < n / 2; ++k) {
+            const Pair low = at(k), high = at(n - 1 - k);
+            at(k).d = high.d;
+            at(n - 1 - k).d = low.d;
+            if (k < n - 2 - k) {   // e[k] and e[n - 2 - k] are neighbours of other elements
+                const real_t e = at(n - 2 - k).e;
+                at(n - 2 - k).e = low.e;
+                at(k).e = e;
+            }
+        }
+        return true;
+    }
 
     // Moves l and m to the next block that is no single element
     __device__ void find_block()
@@ -194,6 +218,7 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
     ql.search = true;
     ql.chasing = false;
     const bool works = mine && state.stage == RUNNING;
+    if (works && first_pass) state.turned = ql.turn_round();
     if (works && !(most[b] - most[b] == 0)) ql.l = n;
     bool active = works && !ql.done();
     Turn* turn = turns + (mine ? b : 0) * room;

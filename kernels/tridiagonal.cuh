@@ -36,6 +36,6 @@ template <class R> __device__ complex<R> across(complex<R> x, int d)
 // A rotation of columns i and i + 1: (x, y) := (c x - s y, s x + c y)
 struct alignas(2 * sizeof(real_t)) Turn { real_t c, s; };
 
-// How far QL of a member is: sweeps of this pass, eigenvalues found
+// How far QL of a member is: sweeps of this pass, eigenvalues found; whether T is end for end
 enum { RUNNING, FINISHED, FINISHED_BEFORE };
-struct State { int sweeps, low, stage, unused; };
+struct State { int sweeps, low, stage, turned; };

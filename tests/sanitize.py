@@ -8,7 +8,9 @@ an allocation of its own, so that a step outside is seen.
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+LETTERS = "sdczhb"
 ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)   # of kernels()
 SIZES = [(n, n, n) for n in (1, 5, 8, 15, 24, 32, 33, 40, 64, 65, 96, 129, 200)]
 SIZES += [(70, 9, 33), (9, 70, 17), (150, 40, 40), (40, 150, 150)]  # (m, n, k) of routines()
@@ -29,7 +31,7 @@ def check(tool, *what):
     if run.returncode not in (0, 9):
         print(*lines[-12:], sep="\n")
     summary = next((x for x in reversed(lines) if "SUMMARY" in x), lines[-1] if lines else "")
-    print(f"{tool:9} {what[0]:8} exit {run.returncode}  {summary}"
+    print(f"{tool:9} {' '.join(what):18} exit {run.returncode}  {summary}"
           f"  ({time.perf_counter() - start:.0f} s)", flush=True)
     return run.returncode
 
@@ -79,7 +81,7 @@ def kernels():
     print("launches:", launches)
 
 
-def routines():
+def routines(letters):
     """Every batched routine through its tester, answers judged: for each type and size one of its
     combinations of flags, another each time."""
     import cupy
@@ -96,8 +98,8 @@ def routines():
         variants = list(case.variants())
         columns = case.columns.split()
         sizes = [x for x in SIZES if x[0] == x[1] or ("M" in columns and "N" in columns)]
-        for letter in case.typed:
-            for size in sizes:
+        for letter in letters:
+            for size in sizes if letter in case.typed else ():
                 row = run.attempt(case, letter, size, variants[tests % len(variants)], options, rng,
                                   None)
                 tests += 1
@@ -112,12 +114,18 @@ def routines():
 def main(arguments):
     if arguments[:1] == ["planted"]:
         return planted(arguments[1])
-    if arguments[:1] in (["kernels"], ["routines"]):
-        return bool((kernels if arguments == ["kernels"] else routines)())
+    if arguments[:1] == ["kernels"]:
+        return bool(kernels())
+    if arguments[:1] == ["routines"]:
+        return bool(routines(arguments[1]))
     kernels()  # fills the disk cache, so that the tools do not run over the compiler
-    routines()
-    bad = [tool for tool in PLANTED if check(tool, "planted", tool) != 9]
-    bad += [tool for tool in PLANTED for what in ("kernels", "routines") if check(tool, what) != 0]
+    routines(LETTERS)
+    jobs = [(tool, "planted", tool) for tool in PLANTED]
+    jobs += [(tool, "kernels") for tool in PLANTED]
+    jobs += [(tool, "routines", letter) for letter in LETTERS for tool in PLANTED]
+    with ThreadPoolExecutor(8) as pool:
+        status = dict(zip(jobs, pool.map(lambda job: check(*job), jobs)))
+    bad = [job for job, found in status.items() if found != (9 if job[1] == "planted" else 0)]
     print("clean" if not bad else f"NOT clean: {bad}")
     return bool(bad)
 
