@@ -4,9 +4,10 @@ ENTRY of run_svd, through their problems; for a process that has the sanitizers:
     python -m tests.sim.run_tridiagonal LETTER {KERNEL: [LIBRARY, CONSTANTS], ...}(json) [n ...]
 
 Four schedules must agree to the bit; a member alone gives what it gives in a batch; w and V are
-judged as those of run_eig, and in the mean where one of them is far above the rest. Room for the rotations is short, so that QL goes on in a second pass. Q
-is formed by lasr_rows where a block has all rows, else by NumPy. The triangle that is not named and
-the imaginary parts of the diagonal are nan.
+judged as those of run_eig, and in the mean where one of them is far above the rest. Room for the
+rotations is short, so that QL goes on in a second pass. Q is formed by lasr_rows where a block has
+all rows, else by NumPy. The triangle that is not named and the imaginary parts of the diagonal are
+nan.
 """
 
 import json
