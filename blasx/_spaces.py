@@ -235,6 +235,18 @@ def lane_fits(letter, n, v, gpu):
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
 
+def square_of_lanes_fits(letter, n, v, gpu):
+    return v["LANES"] * v["C"] >= v["N"] and lane_fits(letter, n, v, gpu)
+
+
+def interchange_stages(letter, n):
+    return (options(WARPS=WARPS),)
+
+
+def interchange_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32
+
+
 def strip_stages(letter, n):
     heights = (16, 32, 48, 64, 80, 96, 112, 128)
     rows = [N for N in heights if n <= N][:2] + [N for N in heights if 64 <= N < n]
@@ -456,7 +468,7 @@ def one_product_fits(letter, n, v, gpu):
 
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "getrs", "gesv", "getri", "potrf", "potrs", "posv")},
+       for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
                           largest=224),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
@@ -464,7 +476,8 @@ SPACES = {
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
-    "getri_block": Space("getri", substitution_stages, substitution_fits, smallest=33),
+    "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
+    "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),

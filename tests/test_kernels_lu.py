@@ -13,7 +13,7 @@ from blasx import _spaces, _tuned
 from blasx._types import TYPES
 from blasx.batched._block import lu_bytes, solve_bytes
 
-FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block", "getri_block")
+FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block",)
 ROOM = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
 
 
@@ -33,7 +33,8 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
 
 @pytest.mark.parametrize("kernel, letter, order", [
     *((k, letter, 200) for k in FACTOR + SOLVE for letter in "dc"),
-    ("getrf_shared", "d", 64), ("gesv_shared", "c", 64)])
+    ("getrf_shared", "d", 64), ("gesv_shared", "c", 64), ("laswp_identity", "d", 64),
+    *(("getri_small", letter, 32) for letter in "sdcz")])
 def test_compiles_without_drift_or_spills(kernel, letter, order):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, order))
@@ -49,7 +50,9 @@ SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrf_shared", "d", SHARED | dict(N=40, WARPS=2, PANEL=2)),
          ("gesv_shared", "s", SHARED | dict(N=40, WARPS=1, PANEL=1)),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
-         ("getri_block", "s", dict(WARPS=2, NB=32, DEEP=32, WIDTH=16, TM=16, TN=16, BLOCKS=1)))
+         ("laswp_identity", "z", dict(WARPS=2)),
+         *(("getri_small", x, dict(N=32, LANES=16, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
+         *(("getri_small", x, dict(N=8, LANES=8, C=1, WARPS=1, BLOCKS=1)) for x in "dz"))
 
 
 @pytest.mark.parametrize("kernel, letter, values", SMALL, ids=lambda x: x if str(x) == x else "")
@@ -58,6 +61,8 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     from tests.sim import build, run_lu
     library = build.build(folder, kernel, letter, values, entry=run_lu.ENTRY)
     orders = ("35", "11") if kernel.startswith("getrf") else ("37", "20")
+    if kernel == "getri_small":
+        orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_lu", library, kernel, letter, json.dumps(values),
          *orders], cwd=ROOT, env=sanitized(), capture_output=True, text=True)

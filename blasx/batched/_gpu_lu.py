@@ -6,7 +6,7 @@ import cupy
 from .. import _cuda
 from .._spaces import MOST
 from .._tuned import LARGEST
-from ._block import lu_bytes, shared_bytes, solve_bytes
+from ._block import lu_bytes, shared_bytes, small_triangle_bytes, solve_bytes
 from ._gpu import (
     INT,
     blocks,
@@ -23,6 +23,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
 
@@ -144,13 +145,16 @@ def getri(me, lu, piv, overwrite_lu):
     info, piv = infos(batch, zero=not lu.size), cupy.ascontiguousarray(piv)
     small = n <= LARGEST
     x = like(lu, overwrite_lu and small)
+    of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
     if lu.size and small:
-        kernel("getri_small", me, n)(batch, *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n)
-    elif lu.size:
-        block = blocks("getri_block", me, n)
-        parts = -(-n // block.values["WIDTH"])
-        block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu), piv.data.ptr,
-              *matrix(x), info.data.ptr, n, parts)
+        teams = blocks("getri_small", me, n)
+        of_block = teams.threads // teams.values["LANES"]
+        teams(-(-batch // of_block), small_triangle_bytes(me.letter, teams.values, False), *of,
+              batch)
+    elif lu.size:  # L U X = the identity, its rows interchanged
+        blocks("laswp_identity", me, n)(batch, 8 * n, *of)
+        for lower, unit in ((1, 1), (0, 0)):
+            launch(me, "trsm", 1, lu, x, x, 0, lower, 0, unit, info)
     if overwrite_lu and not small:
         lu[...] = x
         x = lu

@@ -256,31 +256,6 @@ def getrs_small(sim, rng, n, order, in_place):
             check_solved(op(a[i]), b[i], x[i], 0)
 
 
-def getri_small(sim, rng, n, order, in_place):
-    a = rng.standard_normal((2 * sim.members + 3, n, n)).astype(sim.dtype)
-    if a.dtype.kind == "c":
-        a += 1j * rng.standard_normal(a.shape)
-    lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
-    lu, piv = np.array([x[0] for x in lus]), np.array([x[1] for x in lus], np.int32)
-    lu[1] = 0
-    lu[-1, -1, -1] = 0
-    expected = [1 if i == 1 else n if i == len(a) - 1 else 0 for i in range(len(a))]
-    outputs = []
-    for schedule in SCHEDULES:
-        factors, pivots = Memory(lu, order), Memory(piv)
-        x = factors if in_place else poisoned(a.shape, a.dtype, order)
-        info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, len(a), *factors.matrix(), pivots.address, *x.matrix(), info.address, n)
-        outputs.append([y.array.copy() for y in (x, info)])
-    x, info = same_under_all_schedules(outputs)
-    assert list(info) == expected, info
-    for i in range(len(a)):
-        if expected[i]:
-            assert np.array_equal(x[i], lu[i])
-        else:
-            check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
-
-
 def potrf_small(sim, rng, n, order, in_place):
     for lower in (0, 1):
         a = positive(rng, sim.dtype, 2 * sim.members + 3, n)

@@ -12,7 +12,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import lu_bytes, shared_bytes, solve_bytes
+from blasx.batched._block import lu_bytes, shared_bytes, small_triangle_bytes, solve_bytes
 
 from .build import PREFIX
 from .run import (
@@ -134,24 +134,51 @@ def getrs_block(sim, rng, n, order, in_place):
             check_solved(op(a[i]), b[i], x[i], info[i])
 
 
-def getri_block(sim, rng, n, order, in_place):
-    a = general(rng, sim.dtype, 4, n, n)
-    a[1:] = rng.standard_normal((3, n, n))
-    a[2] = 1
+def inverted(sim, rng, n, batch):
+    """LU factors of regular members, but for two with a zero on U's diagonal."""
+    a = rng.standard_normal((batch, n, n)).astype(sim.dtype)
+    if a.dtype.kind == "c":
+        a += 1j * rng.standard_normal(a.shape)
     lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
     lu, piv = (np.array([x[i] for x in lus]) for i in range(2))
-    lu[3, -1, -1] = 0
-    parts, outputs = -(-n // sim.constants["WIDTH"]), []
+    lu[1, 1:, 1] = lu[-1, -1, -1] = 0
+    return a, lu, piv.astype(np.int32), [0, 2] + [0] * (batch - 3) + [n]
+
+
+def getri_small(sim, rng, n, order, in_place):
+    v = sim.constants
+    members = 32 * v["WARPS"] // v["LANES"]
+    a, lu, piv, expected = inverted(sim, rng, n, 2 * members + 3)
+    blocks, outputs = -(-len(a) // members), []
     for schedule in SCHEDULES:
-        factors, pivots = Memory(lu, order), Memory(piv.astype(np.int32))
+        factors, pivots = Memory(lu, order), Memory(piv)
+        x = factors if in_place else poisoned(a.shape, a.dtype, order)
+        info = poisoned((len(a),), np.int32, "C")
+        sim.run(schedule, blocks, small_triangle_bytes(sim.letter, v, False), *factors.matrix(),
+                pivots.address, *x.matrix(), info.address, n, len(a))
+        outputs.append([y.array.copy() for y in (x, info)])
+    x, info = same_under_all_schedules(outputs)
+    assert list(info) == expected, info
+    for i in range(len(a)):
+        if expected[i]:
+            assert np.array_equal(x[i], lu[i])
+        else:
+            check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
+
+
+def laswp_identity(sim, rng, n, order, in_place):
+    a, lu, piv, expected = inverted(sim, rng, n, 4)
+    outputs = []
+    for schedule in SCHEDULES:
+        factors, pivots = Memory(lu, order), Memory(piv)
         x, info = poisoned(a.shape, a.dtype, order), poisoned((4,), np.int32, "C")
-        sim.run(schedule, 4 * parts, solve_bytes(sim.dtype, n, sim.constants), *factors.matrix(),
-                pivots.address, *x.matrix(), info.address, n, parts)
+        sim.run(schedule, 4, 8 * n, *factors.matrix(), pivots.address, *x.matrix(), info.address, n)
         outputs.append([x.array.copy(), info.array.copy()])
     x, info = same_under_all_schedules(outputs)
-    for i in range(2):
-        check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
-    assert list(info) == [0, 0, 2, n] and np.array_equal(x[2:], lu[2:])
+    assert list(info) == expected
+    for i in range(4):
+        right = lu[i] if expected[i] else lapack.dlaswp(np.eye(n), piv[i])
+        assert np.array_equal(x[i], right)
 
 
 def main(library, name, letter, constants, *orders):

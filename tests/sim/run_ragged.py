@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from .run import SCHEDULES, Memory, Simulated, general, positive
 
-FACTORS = {"getrs_small": "getrf", "getri_small": "getrf", "potrs_small": "potrf"}
+FACTORS = {"getrs_small": "getrf", "potrs_small": "potrf"}
 
 
 class Ragged(Simulated):
@@ -56,7 +56,6 @@ def order_of_parameters(kernel, A, LU, piv, B, X, info, m, n, nrhs):
     return {"getrf_small": (A, LU, piv, info, m, n), "potrf_small": (A, LU, info, n),
             "gesv_small": (A, LU, piv, B, X, info, n, nrhs),
             "getrs_small": (A, piv, B, X, info, 0, n, nrhs),
-            "getri_small": (A, piv, LU, info, n),
             "posv_small": (A, LU, B, X, info, 0, n, nrhs),
             "potrs_small": (A, B, X, info, 0, n, nrhs)}[kernel]
 
