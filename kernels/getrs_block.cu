@@ -22,7 +22,7 @@ getrs_block(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const auto x = part(matrix_of(X, x_row, x_col, x_next, m), 0, first);
     if (!kept && thread() == 0 && first == 0) *array_of(info, 1, m) = 0;
     if (!kept || !*array_of(kept, 1, m))
-        solve_with_lu(lu, array_of(piv, n, m), b, x, n, width, first, trans);
+        solve_with_lu(lu, array_of(piv, n, m), b, x, n, width, trans);
     else if (b.p != x.p)
         for_each(n, width, b.cs == 1, [=](int i, int j) { x(i, j) = b(i, j); });
 }

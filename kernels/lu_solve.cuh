@@ -108,11 +108,10 @@ __device__ inline int origin(int i, const int* piv, int n)
     return at >= 0 && at < n ? at : i;
 }
 
-// X := op(A)^-1 B, n x width; column j of b is that of the identity with its one in row first + j
-// if b.p is null. The row in shared memory is the one that the interchanges bring there.
+// X := op(A)^-1 B, n x width. The row in shared memory is the one that the interchanges bring there.
 __device__ inline void solve_with_lu(Strided<const scalar_t> lu, const int* piv,
                                      Strided<const scalar_t> b, Strided<scalar_t> x, int n,
-                                     int width, int first, size trans)
+                                     int width, size trans)
 {
     const ByRows<scalar_t> y{reinterpret_cast<scalar_t*>(dynamic_shared), leading(WIDTH)};
     const ByRows<scalar_t> t{y.p + n * y.ld, leading(NB)};
@@ -122,10 +121,7 @@ __device__ inline void solve_with_lu(Strided<const scalar_t> lu, const int* piv,
     __syncthreads();
     for (int i = thread(); i < n; i += THREADS) origins[i] = origin(i, pivots, n);
     __syncthreads();
-    for_each(n, width, b.cs == 1, [=](int i, int j) {
-        const int at = trans ? i : origins[i];
-        y(i, j) = b.p ? b(at, j) : scalar_t(at == first + j);
-    });
+    for_each(n, width, b.cs == 1, [=](int i, int j) { y(i, j) = b(trans ? i : origins[i], j); });
     solve_lower(lu, t, y, n, width, !trans, trans == 2);
     solve_upper(lu, t, y, n, width, trans, trans == 2);
     for_each(n, width, x.cs == 1, [=](int i, int j) { x(trans ? origins[i] : i, j) = y(i, j); });
