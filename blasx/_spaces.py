@@ -131,6 +131,29 @@ def team_fits(letter, n, v, gpu):
             and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT))
 
 
+def cholesky_team_stages(letter, n):
+    """Past 32 a warp with the tiles of the triangle."""
+    if n <= 32:
+        return team_stages(letter, n)
+    N = min(-(-n // 8) * 8, 64)
+    return ([dict(N=N, LR=8, LC=4, CV=1 if letter == "z" else 2)],
+            [dict(WARPS=w, BLOCKS=b // w) for w in (1, 2, 4) for b in (8, 6, 10, 12, 14, 16)
+             if b % w == 0])
+
+
+def cholesky_team_fits(letter, n, v, gpu):
+    size, N = words(letter), v["N"]
+    if N <= 32:
+        return team_fits(letter, n, v, gpu)
+    part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
+    shared = 4 * size * (N * (12 if letter == "z" else 8) + 144 + N // 8 * (N // 8 + 1) * 32
+                         ) + 16 * (N // 2 + 16)
+    return (n <= N <= 64 and N % 8 == 0 and part <= PART
+            and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
+            and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and v["WARPS"] * shared <= BY_DEFAULT)
+
+
 # -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
 
 
@@ -271,14 +294,14 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
+    N = next((size for size in (4, 8, 16, 32) if n <= size), 64)
     return (options(N=(N,)),
             [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
 
 
 def columns_fits(letter, n, v, gpu):
-    N, part = v["N"], v["N"] * words(letter)
-    return (n <= N and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
+    N, part = v["N"], v["N"] * words(letter) * -(-v["N"] // 32)
+    return (n <= N <= 64 and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
@@ -426,6 +449,21 @@ def square_stages(letter, n):
             options(BLOCKS=(1, 2, 3, 4, 5)))
 
 
+def split_stages(letter, n):
+    """The same on the tensor cores."""
+    teams = [v for v in _teams() if v["TM"] % 16 == 0]
+    return (teams, *tile_stages(letter, n)[1:])
+
+
+def split_fits(letter, n, v, gpu):
+    team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
+    return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and v["TM"] % 16 == 0 == v["TN"] % 8
+            and deep % 8 == 0 and (v["WARPS"] == team or team == 1) and v["WARPS"] <= 32
+            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and v["TM"] * v["TN"] // 32 <= 128
+            and (v["STAGES"] * deep >= n if v["RESIDENT"] else v["STAGES"] >= 2)
+            and product_bytes(letter, v, split=True) <= gpu.shared)
+
+
 def tile_fits(symmetric=False, half=False):
     """`symmetric`: slices of A are square. `half` of C, by square tiles, resident as a whole."""
     def fit(letter, n, v, gpu):
@@ -468,7 +506,7 @@ def one_product_fits(letter, n, v, gpu):
 
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "getrs", "gesv", "potrf", "potrs", "posv")},
+       for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
                           largest=224),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
@@ -478,6 +516,8 @@ SPACES = {
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
+                         True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
@@ -485,7 +525,7 @@ SPACES = {
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
-    "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32), optional=True),
+    "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
@@ -504,6 +544,8 @@ SPACES = {
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
+    "gemm_split": Space("gemm_batched", split_stages, split_fits, (48, 64, 96, 128, 256), True,
+                        letters="s"),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),

@@ -278,6 +278,37 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     }
 }
 
+// Whether any number of a warp's tile is not finite
+template <class T> __device__ bool any_not_finite(T& tile)
+{
+    bool found = false;
+    #pragma unroll
+    for (int g = 0; g < T::GROUPS; ++g)
+        tile.runs(g, [&](int, int, sum_t (&x)[T::RUN]) {
+            #pragma unroll
+            for (int e = 0; e < T::RUN; ++e) found |= !(x[e] - x[e] == 0);
+        });
+    return __any_sync(0xffffffffu, found);
+}
+
+// A tile of a warp in which sums of parts are not finite: all its elements one product after the
+// other, as they would be without parts
+template <int KIND> __device__ void store_sums_in_turn(const Product& w, int i0, int j0)
+{
+    if (!w.c_vectors) meet();  // as in `store`, for the others of the team
+    #pragma unroll 1
+    for (int e = threadIdx.x % 32; e < TM * TN; e += 32) {
+        const int i = i0 + e / TN, j = j0 + e % TN;
+        if (i >= w.m || j >= w.n) continue;
+        const scalar_t *a = w.a.p + i * w.a.rs, *b = w.b.p + j * w.b.cs;
+        sum_t sum{};
+        #pragma unroll 1
+        for (int p = 0; p < w.k; ++p, a += w.a.cs, b += w.b.rs)
+            sum = plus_product(sum, sum_t(*a), sum_t(*b));
+        finish<KIND, 1, false>(w, &sum, i, j);
+    }
+}
+
 // Slice S of a RESIDENT product, and those after it, each when it is there
 template <int S, class Add> __device__ void add_as_they_come(int k, Add add)
 {
@@ -379,6 +410,8 @@ template <int KIND, bool A_BY_ROWS, bool B_BY_ROWS> __device__ void compute(cons
             next = next + 1 == STAGES ? 0 : next + 1;
         }
     }
+    if constexpr (SPLIT)
+        if (any_not_finite(tile)) return store_sums_in_turn<KIND>(w, w.i + i, w.j + j);
     store<KIND>(tile, w, reinterpret_cast<sum_t*>(room) + warp_of_team() * ROUND, w.i + i, w.j + j);
 }
 

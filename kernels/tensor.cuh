@@ -1,4 +1,4 @@
-// tensor.cuh: products of double precision on the tensor cores.
+// tensor.cuh: products of double and of single precision on the tensor cores.
 #pragma once
 #include "scalar.cuh"
 
@@ -40,4 +40,43 @@ __device__ inline void tensor_product(double (&c)[4], const double (&a)[4], cons
         for (int half = 0; half < 2; ++half)
             tensor_product(c[2 * half], c[2 * half + 1], a[2 * k + half], b[k]);
 #endif
+}
+
+// d += A B likewise of numbers of which the tensor cores see the first 11 bits
+__device__ inline void rough_product(float (&d)[4], const float (&a)[4], const float (&b)[2])
+{
+#ifndef BLASX_SIM
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
+        "{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+#else
+    sim::mma_m16n8k8(d, a, b);
+#endif
+}
+
+// x = high + low, 11 bits and the 12 that are left, of which the last is dropped
+template <int N> __device__ void split(const float (&x)[N], float (&high)[N], float (&low)[N])
+{
+    #pragma unroll
+    for (int e = 0; e < N; ++e) {
+        high[e] = __int_as_float(int((__float_as_uint(x[e]) + 0x1000) & 0xffffe000));
+        low[e] = x[e] - high[e];
+    }
+}
+
+// c += A B likewise in single precision: three products of parts, of which the tensor cores cut off
+// the sums; those of 8 of k at a time are added here, rounded. Where an operand is not finite, or
+// near the largest number, so is the sum not.
+__device__ inline void tensor_product(float (&c)[4], const float (&a)[4], const float (&b)[2])
+{
+    float a_high[4], a_low[4], b_high[2], b_low[2], d[4] = {};
+    split(a, a_high, a_low);
+    split(b, b_high, b_low);
+    rough_product(d, a_low, b_high);
+    rough_product(d, a_high, b_low);
+    rough_product(d, a_high, b_high);
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) c[e] += d[e];
 }

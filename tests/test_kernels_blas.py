@@ -36,7 +36,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
-BLOCKS = ("gemm_block", "symm_block", "syrk_block")
+BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
 def rows(kernels):
@@ -66,6 +66,8 @@ def test_products_of_a_batch(folder, kernel, letter):
 @pytest.mark.parametrize(("kernel", "letter", "tile", "slices", "teams"), [
     ("gemm_block", "s", (32, 32, 16, 32), (8, 2, 0), 1),
     ("gemm_block", "d", (32, 32, 32, 32), (24, 1, 1), 2),
+    ("gemm_split", "s", (32, 32, 16, 32), (8, 3, 0), 1),
+    ("gemm_split", "s", (32, 32, 32, 16), (16, 2, 1), 1),
     ("gemm_block", "c", (16, 16, 16, 16), (8, 2, 0), 1),
     ("gemm_block", "z", (16, 32, 16, 16), (8, 3, 0), 1),
     ("gemm_block", "h", (32, 32, 16, 32), (16, 2, 0), 1),

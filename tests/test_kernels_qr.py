@@ -68,8 +68,10 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_windows_of_registers_run_on_the_cpu(tmp_path):
-    problem = LANES | {"N": 16}, ("16,16", "9,14", "8,3")
+@pytest.mark.parametrize("N, sizes", [(16, ("16,16", "9,14", "8,3")),
+                                      (64, ("64,64", "41,50", "60,33"))])
+def test_windows_of_registers_run_on_the_cpu(tmp_path, N, sizes):
+    problem = LANES | {"N": N}, sizes
     run = simulate(tmp_path, "geqrf_small", "s", problem=problem)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 

@@ -74,16 +74,18 @@ def small_triangle_bytes(letter, constants, staged):
     return 32 * v["WARPS"] // v["LANES"] * team * size
 
 
-def pitch(letter, n, along_k):
+def pitch(letter, n, along_k, split=False):
     """The numbers that kernels/product_tiles.cuh gives a line of n."""
     size = TYPES[letter].dtype.itemsize
+    if split and not along_k:
+        return -(-(n - 8) // 32) * 32 + 8
     if letter not in "dz":
         return (-(-n * size // 16) | 1) * 16 // size
     line, past = 128 // size, 2 if letter == "z" and not along_k else 4
     return -(-(n - past) // line) * line + past
 
 
-def product_bytes(letter, constants, half=False):
+def product_bytes(letter, constants, half=False, split=False):
     """kernels/products.cuh: for each team STAGES slices of A and of B, which may be the same; or
     its sums on their way to memory, 16 rows a warp."""
     v, t = constants, TYPES[letter]
@@ -91,7 +93,7 @@ def product_bytes(letter, constants, half=False):
     team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
 
     def slice_of(rows):
-        return max(rows * pitch(letter, deep, True), deep * pitch(letter, rows, False))
+        return max(rows * pitch(letter, deep, True), deep * pitch(letter, rows, False, split))
 
     slices = slice_of(v["BM"]) + (0 if half and v["RESIDENT"] else slice_of(v["BN"]))
     return v["WARPS"] // team * max(v["STAGES"] * slices * t.dtype.itemsize,

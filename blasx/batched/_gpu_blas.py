@@ -81,7 +81,7 @@ class Blocks(Tiles):
     def __init__(self, name, letter, values):
         super().__init__(name, letter, values)
         self.half = name == "syrk_block"
-        self.shared = product_bytes(letter, values, self.half)
+        self.shared = product_bytes(letter, values, self.half, name == "gemm_split")
         self.teams = values["WARPS"] * values["TM"] * values["TN"] // (values["BM"] * values["BN"])
 
     def launch(self, m, n, k, half, symmetric, *operands):
@@ -143,8 +143,10 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
             _in_vectors(letter, *x) for x in ((a, k), (b, n), (o, n))):
         plan = _plan("gemm_thread", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
-    plan = (plan or _plan("gemm_warp", letter, order, device)
-            or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o)))
+    plan = plan or _plan("gemm_warp", letter, order, device)
+    if not (plan or half or symmetric):
+        plan = _plan("gemm_split", letter, order, device)
+    plan = (plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o)))
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
         plan = _plan(by_block, letter, order, device)
     if plan:
@@ -200,7 +202,7 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
     c, beta = (out, 0) if c is None else (c, beta)
     if c is not out and beta != 0 and not any(
             _plan(kernel, me.letter, max(m, n, k), current_device(), VENDOR)
-            for kernel in ("gemm_warp", "gemm_block")):
+            for kernel in ("gemm_warp", "gemm_split", "gemm_block")):
         out[...] = c  # cuBLAS works in place
         c = out
     product(me, m, n, k, operand(a, conj_a and me.is_complex),

@@ -188,9 +188,10 @@ def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
 def matrices(me, x, argument, overwrite=0, square=False):
     """`x` with members that are matrices of the routine's type, square ones if so wanted."""
     x = _members(me, x, argument, overwrite, (2,))
-    for shape in x.shapes if x.__class__ is Ragged else map(np.shape, x):
-        if square and shape[0] != shape[1]:
-            me.illegal(argument, tuple(map(int, shape)), "of square matrices (n, n)")
+    shapes = extents(x)
+    if square and (shapes[:, 0] != shapes[:, 1]).any():
+        first = np.flatnonzero(shapes[:, 0] != shapes[:, 1])[0]
+        me.illegal(argument, tuple(shapes[first].tolist()), "of square matrices (n, n)")
     return x
 
 
@@ -199,9 +200,9 @@ def right_hand_sides(me, b, a, overwrite=0, rows=None):
     b = _members(me, b, "b", overwrite, (1, 2))
     if len(b) != len(a):
         me.illegal("b", f"{len(b)} members", f"{len(a)} members, as the matrices")
-    for i, (n, found) in enumerate(zip(_extents(a) if rows is None else rows, _extents(b))):
-        if n != found:
-            me.illegal(f"b[{i}]", f"{found} rows", f"of {n} rows, as its matrix wants")
+    wanted, found = _extents(a) if rows is None else rows, _extents(b)
+    for i in np.flatnonzero(wanted != found)[:1]:
+        me.illegal(f"b[{i}]", f"{found[i]} rows", f"of {wanted[i]} rows, as its matrix wants")
     return b
 
 
@@ -216,11 +217,10 @@ def belonging(me, argument, found, wanted, what):
     """Refuse members whose extents, a line to each, are not those that others ask for."""
     if len(found) != len(wanted):
         me.illegal(argument, f"{len(found)} members", f"{len(wanted)} members, as the others")
-    for i, (x, y) in enumerate(zip(found, wanted)):
-        if tuple(x) != tuple(y):
-            x, y = (tuple(map(int, z)) for z in (x, y))
-            me.illegal(f"{argument}[{i}]", f"{what} {x if len(x) > 1 else x[0]}",
-                       f"{what} {y if len(y) > 1 else y[0]}")
+    for i in np.flatnonzero((found != wanted).any(1))[:1]:
+        x, y = (tuple(z[i].tolist()) for z in (found, wanted))
+        me.illegal(f"{argument}[{i}]", f"{what} {x if len(x) > 1 else x[0]}",
+                   f"{what} {y if len(y) > 1 else y[0]}")
 
 
 def extents(x):
@@ -240,8 +240,8 @@ def pivots(me, piv, lu):
         piv = [me.integers(x, f"piv[{i}]") for i, x in enumerate(piv)]
     else:
         me.mistyped("piv", type(piv).__name__, "a list of arrays or a Ragged")
-    if len(piv) != len(lu) or any(n != k for n, k in zip(_extents(lu), _extents(piv))):
-        me.illegal("piv", f"sizes {list(_extents(piv))[:8]}", "one vector of n for each member")
+    if len(piv) != len(lu) or (_extents(lu) != _extents(piv)).any():
+        me.illegal("piv", f"sizes {_extents(piv)[:8].tolist()}", "one vector of n for each member")
     if _first(piv).__class__ is ndarray:
         for i, (x, n) in enumerate(zip(piv, _extents(lu))):
             me.integers(x, f"piv[{i}]", below=n)
@@ -279,7 +279,7 @@ def _members(me, x, argument, overwrite, dimensions):
 
 def _extents(x):
     """The number of rows of every member."""
-    return (x.shapes[:, 0] if x.__class__ is Ragged else [y.shape[0] for y in x])
+    return x.shapes[:, 0] if x.__class__ is Ragged else np.array([y.shape[0] for y in x], np.int64)
 
 
 def _first(x):

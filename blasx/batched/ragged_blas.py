@@ -3,6 +3,8 @@
 Operands are lists of arrays or `blasx.Ragged`, as in ragged.py.
 """
 
+import numpy as np
+
 from .._routine import public, typed
 from . import blas, triangular
 from ._checks import on_gpu
@@ -46,7 +48,7 @@ def gemm_vbatched(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overw
     operands = {"a": a, "b": b}
     if c is not None:
         operands["c"] = c = matrices(me, c, "c", overwrite_c)
-        belonging(me, "c", extents(c), [(m, n) for m, n in zip(left[:, 0], right[:, 1])], "shape")
+        belonging(me, "c", extents(c), np.stack((left[:, 0], right[:, 1]), 1), "shape")
     if on_cpu(me, **operands):
         one = getattr(blas, me.letter + "gemm_batched")
         overwrite = c is not None and overwrite_c

@@ -299,6 +299,34 @@ static inline void load_tiles(unsigned (&x)[4], const void* row, int line = __bu
     }
 }
 
+// mma.m16n8k8 of the first 11 bits of numbers of single precision
+static inline void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2],
+                               int line = __builtin_LINE())
+{
+    const auto rough = [](float x) {
+        uint32_t bits;
+        std::memcpy(&bits, &x, 4);
+        bits &= 0xffffe000;
+        std::memcpy(&x, &bits, 4);
+        return double(x);
+    };
+    const int g = lane() / 4, t = lane() % 4;
+    double sum[4] = {c[0], c[1], c[2], c[3]};
+    for (int k = 0; k < 2; ++k) {
+        const Posted<float> B(b[k], line);
+        double columns[2][4];
+        for (int e = 0; e < 2; ++e)
+            for (int p = 0; p < 4; ++p) columns[e][p] = rough(B[4 * (2 * t + e) + p]);
+        for (int half = 0; half < 2; ++half) {
+            const Posted<float> A(a[2 * k + half], line);
+            for (int e = 0; e < 2; ++e)
+                for (int p = 0; p < 4; ++p)
+                    sum[2 * half + e] += rough(A[4 * g + p]) * columns[e][p];
+        }
+    }
+    for (int e = 0; e < 4; ++e) c[e] = float(sum[e]);
+}
+
 // mma.m16n8k16 of 2-byte numbers, summed in single precision
 template <class T>
 static inline void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],

@@ -1,5 +1,5 @@
-"""Runs gemm_thread, gemm_warp, gemm_block, symm_block, syrk_block or gemv_batched, built by `build`
-with ENTRY, through its problems; for a process that has the sanitizers:
+"""Runs gemm_thread, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block or gemv_batched,
+built by `build` with ENTRY, through its problems; for a process that has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -56,7 +56,8 @@ class Kernel:
         ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
         self.run = getattr(ffi.dlopen(library), PREFIX + name)
         self.values, self.block, self.name = values, "BM" in values, name
-        self.shared = product_bytes(letter, values, name == "syrk_block") if self.block else 0
+        self.shared = product_bytes(letter, values, name == "syrk_block",
+                                    name == "gemm_split") if self.block else 0
 
     def __call__(self, schedule, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v, flags = self.values, [half, symmetric]
@@ -138,6 +139,26 @@ def run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, share
         error, sizes, layouts)
 
 
+def run_extremes(kernel, numbers, rng):
+    """Infinities, nan and the largest numbers give what sums of products in turn do; the tiniest
+    are not lost."""
+    m, n, k, tiny, largest = 33, 18, 24, 2.0**-140, np.finfo("f4").max
+    a, b = (random(rng, numbers.dtype, 1, *shape) for shape in ((m, k), (k, n)))
+    a[0, 0, 0], a[0, 1, 1], a[0, 2, 2:4] = np.inf, np.nan, (-np.inf, np.inf)
+    a[0, 3, 0], b[0, 0], b[0, 1:, 0] = largest, 0.999, 0
+    a[0, 8:16, :] *= np.float32(tiny)
+    A, B, out = Memory(a), Memory(b), Memory(np.full((1, m, n), -7, "f4"))
+    kernel(0, m, n, k, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(), 1, 0,
+           1)
+    expected = (a.astype("f8") @ b.astype("f8")).astype("f4")
+    assert np.array_equal(np.isnan(out.array), np.isnan(expected))
+    assert np.array_equal(np.isinf(out.array), np.isinf(expected))
+    usual = np.isfinite(expected)
+    error = np.where(usual, out.array.astype("f8") - expected, 0)
+    bound = abs(np.where(np.isfinite(a), a, 0)).astype("f8") @ abs(b.astype("f8"))
+    assert (abs(error) <= 4 * numbers.eps * bound + k * 2.0**-149).all()
+
+
 def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
     """gemv_batched, by rows or by columns."""
     v, batch, alpha = kernel.values, 3, 0.75
@@ -177,14 +198,17 @@ def main(library, name, letter, values):
             BY_ROWS if name == "gemm_thread" else PROBLEMS):
         m, n, k = sizes
         if kernel.block:
-            kind = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
-            fits = kind == name and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
-            fits &= kind == "gemm_block" or not v["RESIDENT"] or max(m, k) <= v["BM"]
+            kind = "syrk_block" if half else "symm_block" if symmetric else "gemm"
+            fits = name.startswith(kind) and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
+            fits &= kind == "gemm" or not v["RESIDENT"] or max(m, k) <= v["BM"]
             fits &= letter in "cz" or 2 not in (half, symmetric)
         else:
             fits = name != "gemm_thread" or m <= v["PM"] * v["DOWN"] and n <= v["PN"] * v["ACROSS"]
         if fits:
             run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, shared)
+    if name == "gemm_split":
+        with np.errstate(all="ignore"):
+            run_extremes(kernel, numbers, rng)
 
 
 if __name__ == "__main__":

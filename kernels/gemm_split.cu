@@ -1,0 +1,30 @@
+// gemm_split.cu: C := alpha A B + beta C of every member of a batch of single precision, by tiles
+// (products.cuh), on the tensor cores: a number is the sum of two of 11 bits, a product three of
+// theirs (tensor.cuh).
+//
+// The floor is gemm_block's in bytes; of operations 6 m n k of the tensor cores, which do eight
+// times what the vector units do in a clock: as mma.sync about five times (measured), so that
+// 1.7 times the peak of these can be had.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int BM = 64, BN = 64;   // the tile of a team
+constexpr int TM = 32, TN = 32;   // of a warp
+constexpr int BK = 32;            // of k in a slice
+constexpr int STAGES = 2;         // slices in shared memory
+constexpr int RESIDENT = 0;       // 1: which are all there are
+constexpr int BLOCKS = 1;         // per multiprocessor for which registers are rationed
+#endif
+#define SPLIT true
+#include "launch.cuh"
+#include "products.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+gemm_split(size m, size n, size k, size hermitian, size down, size across, const scalar_t* A,
+           size ars, size acs, size abs, size conj_a, const scalar_t* B, size brs, size bcs,
+           size bbs, size conj_b, const scalar_t* C, size crs, size ccs, size cbs, scalar_t* O,
+           size ors, size ocs, size obs, size alpha_re, size alpha_im, size beta_re, size beta_im,
+           size batch)
+{
+    wait_for_stream();
+    product<GENERAL>(m, n, k, hermitian, down, across, A, ars, acs, abs, conj_a, B, brs, bcs, bbs,
+        conj_b, C, crs, ccs, cbs, O, ors, ocs, obs, alpha_re, alpha_im, beta_re, beta_im, batch);
+}
