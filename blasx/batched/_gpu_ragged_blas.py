@@ -1,5 +1,6 @@
 """Products and triangular solves of members of different sizes on the GPU (_gpu_ragged.py): every
-size of a product by gemm_block, triangles up to order 1024 by trsm_small and trsm_block."""
+product by tiles, gemm_split or gemm_block, triangles up to order 1024 by trsm_small and
+trsm_block."""
 
 import cupy
 import numpy as np
@@ -20,8 +21,13 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
     x = c if overwrite_c and c is not None else empty(a, np.stack((m, n), 1))
     c, beta = (x, 0) if c is None else (c, beta)
     k = k * (alpha != 0)
-    call = Call(me, m * n > 0, lambda n: (_plan("gemm_block", me.letter, n, current_device()),),
-                np.maximum(np.maximum(m, n), k))
+    device = current_device()
+
+    def plan(n):
+        return (_plan("gemm_split", me.letter, n, device)
+                or _plan("gemm_block", me.letter, n, device)),
+
+    call = Call(me, m * n > 0, plan, np.maximum(np.maximum(m, n), k))
     m, n, k = call.sizes(m), call.sizes(n), call.sizes(k)
     of_a, of_b = call.matrices(a, trans_a), call.matrices(b, trans_b)
     of_c, of_x = call.matrices(c), call.matrices(x)
@@ -36,6 +42,7 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
                        of_b, trans_b == 2 and me.is_complex, of_c, of_x),
                  *bits(alpha), *bits(beta), part.members), block.shared)
 
+    call.serve("gemm_split", launch)
     call.serve("gemm_block", launch)
     call.run()
     return like(a, x)
