@@ -31,7 +31,8 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
-    "posv": (("potrf_block",), ("potrs_block", "trsm_block")), "potrs": (("trsm_block",),)}
+    "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
+    "potrs": (("trsm_block",),)}
 
 
 # -- what is timed
@@ -281,7 +282,8 @@ def jobs(kernels, letters, orders, gpu, quick):
         if letter not in space.letters:
             continue
         present = {r["to"]: min(r["to"], 512 if r["to"] > _spaces.MOST else space.largest)
-                   for r, _ in _tuned.rows(kernel, letter, gpu) if r["to"]}
+                   for r, _ in _tuned.rows(kernel, letter, gpu)
+                   if r["to"] and (r["to"] <= space.largest or _tuned.capitals(r))}
         wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
         found += [(kernel, letter, to, n) for to, n in sorted(wanted.items())
                   if space.smallest <= n <= (QUICK_TO if quick and not orders else space.largest)

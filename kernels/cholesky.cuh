@@ -3,7 +3,8 @@
 // A upper triangle is the lower one of the transpose: the launcher swaps the strides, and what is
 // factored is conj(A) = conj(U^T) conj(U^T)^H.
 #pragma once
-#include "lu.cuh"
+#include "factors.cuh"
+#include "tiles.cuh"
 
 // The lower triangle of a := L, above it a is not touched. f.info is the first column whose pivot
 // is not positive; from there on the columns are not L's.

@@ -4,16 +4,19 @@
 // memory; the tiles right of the panel take a product of rank 8. What is above the diagonal is
 // never changed. Rows past n are rows of the identity: every matrix takes N steps.
 #pragma once
+#include "factors.cuh"
 #include "tiles.cuh"
 
-// Panel k, lane r's row of which is x, becomes that of L. Step j sends column j of the diagonal
-// block to all lanes, as it stands before it is scaled: the pivot is among it. From the first
-// column whose pivot is not positive on (f.info) the rest is not L's.
-__device__ inline void factor_panel(Row& x, int k, Factors& f, Scratch& s)
+// Panel k, of which x are a lane's rows, 32 from each other, becomes that of L; row `first` is the
+// lane's in the diagonal block, if it has one. Step j sends column j of the diagonal block to all
+// lanes, as it stands before it is scaled: the pivot is among it. From the first column whose pivot
+// is not positive on (f.info) the rest is not L's.
+template <int R>
+__device__ void factor_panel(Row (&x)[R], int first, int k, Factors& f, Scratch& s)
 {
     #pragma unroll
     for (int j = 0; j < 8; ++j) {
-        if (lane() >> 3 == k) s.head[j % 2][lane() & 7] = x[j];
+        if (first >> 3 == k) s.head[j % 2][lane() & 7] = x[0][j];
         __syncwarp();
         Row d;
         read_row(s.head[j % 2], d, j);
@@ -25,12 +28,15 @@ __device__ inline void factor_panel(Row& x, int k, Factors& f, Scratch& s)
             if (!(pivot > 0) && !f.info) f.info = 8 * k + j + 1;
             r = f.info ? real_t(1) : rsqrt(pivot);
         }
-        keep(f.inverse, 8 * k + j, scalar_t{r});
-        if (lane() == 8 * k + j) x[j] = scalar_t{pivot};
-        x[j] = mul(x[j], r);
-        const scalar_t l = mul(x[j], r);  // by 1 / pivot: the column that came is not L's yet
+        if (!LARGE) keep(f.inverse, 8 * k + j, scalar_t{r});
+        if (first == 8 * k + j) x[0][j] = scalar_t{pivot};
         #pragma unroll
-        for (int c = j + 1; c < 8; ++c) x[c] = minus_product(x[c], l, conj(d[c]));
+        for (int q = 0; q < R; ++q) {
+            x[q][j] = mul(x[q][j], r);
+            const scalar_t l = mul(x[q][j], r);  // by 1 / pivot: what came is not L's column yet
+            #pragma unroll
+            for (int c = j + 1; c < 8; ++c) x[q][c] = minus_product(x[q][c], l, conj(d[c]));
+        }
     }
 }
 
@@ -42,10 +48,10 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
     #pragma unroll
     for (int k = 0; k < NT; ++k) {
         to_panel(a, k, k, s);
-        Row x = {};
-        if (N == 32 || lane() < N) read_row(s.panel(lane()), x);
-        factor_panel(x, k, f, s);
-        if (N == 32 || lane() < N) write_row(s.panel(lane()), x);
+        Row x[1] = {};
+        if (N == 32 || lane() < N) read_row(s.panel(lane()), x[0]);
+        factor_panel(x, lane(), k, f, s);
+        if (N == 32 || lane() < N) write_row(s.panel(lane()), x[0]);
 
         const scalar_t above[2] = {a[k][2 * k], a[k][2 * k + 1]};
         from_panel(a, k, k, s);

@@ -4,6 +4,7 @@
 // matrix; interchanging two rows is exchanging their places, and storing to them applies P.
 // The pivot is LAPACK's: the largest |re| + |im|, of equals the one in the lowest place.
 #pragma once
+#include "factors.cuh"
 #include "tiles.cuh"
 
 constexpr int PLACE = 8;    // a tag is place << PLACE | row; -1 for a row that does not exist
@@ -59,14 +60,6 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
     if (__any_sync(ALL, twice || (lanes & (lanes - 1)) != 0)) return break_tie(c, tag, hi, most);
     return from(own, __ffs(lanes) - 1);
 }
-
-// What a factorization leaves besides a: piv keeps the interchanges, order the rows in their order,
-// inverse the reciprocals of the pivots (those of bit k in `lifted` are of LIFT times the pivot).
-struct Factors {
-    int piv[KEEP], order[KEEP], info;
-    scalar_t inverse[KEEP];
-    unsigned lifted;
-};
 
 // What is left to do of N steps where N - 1 are done: the last row is the pivot, of a team that has
 // N of them.

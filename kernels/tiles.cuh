@@ -15,6 +15,8 @@
 
 constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
+constexpr bool LARGE = N > 32;                      // more rows than lanes: Cholesky alone has that
+constexpr int LESS = LARGE ? 8 : N;                 // the order of what the others need
 
 // True for what lies in the tiles right of those on the diagonal
 __device__ inline bool right_of_tiles(int i, int j) { return TILES && j >> 3 > i >> 3; }
@@ -29,9 +31,9 @@ union Scratch {
     struct {
         alignas(16) scalar_t rows[N * (sizeof(scalar_t) == 16 ? 12 : 8) + N / 2 * PAD];
         alignas(16) scalar_t head[2][8];
-        alignas(16) scalar_t u[8][N + 2 * PAD + 8];
+        alignas(16) scalar_t u[8][LESS + 2 * PAD + 8];
     };
-    alignas(16) scalar_t whole[N][N + PAD];
+    alignas(16) scalar_t whole[LESS][LESS + PAD];
 
     __device__ scalar_t* panel(int r) { return rows + panel_row(r); }
     __device__ const scalar_t* panel(int r) const { return rows + panel_row(r); }

@@ -1,4 +1,4 @@
-"""The block kernels of Cholesky without a GPU (as test_kernels.py)."""
+"""The kernels of Cholesky for orders above 32 without a GPU (as test_kernels.py)."""
 
 import json
 import subprocess
@@ -51,7 +51,14 @@ def warps(count):
     return {"WARPS": count, "BLOCKS": 1, "UPTO": 32}
 
 
-RUNS = (("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
+def large(N, CV=2, WARPS=1):  # noqa: N803
+    return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
+
+
+RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),
+        ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
+        ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
+        ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
         ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)))
@@ -59,10 +66,11 @@ RUNS = (("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3,
 
 def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
+    orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
         [sys.executable, "-m", "tests.sim.run_cholesky", library, kernel, letter,
-         json.dumps(values), "33", "20"], cwd=ROOT, env=sanitized(), capture_output=True,
+         json.dumps(values), *orders], cwd=ROOT, env=sanitized(), capture_output=True,
         text=True)
 
 
@@ -70,6 +78,19 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
 def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_cholesky.py)."""
     run = simulate(folder, kernel, letter, values)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter", "ds")
+def test_a_ragged_batch_gives_members_what_they_give_alone(folder, letter):  # noqa: F811
+    """potrf_small compiled RAGGED, members of all orders up to 48 (tests/sim/run_ragged.py)."""
+    from tests.sim.build import build
+    values = large(48, WARPS=2)
+    libraries = [build(folder / name, "potrf_small", letter, values | more)
+                 for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_ragged", *libraries, "potrf_small", letter,
+         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

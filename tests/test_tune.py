@@ -287,10 +287,10 @@ def test_two_processes_tune_at_once(folder):
     assert [p.returncode for p in both] == [0, 0]
     files = list(mine.rglob("*"))
     assert {f.name for f in files if f.is_file()} == {f"{x}{n}.json" for x in "dc"
-                                                      for n in (4, 8, 16, 32)}
-    assert sum(f.is_file() for f in files) == 16
+                                                      for n in (4, 8, 16, 32, 48, 64)}
+    assert sum(f.is_file() for f in files) == 2 * (4 + 6)  # potrf_small goes on to 64
     for file in (f for f in files if f.is_file()):
-        assert json.loads(file.read_bytes())["row"]["WARPS"] in (1, 4)
+        assert json.loads(file.read_bytes())["row"]["WARPS"] in (1, 2, 4)  # at 64 no 4 fit
 
 
 # -- the command

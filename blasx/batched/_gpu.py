@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import capitals, constants, looked_up, row
+from .._tuned import capitals, looked_up, row
 
 INT = np.dtype(np.int32)
 
@@ -31,7 +31,8 @@ class Teams:
 
 @looked_up
 def _kernel_on(kernel, letter, n, device):
-    return teams(kernel, letter, **constants(kernel, letter, n, gpu(device)))
+    found = row(kernel, letter, n, gpu(device))
+    return found and teams(kernel, letter, **capitals(found))
 
 
 @cache
@@ -41,6 +42,7 @@ def teams(kernel, letter, **values):
 
 
 def kernel(name, me, n):
+    """The Teams that serve order n, or None where the row says that others do."""
     return _kernel_on(name, me.letter, n, current_device())
 
 

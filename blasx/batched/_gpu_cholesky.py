@@ -8,6 +8,7 @@ from .._spaces import MOST
 from .._tuned import LARGEST
 from ._block import cholesky_bytes, potrs_bytes
 from ._gpu import (
+    Teams,
     blocks,
     by_columns,
     columns,
@@ -29,14 +30,20 @@ SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     batch, n, _ = a.shape
-    if n > LARGEST:
-        return _large_potrf(me, a, lower, overwrite_a)
+    block = factoring(me, n)
+    if block is None:
+        return _potrf_of_cusolver(me, a, lower, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
-        kernel("potrf_small", me, n)(
-            batch, *matrix(a, upper), *matrix(c, upper), info.data.ptr, n)
+        shared = [] if block.__class__ is Teams else [cholesky_bytes(me.dtype, n, block.values)]
+        block(batch, *shared, *matrix(a, upper), *matrix(c, upper), info.data.ptr, n)
     return c, info
+
+
+def factoring(me, n):
+    """The kernel that factors members of order n; None: cuSOLVER does."""
+    return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
 
 
 def potrs(me, c, b, lower, overwrite_b):
@@ -65,18 +72,6 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
             batch, *matrix(a, upper), *matrix(c, upper), *columns(b), *columns(x),
             info.data.ptr, upper, n, nrhs(b))
     return c, x, info
-
-
-def _large_potrf(me, a, lower, overwrite_a):
-    batch, n, _ = a.shape
-    block = blocks("potrf_block", me, n)
-    if block is None:
-        return _potrf_of_cusolver(me, a, lower, overwrite_a)
-    c, info = like(a, overwrite_a), infos(batch)
-    if batch:
-        block(batch, cholesky_bytes(me.dtype, n, block.values), *matrix(a, not lower),
-              *matrix(c, not lower), info.data.ptr, n)
-    return c, info
 
 
 def _potrf_of_cusolver(me, a, lower, overwrite_a):
@@ -122,7 +117,7 @@ def _one_potrs(c, b, lower):
 
 
 def _large_posv(me, a, b, lower, overwrite_a, overwrite_b):
-    c, info = _large_potrf(me, a, lower, overwrite_a)
+    c, info = potrf(me, a, lower, overwrite_a)
     x, _ = _large_potrs(me, c, b, lower, overwrite_b, info)
     return c, x, info
 

@@ -133,9 +133,7 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n):
-    if n <= LARGEST:
-        return kernel("potrf_small", me, n),
-    block = blocks("potrf_block", me, n)
+    block = _gpu_cholesky.factoring(me, n)
     return (block,) if block else None
 
 

@@ -1,5 +1,7 @@
-"""Runs potrf_block, built by `build` with run_lu's ENTRY, through its problems; for a process that
-has the sanitizers:  python -m tests.sim.run_cholesky LIBRARY potrf_block LETTER CONSTANTS n ...
+"""Runs a kernel of Cholesky, built by `build` with run_lu's ENTRY, through its problems; for a
+process that has the sanitizers:
+
+    python -m tests.sim.run_cholesky LIBRARY KERNEL LETTER CONSTANTS n ...
 
 As run.py: exact memory and four schedules. A batch has a member that is positive definite, one of
 tiny numbers, and two that fail, in every order others: in the first column, in the first or last of
@@ -46,6 +48,20 @@ def members(sim, rng, n, turn):
 
 
 def potrf_block(sim, rng, n, order, in_place, lower, turn):
+    def launch(schedule, batch, *numbers):
+        sim.run(schedule, batch, cholesky_bytes(sim.dtype, n, sim.constants), *numbers)
+
+    factored(sim, launch, rng, n, order, in_place, lower, turn)
+
+
+def potrf_small(sim, rng, n, order, in_place, lower, turn):
+    def launch(schedule, batch, *numbers):
+        sim.run(schedule, -(-batch // sim.constants["WARPS"]), 0, *numbers, batch)
+
+    factored(sim, launch, rng, n, order, in_place, lower, turn)
+
+
+def factored(sim, launch, rng, n, order, in_place, lower, turn):
     full, expected = members(sim, rng, n, turn)
     unread = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
     a = full.copy()
@@ -58,8 +74,8 @@ def potrf_block(sim, rng, n, order, in_place, lower, turn):
         source = Memory(a, order)
         target = source if in_place else poisoned(a.shape, a.dtype, order)
         info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, len(a), cholesky_bytes(sim.dtype, n, sim.constants),
-                *source.matrix(not lower), *target.matrix(not lower), info.address, n)
+        launch(schedule, len(a), *source.matrix(not lower), *target.matrix(not lower),
+               info.address, n)
         outputs.append([x.array.copy() for x in (target, info)])
     c, info = same_under_all_schedules(outputs)
     assert list(info) == expected, (info, expected)
