@@ -157,11 +157,14 @@ template <class T> __device__ T scattered(const T (&v)[WIDTH])
     return x;
 }
 
-// -- rotations: y := phase^-1 y, then x, y := cos x - sin y, sin x + cos y
+// -- rotations: x, y := cos x - conj(sin phase) y, sin phase x + cos y
+//
+// cos = 1 - sin tau makes the error of a column's length as small as the angle: most are small, and
+// a thousand turns, or phases, that are off by a rounding each would show in singular values.
 
 template <class T> struct Turn {
-    real_t sin, tau;   // cos = 1 - sin tau
-    T phase;
+    real_t sin, tau;
+    T phase;           // of a complex one sin phase
 };
 using Rotation = Turn<scalar_t>;
 
@@ -174,9 +177,12 @@ template <class T> __device__ void apply(real_t& x, real_t& y, const Turn<T>& r)
 template <class T>
 __device__ void apply(complex<real_t>& x, complex<real_t>& y, const Turn<T>& r)
 {
-    y = mul(conj(r.phase), y);
-    apply(x.re, y.re, r);
-    apply(x.im, y.im, r);
+    const real_t less = r.sin * r.tau;
+    const complex<real_t> s = r.phase, was = x;
+    x.re = fma(-s.im, y.im, fma(-s.re, y.re, fma(-less, x.re, x.re)));
+    x.im = fma(s.im, y.re, fma(-s.re, y.im, fma(-less, x.im, x.im)));
+    y.re = fma(-s.im, was.im, fma(s.re, was.re, fma(-less, y.re, y.re)));
+    y.im = fma(s.im, was.re, fma(s.re, was.im, fma(-less, y.im, y.im)));
 }
 __device__ inline void apply(Part& x, Part& y, const Rotation& r)
 {
@@ -209,7 +215,7 @@ __device__ inline real_t modulus(complex<real_t> g, complex<real_t>& phase)
 __device__ inline Rotation rotation(scalar_t g, real_t& a, real_t& b, double limit, bool active,
                                     bool& moved)
 {
-    Rotation r{0, 0, scalar_t(1)};
+    Rotation r{0, 0, scalar_t{}};
     const double cross = double(a) * double(b);
     const double product = wide_square(g);
     if (!active || !(product > double(EPS) * EPS * cross) || a < NULL_SQUARE || b < NULL_SQUARE
@@ -229,6 +235,7 @@ __device__ inline Rotation rotation(scalar_t g, real_t& a, real_t& b, double lim
     b = fma(ss, was, fma(cc, b, cs));
     a = a > 0 ? a : 0;
     b = b > 0 ? b : 0;
+    if (sizeof(scalar_t) > sizeof(real_t)) r.phase = mul(r.phase, r.sin);
     return r;
 }
 
