@@ -16,7 +16,9 @@ ORDERS = (2, 3, 4, 8, 16, 32, 64)
 BATCHES = (1, 100, 10_000)
 NUMBERS = 4_000_000  # the most that a stack has
 LARGE = (200, 1000, 2000)
-PAUSING = partial(timing.cpu_clock, pause=0.1)  # NumPy and SciPy have an OpenBLAS each
+# NumPy and SciPy have an OpenBLAS each, whose threads wait busily for 20 ms after a product
+PAUSING = partial(timing.cpu_clock, least_ms=20.0, pause=0.05)
+THREADED = 32  # orders from which OpenBLAS has threads at work on one member
 
 
 def rows(letters, quick, family):
@@ -100,7 +102,8 @@ def batched(routine, letter, n, batch):
                                       *NUMPY[routine])
     return Row(routine + "_batched", letter, f"{batch}x{n}x{n}",
                {"stack": lambda: make(lambda: given, lambda *x: ours(*x, *flags))}, peers,
-               partial(CHECK.get(routine, solved), a, b), timing.cpu_clock)
+               partial(CHECK.get(routine, solved), a, b),
+               timing.cpu_clock if n < THREADED else PAUSING)
 
 
 def turned(r):
