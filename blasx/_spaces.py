@@ -455,21 +455,13 @@ def split_stages(letter, n):
     return (teams, *tile_stages(letter, n)[1:])
 
 
-def split_fits(letter, n, v, gpu):
-    team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
-    return (v["BM"] % v["TM"] == 0 == v["BN"] % v["TN"] and v["TM"] % 16 == 0 == v["TN"] % 8
-            and deep % 8 == 0 and (v["WARPS"] == team or team == 1) and v["WARPS"] <= 32
-            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and v["TM"] * v["TN"] // 32 <= 128
-            and (v["STAGES"] * deep >= n if v["RESIDENT"] else v["STAGES"] >= 2)
-            and product_bytes(letter, v, split=True) <= gpu.shared)
-
-
-def tile_fits(symmetric=False, half=False):
-    """`symmetric`: slices of A are square. `half` of C, by square tiles, resident as a whole."""
+def tile_fits(symmetric=False, half=False, split=False):
+    """`symmetric`: slices of A are square. `half` of C, by square tiles, resident as a whole.
+    `split`: single precision on the tensor cores."""
     def fit(letter, n, v, gpu):
         few, sums = 16 // TYPES[letter].dtype.itemsize, TYPES[letter].sums
         team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
-        if letter in "sc":  # 4 x 8 lanes, which may have neighbouring rows
+        if letter in "sc" and not split:  # 4 x 8 lanes, which may have neighbouring rows
             down, across, step = (4 * few if v["TM"] // 4 % few == 0 else 4), 8, few
         else:
             down, across, step = 16, 16 if letter in "hb" else 8, 16 if letter in "hb" else 8
@@ -482,7 +474,7 @@ def tile_fits(symmetric=False, half=False):
                 and v["TM"] * v["TN"] // 32 * words(sums) <= 144
                 and (v["STAGES"] >= 2 if not v["RESIDENT"] else n <= deep * v["STAGES"])
                 and (n <= v["BM"] or not half or not v["RESIDENT"])
-                and product_bytes(letter, v, half) + 512 <= gpu.shared)
+                and product_bytes(letter, v, half, split) + 512 <= gpu.shared)
     return fit
 
 
@@ -544,8 +536,8 @@ SPACES = {
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
-    "gemm_split": Space("gemm_batched", split_stages, split_fits, (48, 64, 96, 128, 256), True,
-                        letters="s"),
+    "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
+                        (48, 64, 96, 128, 256), True, letters="s"),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),

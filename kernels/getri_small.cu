@@ -12,23 +12,6 @@
 
 static_assert(LANES * C >= N);
 
-// f(element of A, its place in the square) for n x n elements, a team's lanes at neighbours
-template <class T, class F>
-__device__ void each_of_square(Strided<T> a, scalar_t* square, int n, int t, F f)
-{
-    const bool across = by_rows(a);
-    const size along = across ? a.cs : a.rs, next = across ? a.rs : a.cs;
-    const int to_along = across ? DOWN : 1, to_next = across ? 1 : DOWN;
-    #pragma unroll
-    for (int e = 0; e < N; e += LANES) {
-        T* p = a.p + (e + t) * along;
-        scalar_t* to = square + (e + t) * to_along;
-        if (e + t < n)
-            #pragma unroll 8
-            for (int o = 0; o < n; ++o, p += next, to += to_next) f(*p, *to);
-    }
-}
-
 // The place of the first zero on the diagonal, counted from 1, or 0
 __device__ inline int first_zero(const scalar_t* LU, int n, int t)
 {
@@ -97,7 +80,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const Strided<scalar_t> out{X + b * x_next, x_row, x_col};
     scalar_t* const square = reinterpret_cast<scalar_t*>(dynamic_shared) + team * TRIANGLE;
 
-    each_of_square(in, square, n, t, [](const scalar_t& from, scalar_t& to) {
+    each_of_team<DOWN>(in, square, n, n, t, [](const scalar_t& from, scalar_t& to) {
         copy_async<sizeof(scalar_t)>(&to, &from, sizeof(scalar_t));
     });
     end_group();
@@ -135,14 +118,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     }
     __syncwarp();
     if (by_rows(out)) {
-        #pragma unroll
-        for (int c = 0; c < C; ++c) {
-            const int j = t + LANES * c;
-            scalar_t* p = &out(0, j);
-            #pragma unroll
-            for (int i = 0; i < N; ++i, p += out.rs)
-                if (i < n && j < n) *p = x[c][i];
-        }
+        store_columns(out, x, n, n, t);
         return;
     }
     #pragma unroll
@@ -151,5 +127,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         for (int i = 0; i < N; ++i)
             if (t + LANES * c < N) square[(t + LANES * c) * DOWN + i] = x[c][i];
     __syncwarp();
-    each_of_square(out, square, n, t, [](scalar_t& to, const scalar_t& from) { to = from; });
+    each_of_team<DOWN>(out, square, n, n, t, [](scalar_t& to, const scalar_t& from) {
+        to = from;
+    });
 }

@@ -19,10 +19,10 @@ __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
 }
 
 // R right-hand sides, from the first-th on, with factors in tiles; row `at` of b is the lane's.
-template <int R, class B>
-__device__ void solve_rows(const Scratch& s, int at, const Factors& f, const B& b,
-                           const Strided<scalar_t>& x,
-                           bool trans, int order, int n, int nrhs, int first)
+template <int R>
+__device__ void solve_rows(const Scratch& s, int at, const Factors& f,
+                           const Strided<const scalar_t>& b, const Strided<scalar_t>& x, bool trans,
+                           int order, int n, int nrhs, int first)
 {
     scalar_t y[R];
     #pragma unroll
@@ -47,9 +47,9 @@ __device__ inline void load_pivots(Factors& f, const int* piv, int order)
 
 // x := the solutions for columns 0 to nrhs of b, with factors in a and f; rows and columns up to
 // `order` are there.
-template <class B>
-__device__ void solve_columns(const Block& a, const Factors& f, const B& b,
-                              const Strided<scalar_t>& x, size trans, int order, int n, int nrhs)
+__device__ inline void solve_columns(const Block& a, const Factors& f,
+                                     const Strided<const scalar_t>& b, const Strided<scalar_t>& x,
+                                     size trans, int order, int n, int nrhs)
 {
     if constexpr (TILES) {
         const int at = origin(lane(), f.piv, n);

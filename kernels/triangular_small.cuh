@@ -41,14 +41,15 @@ __device__ inline void fetch_triangle(scalar_t* to, Strided<const scalar_t> a, i
         }
 }
 
-// f(element of X, its place in the strip) for n x m elements, a team's lanes at neighbours
-template <class T, class F>
+// f(element of X, its place in the strip) for n x m elements, a team's lanes at neighbours; in the
+// strip they lie by columns, LD numbers to each
+template <int LD, class T, class F>
 __device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, F f)
 {
     const bool across = by_rows(x);
     const int inner = across ? m : n, outer = across ? n : m;
     const size along = across ? x.cs : x.rs, next = across ? x.rs : x.cs;
-    const int to_along = across ? TALL : 1, to_next = across ? 1 : TALL;
+    const int to_along = across ? LD : 1, to_next = across ? 1 : LD;
     #pragma unroll
     for (int e = 0; e < (N > LANES * C ? N : LANES * C); e += LANES) {
         T* p = x.p + (e + t) * along;
@@ -56,6 +57,20 @@ __device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t,
         if (e + t < inner)
             #pragma unroll 8
             for (int o = 0; o < outer; ++o, p += next, to += to_next) f(*p, *to);
+    }
+}
+
+// out := n x m elements of x, each lane its columns
+__device__ inline void store_columns(Strided<scalar_t> out, const scalar_t (&x)[C][N], int n,
+                                     int m, int t)
+{
+    #pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const int j = t + LANES * c;
+        scalar_t* p = &out(0, j);
+        #pragma unroll
+        for (int i = 0; i < N; ++i, p += out.rs)
+            if (i < n && j < m) *p = x[c][i];
     }
 }
 
@@ -136,7 +151,7 @@ __device__ void columns_of_team(
     scalar_t x[C][N];
     fetch_triangle(L, matrix_of(A, a_row, a_col, a_next, b), n, unit != 0, t);
     if (staged)
-        each_of_team(in, strip, n, m, t, [](const scalar_t& from, scalar_t& to) {
+        each_of_team<TALL>(in, strip, n, m, t, [](const scalar_t& from, scalar_t& to) {
             copy_async<sizeof(scalar_t)>(&to, &from, sizeof(scalar_t));
         });
     else
@@ -177,15 +192,8 @@ __device__ void columns_of_team(
             #pragma unroll
             for (int i = 0; i < N; ++i) strip[(t + LANES * c) * TALL + i] = x[c][i];
         __syncwarp();
-        each_of_team(out, strip, n, m, t, [](scalar_t& to, const scalar_t& from) { to = from; });
+        each_of_team<TALL>(out, strip, n, m, t, [](scalar_t& to, const scalar_t& from) { to = from; });
         return;
     }
-    #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        const int j = t + LANES * c;
-        scalar_t* p = &out(0, j);
-        #pragma unroll
-        for (int i = 0; i < N; ++i, p += out.rs)
-            if (i < n && j < m) *p = x[c][i];
-    }
+    store_columns(out, x, n, m, t);
 }

@@ -146,7 +146,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
     plan = plan or _plan("gemm_warp", letter, order, device)
     if not (plan or half or symmetric):
         plan = _plan("gemm_split", letter, order, device)
-    plan = (plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o)))
+    plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o))
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
         plan = _plan(by_block, letter, order, device)
     if plan:

@@ -152,7 +152,8 @@ def getri(me, lu, piv, overwrite_lu):
         teams(-(-batch // of_block), small_triangle_bytes(me.letter, teams.values, False), *of,
               batch)
     elif lu.size:  # L U X = the identity, its rows interchanged
-        blocks("laswp_identity", me, n)(batch, 8 * n, *of)
+        shared = 2 * INT.itemsize * n  # the pivots, and where they bring the ones
+        blocks("laswp_identity", me, n)(batch, shared, *of)
         for lower, unit in ((1, 1), (0, 0)):
             launch(me, "trsm", 1, lu, x, x, 0, lower, 0, unit, info)
     if overwrite_lu and not small:
