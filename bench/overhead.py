@@ -81,7 +81,10 @@ def gpu_cases():
     c = cupy.zeros_like(a)
     stack = random.standard_normal((16, 32, 32))
     wait = cupy.cuda.Device().synchronize
+    nothing = cupy.RawKernel('extern "C" __global__ void nothing(double* x) {}', "nothing")
     return {
+        "GPU launch of a kernel that does nothing, CuPy's": (
+            partial(nothing, (1,), (64,), (a,)), wait, None),
         "GPU dgemm 64 x 64": (partial(blasx.dgemm, 1.0, a, b), wait, 10),
         "GPU dgemm 64 x 64 into C": (
             partial(blasx.dgemm, 1.0, a, b, 0.0, c, overwrite_c=1), wait, 10),

@@ -69,7 +69,7 @@ class Typed:
         """
         if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 2:
             x = self._cast(x, argument, 2)
-        if x.size > _lapack.LARGEST and x.__class__ is ndarray and max(x.shape) > _lapack.LARGEST:
+        if x.__class__ is ndarray and x.size > _lapack.LARGEST and max(x.shape) > _lapack.LARGEST:
             self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} rows and columns")
         if shape is not None:
             self.shaped(x, argument, shape)
@@ -88,7 +88,7 @@ class Typed:
         """`x` as a vector of this type, of exactly `size` elements if given."""
         if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 1:
             x = self._cast(x, argument, 1)
-        if x.size > _lapack.LARGEST and x.__class__ is ndarray:
+        if x.__class__ is ndarray and x.size > _lapack.LARGEST:
             self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} elements")
         if size is not None and x.shape[0] != size:
             self.illegal(argument, x.shape, f"of shape ({size},)")

@@ -209,7 +209,7 @@ __device__ inline void update_diagonals(Work& w, int k)
 }
 
 // COUNT tiles of the next column, k, those of slot q and after of this warp, less what the columns
-// of the panel before it take off them. Of slots that have none there the tiles mean nothing.
+// of the panel before it take off them. Slots past the last row get what slot q gets.
 template <int COUNT> __device__ void gather(Work& w, int q, int k)
 {
     Tile c[COUNT];
@@ -217,7 +217,7 @@ template <int COUNT> __device__ void gather(Work& w, int q, int k)
     scalar_t* right = w.tile(k, 0);
     #pragma unroll
     for (int e = 0; e < COUNT; ++e) {
-        const int I = min(w.row(q + e), w.rows - 1);
+        const int I = e && w.row(q + e) >= w.rows ? w.row(q) : w.row(q + e);
         c[e] = get(w.tile(I, k)), left[e] = w.tile(I, 0);
     }
     #pragma unroll 2

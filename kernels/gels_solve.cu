@@ -87,6 +87,7 @@ gels_solve(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Y, 
                     else if (turned ? mine > i : mine < i)
                         y = minus_product(y, diagonal[mine][i], solved);
                 }
+                __syncwarp();  // lanes past the block have read another's
                 if (lane < size_) x[(k + lane) * COLUMNS + c] = y;
             }
             __syncthreads();

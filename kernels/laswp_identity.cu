@@ -7,7 +7,7 @@
 #include "diagonal.cuh"
 #include "launch.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
 laswp_identity(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
                scalar_t* X, size x_row, size x_col, size x_next, int* info, size ns)
 {
@@ -24,7 +24,7 @@ laswp_identity(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const
         return;
     }
     int* const pivots = reinterpret_cast<int*>(dynamic_shared);
-    int* const place = pivots + n;
+    int* const place = pivots + n + 3;  // no 16 bytes are of both
     for (int k = thread(); k < n; k += THREADS) pivots[k] = piv[b * n + k];
     __syncthreads();
     for (int j = thread(); j < n; j += THREADS) {

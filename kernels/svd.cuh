@@ -323,6 +323,7 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
                 for (int q = 0; q < WIDTH; ++q) apply(x[q], y[(q + s) % WIDTH], from(r, q));
                 if (WIDTH > 1) ny = from(ny, (l() & ~(WIDTH - 1)) | (l() + 1) % WIDTH);
             }
+            __syncwarp();  // every lane has the lengths it began with
             if (valid) {
                 #pragma unroll
                 for (int q = 0; q < WIDTH; ++q) {

@@ -152,7 +152,7 @@ def getri(me, lu, piv, overwrite_lu):
         teams(-(-batch // of_block), small_triangle_bytes(me.letter, teams.values, False), *of,
               batch)
     elif lu.size:  # L U X = the identity, its rows interchanged
-        shared = 2 * INT.itemsize * n  # the pivots, and where they bring the ones
+        shared = INT.itemsize * (2 * n + 3)  # the pivots, and where they bring the ones
         blocks("laswp_identity", me, n)(batch, shared, *of)
         for lower, unit in ((1, 1), (0, 0)):
             launch(me, "trsm", 1, lu, x, x, 0, lower, 0, unit, info)
