@@ -172,7 +172,8 @@ def laswp_identity(sim, rng, n, order, in_place):
     for schedule in SCHEDULES:
         factors, pivots = Memory(lu, order), Memory(piv)
         x, info = poisoned(a.shape, a.dtype, order), poisoned((4,), np.int32, "C")
-        sim.run(schedule, 4, 4 * (2 * n + 3), *factors.matrix(), pivots.address, *x.matrix(), info.address, n)
+        sim.run(schedule, 4, 4 * (2 * n + 3), *factors.matrix(), pivots.address, *x.matrix(),
+                info.address, n)
         outputs.append([x.array.copy(), info.array.copy()])
     x, info = same_under_all_schedules(outputs)
     assert list(info) == expected
