@@ -19,11 +19,13 @@ def call(implementation, me, args, kw):
     device = kind = None
     for x in (*args, *kw.values()) if kw else args:
         if x.__class__ in NATIVE:
-            if x.__class__ is not np.ndarray:
+            if x.__class__ is not np.ndarray and device != x.data.device_id:
+                if device is not None:
+                    _mixed(me, device, x)
                 device = x.data.device_id
         elif x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
             kind, args, kw = _viewed(implementation, me, args, kw)
-            device = _device((*args, *kw.values()))
+            device = _device(me, (*args, *kw.values()))
             break
     if not isinstance(me, Typed):
         me = me(args, kw)
@@ -46,12 +48,25 @@ def _on_device(device, implementation, me, args, kw):
         return implementation(me, *args, **kw)
 
 
-def _device(operands):
+def _device(me, operands):
+    device = None
     for x in operands:
         x = x.data if x.__class__ is Ragged else x[0] if x.__class__ is list and x else x
-        if x.__class__ in NATIVE and x.__class__ is not np.ndarray:
-            return x.data.device_id
-    return None
+        if x.__class__ in NATIVE and x.__class__ is not np.ndarray and device != x.data.device_id:
+            if device is not None:
+                _mixed(me, device, x)
+            device = x.data.device_id
+    return device
+
+
+def _mixed(me, device, x):
+    """Raise the TypeError of operands on two GPUs."""
+    raise TypeError(f"{_name(me)}: its arrays must be all on one device, got GPUs {device} and "
+                    f"{x.data.device_id}")
+
+
+def _name(me):
+    return me.name if isinstance(me, Typed) else me.args[0]
 
 
 def _viewed(implementation, me, args, kw):
@@ -74,8 +89,7 @@ def _refuse(implementation, me, args, kw, native):
     names = [*unwrap(implementation).__code__.co_varnames[1:len(args) + 1], *kw]
     argument, x = next((name, x) for name, x, y in zip(names, (*args, *kw.values()), native)
                        if y is None and x is not None)
-    name = me.name if isinstance(me, Typed) else me.args[0]
-    raise TypeError(f"{name}: {argument} must be a number or an array, got "
+    raise TypeError(f"{_name(me)}: {argument} must be a number or an array, got "
                     f"{type(x).__name__} {x!r:.60}")
 
 

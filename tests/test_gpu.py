@@ -250,3 +250,40 @@ def test_torch_tensors_in_and_out(cp):
 def test_mixed_devices_are_refused(cp):
     with pytest.raises(TypeError, match="dgemm.*NumPy and CuPy"):
         blasx.dgemm(1.0, np.eye(2), cp.eye(2))
+
+
+@pytest.fixture
+def second(cp):
+    if cp.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("one GPU")
+    return cp.cuda.Device(1)
+
+
+def test_runs_on_the_device_that_holds_the_arrays(cp, second):
+    """Whatever device is current, and leaves it so; kernels, cuBLAS and cuSOLVER."""
+    host = spd(cp, 20, 24).get()
+    with second:
+        stack = cp.asarray(host)
+    calls = {"dpotrf_batched": (stack,), "dgetrf_batched": (stack,), "dgetrf": (stack[0],),
+             "dgemm": (1.0, stack[0], stack[1]), "dsyevd_batched": (stack,),
+             "dgesvd_batched": (stack,)}
+    for name, arguments in calls.items():
+        results = getattr(blasx, name)(*arguments)
+        results = results if isinstance(results, tuple) else (results,)
+        assert cp.cuda.Device().id == 0
+        assert all(x.device == second for x in results if isinstance(x, cp.ndarray))
+        want = getattr(blasx, name)(*(cp.asarray(x.get()) if hasattr(x, "get") else x
+                                      for x in arguments))
+        want = want if isinstance(want, tuple) else (want,)
+        for x, y in zip(results, want):
+            assert x.get().tobytes() == y.get().tobytes()
+
+
+def test_operands_on_two_devices_are_refused(cp, second):
+    here = spd(cp, 3, 8)
+    with second:
+        there = cp.asarray(here.get())
+    with pytest.raises(TypeError, match="dgemm.*one device, got GPUs 0 and 1"):
+        blasx.dgemm(1.0, here[0], there[0])
+    with pytest.raises(TypeError, match="gesv_batched.*one device, got GPUs 1 and 0"):
+        blasx.gesv_batched(there, here)
