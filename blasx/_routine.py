@@ -363,10 +363,25 @@ def public(module):
 def also(generic, name, like):
     """A generic routine under its second name, with the signature of its typed name `like`:
     heevd, ungqr."""
-    f = FunctionType(generic.__code__, generic.__globals__, name, None, generic.__closure__)
-    f.__dict__.update(generic.__dict__, __signature__=inspect.signature(like))
-    f.__doc__, f.__module__, f.__qualname__ = generic.__doc__, generic.__module__, name
-    return f
+    g = generic.__wrapped__
+    f = FunctionType(g.__code__, g.__globals__, name, None, g.__closure__)
+    f.__signature__, f.__doc__, f.__module__ = inspect.signature(like), g.__doc__, g.__module__
+    return Routine(f, generic.routine)
+
+
+class Routine(staticmethod):
+    """A public function. As an attribute of a class it is no method, as SciPy's are not, and it is
+    pickled by its name."""
+
+    def __init__(self, function, routine):
+        super().__init__(function)
+        self.routine = routine
+
+    def __reduce__(self):
+        return self.__name__
+
+    def __repr__(self):
+        return repr(self.__wrapped__)
 
 
 def _function(implementation, me, name, like=None):
@@ -396,10 +411,9 @@ def _function(implementation, me, name, like=None):
             raise
 
     function.__name__ = function.__qualname__ = name
-    function.routine = implementation.__name__
     function.__signature__ = signature
     del function.__wrapped__
-    return function
+    return Routine(function, implementation.__name__)
 
 
 def foreign(x):

@@ -1,6 +1,7 @@
 """BLAS under SciPy's names: ``from scipy.linalg.blas import dgemm`` becomes ``blasx.blas``."""
 
 import sys as _sys
+from textwrap import fill as _fill
 
 from scipy.linalg import blas as _scipy
 
@@ -52,3 +53,5 @@ def __dir__():
 
 __all__ = ["find_best_blas_type", "get_blas_funcs",
            *(name for name, x in globals().items() if getattr(x, "routine", None))]
+
+__doc__ = (__doc__ or "") + "\n\n" + _fill(" ".join(x for x in __dir__() if x[0] != "_"), 99)

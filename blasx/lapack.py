@@ -1,6 +1,7 @@
 """LAPACK under SciPy's names: ``from scipy.linalg.lapack import dgesv``, from blasx.lapack."""
 
 import sys as _sys
+from textwrap import fill as _fill
 
 from scipy.linalg import lapack as _scipy
 
@@ -61,3 +62,5 @@ def __dir__():
 
 __all__ = ["find_best_lapack_type", "get_lapack_funcs",
            *(name for name, x in globals().items() if getattr(x, "routine", None))]
+
+__doc__ = (__doc__ or "") + "\n\n" + _fill(" ".join(x for x in __dir__() if x[0] != "_"), 99)

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import pickle
 import re
 
 import numpy as np
@@ -283,3 +284,21 @@ def test_get_funcs_finds_what_scipys_finds(find, names, dtype):
     assert getattr(module, find)(names[0], dtype=dtype).typecode == ours[0].typecode
     with pytest.raises(ValueError, match="nosuch"):
         getattr(module, find)("nosuch")
+
+
+def test_a_routine_as_an_attribute_of_a_class_is_no_method():
+    """As SciPy's are not; and it is pickled by its name."""
+    class Solver:
+        solve, product = blasx.dgesv, staticmethod(blasx.dgemm)
+
+    assert Solver().solve is Solver.solve
+    assert Solver().solve(np.eye(2), np.ones(2))[-1] == 0
+    assert Solver().product(1.0, np.eye(2), np.eye(2)).trace() == 2
+    for routine in (blasx.dgesv, blasx.heevd, blasx.blas.dgemm):
+        assert pickle.loads(pickle.dumps(routine)) is routine
+
+
+def test_a_modules_documentation_names_its_routines():
+    for module in (blasx.blas, blasx.lapack):
+        names = set(module.__doc__.split())
+        assert not [x for x in dir(module) if x[0] != "_" and x not in names]
