@@ -42,6 +42,24 @@ __device__ inline void tensor_product(double (&c)[4], const double (&a)[4], cons
 #endif
 }
 
+template <class R>
+__device__ void tensor_product(complex<R> (&c)[4], const complex<R> (&a)[4],
+                               const complex<R> (&b)[2])
+{
+    R re[4], im[4], x[4], y[4], minus[4], u[2], v[2];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e)
+        re[e] = c[e].re, im[e] = c[e].im, x[e] = a[e].re, y[e] = a[e].im, minus[e] = -a[e].im;
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) u[e] = b[e].re, v[e] = b[e].im;
+    tensor_product(re, x, u);
+    tensor_product(im, x, v);
+    tensor_product(re, minus, v);
+    tensor_product(im, y, u);
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) c[e] = {re[e], im[e]};
+}
+
 // d += A B likewise of numbers of which the tensor cores see the first 11 bits
 __device__ inline void rough_product(float (&d)[4], const float (&a)[4], const float (&b)[2])
 {

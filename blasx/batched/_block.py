@@ -100,6 +100,13 @@ def product_bytes(letter, constants, half=False, split=False):
                                     team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * sums)
 
 
+def tiled_bytes(letter, constants):
+    """kernels/gemm_tiled.cu: STAGES slices of A and of B."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    past = (32 if letter in "dz" else 16) // size
+    return v["STAGES"] * v["BK"] * (v["BM"] + v["BN"] + 2 * past) * size
+
+
 def svd_room(letter, n, vectors, constants):
     """kernels/svd.cuh: numbers of a member's columns, and bytes of a block."""
     v, t = constants, TYPES[letter]
