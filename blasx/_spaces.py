@@ -514,27 +514,29 @@ def ladder_stages(letter, n):
     tiles = [dict(BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn))
              for bm, bn in product(sides, sides) for tm, tn in warps
              if bm % tm == 0 == bn % tn and 4 <= bm // tm * (bn // tn) <= 8]
-    return (tiles, options(BK=(16, 8, 32), STAGES=(3, 2, 4)), options(AHEAD=(1, 0)),
-            options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))
+    return (tiles, options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
+            options(STEP=(8, 16) if letter in "dz" else (1,), AHEAD=(1, 0)), options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))
 
 
 def ladder_fits(letter, n, v, gpu):
     threads, few = 32 * v["WARPS"], 4 // min(words(letter), 4)
     tm, tn, deep = v["TM"], v["TN"], v["BK"]
-    tensor, step = letter in "dz", 8 if letter in "dz" else 1
-    part = (tm * tn // 32 + (1 + v["AHEAD"]) * (tm // 4 + tn // (4 if tensor else 8)))
-    part *= words(letter)
+    tensor, step = letter in "dz", v["STEP"]
+    part = (tm // 4 + tn // 4) * step // 8 if tensor else tm // 4 + tn // 8
+    part = (tm * tn // 32 + (1 + v["AHEAD"]) * part) * words(letter)
 
     def shared_out(rows):  # among the threads, whatever the layout
         across = rows // few
         return (threads % across == 0 and divides(threads // across, deep)
-                and rows % 32 == 0 == rows % (threads // 8) and divides(v["WARPS"], deep))
+                and rows % 32 == 0 and divides(rows, threads // 8) and divides(v["WARPS"], deep)
+                and (not tensor or divides(rows, threads * few // deep)))
 
     return (v["BM"] % tm == 0 == v["BN"] % tn and v["WARPS"] == v["BM"] // tm * (v["BN"] // tn)
             and tm % (16 if tensor else 4 * few) == 0 == tn % (8 if tensor else 8 * few)
-            and deep % 8 == 0 == deep % ((1 + v["AHEAD"]) * step) and v["STAGES"] >= 2
+            and step in ((8, 16) if tensor else (1,)) and v["STAGES"] >= 2
+            and deep % 8 == 0 == deep % ((1 + v["AHEAD"]) * step)
             and v["WARPS"] <= 32 and shared_out(v["BM"]) and shared_out(v["BN"])
-            and part <= 208 and (part + 16) * threads * v["BLOCKS"] <= 65536
+            and part <= 224 and (part + 16) * threads * v["BLOCKS"] <= 65536
             and tiled_bytes(letter, v) + 1024 <= gpu.shared)
 
 

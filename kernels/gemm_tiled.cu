@@ -20,6 +20,7 @@
 constexpr int BM = 128, BN = 128;  // the tile of a block
 constexpr int TM = 32, TN = 64;    // of a warp
 constexpr int BK = 16;             // of k in a slice
+constexpr int STEP = 8;            // of k between two reads: 1, on the tensor cores 8 or 16
 constexpr int STAGES = 3;          // slices in shared memory
 constexpr int AHEAD = 1;           // 1: a step is read while the one before it is multiplied
 constexpr int GROUP = 8;           // rows of tiles that are worked on together
@@ -33,64 +34,73 @@ constexpr int BLOCKS = 1;          // per multiprocessor for which registers are
 #include "tensor.cuh"
 
 constexpr bool TENSOR = sizeof(real_t) == 8;
-constexpr int V = 16 / sizeof(scalar_t), STEP = TENSOR ? 8 : 1, WARPS_ACROSS = BN / TN;
+constexpr int V = 16 / sizeof(scalar_t), WARPS_ACROSS = BN / TN;
 static_assert(BM % TM == 0 && BN % TN == 0 && WARPS == BM / TM * WARPS_ACROSS);
+static_assert(TENSOR ? STEP == 8 || STEP == 16 : STEP == 1);
 static_assert(BK % ((1 + AHEAD) * STEP) == 0 && STAGES >= 2);
-
-// Numbers from one k to the next: what a warp reads together lies in different banks.
-constexpr int PAD = (TENSOR ? 32 : 16) / sizeof(scalar_t), LDA = BM + PAD, LDB = BN + PAD;
-constexpr int SLICE = BK * (LDA + LDB);
 
 // -- from memory to shared memory
 
-// An operand's R rows of a tile (columns of B), and how the threads share its slices
-template <int R, int LD> struct Source {
-    enum Way { ALONG_K, ACROSS, IN_VECTORS } way;  // neighbouring threads take neighbours
+// An operand's R rows of a tile (columns of B), as its slices lie in shared memory, by rows or by k,
+// and as the threads share the copies. What a warp reads together lies in different banks.
+template <int R, bool BY_ROWS> struct Slices {
+    static constexpr int PAD = BY_ROWS ? 4 : (TENSOR ? 32 : 16) / int(sizeof(scalar_t));
+    static constexpr int ROW = BY_ROWS ? BK + PAD : 1, K = BY_ROWS ? 1 : R + PAD;  // strides
+    static constexpr int SIZE = BY_ROWS ? R * ROW : BK * K;
+
+    enum Way { ALONG_K, ACROSS, IN_VECTORS } way;  // which neighbours go to neighbouring threads
     const scalar_t* from;  // this thread's first number of the next slice
     size rs, ks;           // from one row to the next, and from one k
-    int r, k;              // where in a slice that number is
+    int at;                // where in the slice that number goes
     int rows, left;        // that exist from there on, and of k
+    bool idle;
 
-    __device__ Source(const scalar_t* X, size rs, size ks, size first, size all_rows, size all_k)
+    __device__ Slices(const scalar_t* X, size rs, size ks, size first, size all_rows, size all_k)
         : rs(rs), ks(ks)
     {
-        const int t = threadIdx.x;
-        way = rs != 1 ? ALONG_K : in_vectors(X, ks, rs, 0) ? IN_VECTORS : ACROSS;
-        r = way == ALONG_K ? t / 8 : way == ACROSS ? t % 32 : t % (R / V) * V;
-        k = way == ALONG_K ? t % 8 : way == ACROSS ? t / 32 : t / (R / V);
-        from = X + (first + r) * rs + k * ks;
-        rows = int(all_rows - first) - r, left = int(all_k) - k;
+        const bool vectors = BY_ROWS ? in_vectors(X, rs, ks, 0) : in_vectors(X, ks, rs, 0);
+        way = vectors ? IN_VECTORS : BY_ROWS || rs != 1 ? ALONG_K : ACROSS;
+        constexpr int FEW = (BY_ROWS ? BK : R) / V;  // vectors side by side
+        const int t = threadIdx.x, inner = t % FEW * V, outer = t / FEW;
+        const int r = way == ALONG_K ? t / 8 : way == ACROSS ? t % 32 : BY_ROWS ? outer : inner;
+        const int k = way == ALONG_K ? t % 8 : way == ACROSS ? t / 32 : BY_ROWS ? inner : outer;
+        at = r * ROW + k * K, from = X + (first + r) * rs + k * ks;
+        rows = int(all_rows - first) - r, left = int(all_k) - k, idle = r >= R || k >= BK;
     }
 
-    // The next slice, on its way to `to`; zeros past the edges
-    __device__ void bring(scalar_t* to)
+    // The next slice, on its way; zeros past the edges
+    __device__ void bring(scalar_t* slice)
     {
-        to += k * LD + r;
-        if (way == IN_VECTORS) bring<V, R, THREADS / (R / V)>(to);
-        else if (way == ACROSS) bring<1, 32, WARPS>(to);
-        else bring<1, THREADS / 8, 8>(to);
+        if (idle) return;
+        slice += at;
+        if (way == ALONG_K) bring<1, 1, THREADS / 8, 8>(slice);
+        else if (way == ACROSS) bring<1, 1, 32, WARPS>(slice);
+        else if (BY_ROWS) bring<1, V, THREADS / (BK / V), BK>(slice);
+        else bring<V, 1, R, THREADS / (R / V)>(slice);
         from += BK * ks, left -= BK;
     }
 
 private:
-    // W numbers at a time, DOWN rows and DEEP of k from one to the next
-    template <int W, int DOWN, int DEEP> __device__ void bring(scalar_t* to) const
+    // U rows of W of k at a time, DOWN rows and DEEP of k from one to the next
+    template <int U, int W, int DOWN, int DEEP> __device__ void bring(scalar_t* to) const
     {
-        static_assert(R % DOWN == 0 && (BK % DEEP == 0 || DEEP % BK == 0));
-        if (DEEP > BK && k >= BK) return;
-        if (rows >= R && left >= BK) bring<W, DOWN, DEEP, true>(to);
-        else bring<W, DOWN, DEEP, false>(to);
+        static_assert((R % DOWN == 0 || DOWN % R == 0) && (BK % DEEP == 0 || DEEP % BK == 0));
+        if (rows >= max(R - DOWN, 0) + U && left >= max(BK - DEEP, 0) + W)
+            bring<U, W, DOWN, DEEP, true>(to);
+        else
+            bring<U, W, DOWN, DEEP, false>(to);
     }
-    template <int W, int DOWN, int DEEP, bool WHOLE> __device__ void bring(scalar_t* to) const
+    template <int U, int W, int DOWN, int DEEP, bool WHOLE>
+    __device__ void bring(scalar_t* to) const
     {
-        constexpr int bytes = sizeof(scalar_t);
+        constexpr int bytes = U * W * sizeof(scalar_t);
         #pragma unroll
         for (int j = 0; j < R; j += DOWN)
             #pragma unroll
             for (int i = 0; i < BK; i += DEEP) {
-                const int there = i < left ? min(max(rows - j, 0), W) : 0;
-                copy_async<W * bytes, (W * bytes == 16)>(
-                    to + i * LD + j, from + j * rs + i * ks, (WHOLE ? W : there) * bytes);
+                const int there = min(max(rows - j, 0), U) * min(max(left - i, 0), W);
+                copy_async<bytes, (bytes == 16)>(to + j * ROW + i * K, from + j * rs + i * ks,
+                                                 WHOLE ? bytes : there * int(sizeof(scalar_t)));
             }
     }
 };
@@ -117,18 +127,19 @@ template <class R> __device__ complex<R> turned(complex<R> x, int sign)
 template <class T> struct VectorTile {
     static constexpr int RM = TM / 4, RN = TN / 8, RUN = V;
     static_assert(TM % (4 * V) == 0 && TN % (8 * V) == 0);
-    struct Step { T a[RM], b[RN]; };
+    struct Operands { T a[RM], b[RN]; };
     T c[RM][RN];
 
     static __device__ int y() { return threadIdx.x % 32 / 8; }
     static __device__ int x() { return threadIdx.x % 8; }
 
-    static __device__ void read(Step& s, const T* a, const T* b, int sign_a, int sign_b)
+    template <class A, class B>
+    static __device__ void read(Operands& s, const T* a, const T* b, int sign_a, int sign_b)
     {
         few<RM, 4>(s.a, a + V * y(), sign_a);
         few<RN, 8>(s.b, b + V * x(), sign_b);
     }
-    __device__ void add(const Step& s)
+    __device__ void add(const Operands& s)
     {
         #pragma unroll
         for (int i = 0; i < RM; ++i)
@@ -160,29 +171,31 @@ private:
     }
 };
 
-template <class T> struct TensorTile {
+template <class T, int DEEP> struct TensorTile {
     static constexpr int RM = TM / 16, RN = TN / 8, RUN = 2;
     static_assert(TM % 16 == 0 && TN % 8 == 0);
-    struct Step { T a[RM][4], b[RN][2]; };
+    struct Operands { T a[RM][DEEP / 2], b[RN][DEEP / 4]; };
     T c[RM][RN][4];
 
     static __device__ int g() { return threadIdx.x % 32 / 4; }
     static __device__ int t() { return threadIdx.x % 4; }
 
-    static __device__ void read(Step& s, const T* a, const T* b, int sign_a, int sign_b)
+    template <class A, class B>
+    static __device__ void read(Operands& s, const T* a, const T* b, int sign_a, int sign_b)
     {
+        a += g() * A::ROW + t() * A::K, b += g() * B::ROW + t() * B::K;
         #pragma unroll
         for (int i = 0; i < RM; ++i)
             #pragma unroll
-            for (int e = 0; e < 4; ++e)
-                s.a[i][e] = turned(a[(t() + e / 2 * 4) * LDA + 16 * i + e % 2 * 8 + g()], sign_a);
+            for (int e = 0; e < DEEP / 2; ++e)
+                s.a[i][e] = turned(a[(16 * i + e % 2 * 8) * A::ROW + e / 2 * 4 * A::K], sign_a);
         #pragma unroll
         for (int j = 0; j < RN; ++j)
             #pragma unroll
-            for (int e = 0; e < 2; ++e)
-                s.b[j][e] = turned(b[(t() + 4 * e) * LDB + 8 * j + g()], sign_b);
+            for (int e = 0; e < DEEP / 4; ++e)
+                s.b[j][e] = turned(b[8 * j * B::ROW + 4 * e * B::K], sign_b);
     }
-    __device__ void add(const Step& s)
+    __device__ void add(const Operands& s)
     {
         #pragma unroll
         for (int i = 0; i < RM; ++i)
@@ -203,7 +216,7 @@ template <class T> struct TensorTile {
 };
 
 template <bool, class T> struct Choice { using type = VectorTile<T>; };
-template <class T> struct Choice<true, T> { using type = TensorTile<T>; };
+template <class T> struct Choice<true, T> { using type = TensorTile<T, STEP>; };
 using Tile = Choice<TENSOR, scalar_t>::type;
 
 // -- from registers to memory
@@ -240,45 +253,48 @@ struct Result {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size conj_a,
-           const scalar_t* B, size brs, size bcs, size conj_b, scalar_t* C, size crs, size ccs,
-           size alpha_re, size alpha_im, size beta_re, size beta_im)
-{
-    wait_for_stream();
-    // Tile number blockIdx.x: down the rows of a group first, then across
-    const int down = int((m + BM - 1) / BM), across = int((n + BN - 1) / BN);
-    const int first = int(blockIdx.x) / (GROUP * across) * GROUP, high = min(GROUP, down - first);
-    const int within = int(blockIdx.x) % (GROUP * across);
-    const size i0 = size(first + within % high) * BM, j0 = size(within / high) * BN;
+// -- the loop
 
+// A product of the launch: C = A B of m x n, k between; the block's tile begins at (i, j)
+struct Product {
+    size m, n, k, i, j;
+    const scalar_t *A, *B;
+    size ars, acs, brs, bcs;
+    int sign_a, sign_b;  // the bit of a sign if conjugated
+};
+
+template <bool A_BY_ROWS, bool B_BY_ROWS> __device__ void multiply(Tile& tile, const Product& w)
+{
+    using SlicesA = Slices<BM, A_BY_ROWS>;
+    using SlicesB = Slices<BN, B_BY_ROWS>;
+    constexpr int STAGE = SlicesA::SIZE + SlicesB::SIZE;
     scalar_t* const ring = reinterpret_cast<scalar_t*>(dynamic_shared);
-    Source<BM, LDA> a(A, ars, acs, i0, m, k);
-    Source<BN, LDB> b(B, bcs, brs, j0, n, k);
+    SlicesA a(w.A, w.ars, w.acs, w.i, w.m, w.k);
+    SlicesB b(w.B, w.bcs, w.brs, w.j, w.n, w.k);
     const auto bring = [&](int stage, size p) {
-        if (p < k) {
-            a.bring(ring + stage * SLICE);
-            b.bring(ring + stage * SLICE + BK * LDA);
+        if (p < w.k) {
+            a.bring(ring + stage * STAGE);
+            b.bring(ring + stage * STAGE + SlicesA::SIZE);
         }
         end_group();
     };
     #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) bring(s, s * BK);
 
-    const int i = warp() / WARPS_ACROSS * TM, j = warp() % WARPS_ACROSS * TN;
-    const int sign_a = conj_a ? 1 << 31 : 0, sign_b = conj_b ? 1 << 31 : 0;
-    Tile tile{};
-    Tile::Step steps[1 + AHEAD];
+    const scalar_t* const at_a = ring + warp() / WARPS_ACROSS * TM * SlicesA::ROW;
+    const scalar_t* const at_b = ring + SlicesA::SIZE + warp() % WARPS_ACROSS * TN * SlicesB::ROW;
+    Tile::Operands operands[1 + AHEAD];
     const auto read = [&](int stage, int q) {
-        const scalar_t* const slice = ring + stage * SLICE;
-        Tile::read(steps[q / STEP % (1 + AHEAD)], slice + q * LDA + i, slice + BK * LDA + q * LDB + j,
-                   sign_a, sign_b);
+        const int slice = stage * STAGE;
+        Tile::read<SlicesA, SlicesB>(
+            operands[q / STEP % (1 + AHEAD)], at_a + slice + q * SlicesA::K,
+            at_b + slice + q * SlicesB::K, w.sign_a, w.sign_b);
     };
     await_groups<STAGES - 2>();
     __syncthreads();
     if (AHEAD) read(0, 0);
     int now = 0, free = STAGES - 1;  // the slice at work, and the place of the next to come
-    for (size p = 0; p < k; p += BK) {
+    for (size p = 0; p < w.k; p += BK) {
         bring(free, p + (STAGES - 1) * BK);
         free = now;
         #pragma unroll
@@ -290,15 +306,38 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
                 __syncthreads();  // the next slice is there, and nobody reads this one any more
             }
             if (AHEAD) read(now, (q + STEP) % BK);
-            tile.add(steps[q / STEP % (1 + AHEAD)]);
+            tile.add(operands[q / STEP % (1 + AHEAD)]);
         }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size conj_a,
+           const scalar_t* B, size brs, size bcs, size conj_b, scalar_t* C, size crs, size ccs,
+           size alpha_re, size alpha_im, size beta_re, size beta_im)
+{
+    wait_for_stream();
+    // Tile number blockIdx.x: down the rows of a group first, then across
+    const int down = int((m + BM - 1) / BM), across = int((n + BN - 1) / BN);
+    const int first = int(blockIdx.x) / (GROUP * across) * GROUP, high = min(GROUP, down - first);
+    const int within = int(blockIdx.x) % (GROUP * across);
+    const size i = size(first + within % high) * BM, j = size(within / high) * BN;
+
+    Tile tile{};
+    const Product w{m, n, k, i, j, A, B, ars, acs, brs, bcs, conj_a ? 1 << 31 : 0,
+                    conj_b ? 1 << 31 : 0};
+    if constexpr (TENSOR) {  // slices as the operands lie
+        if (ars == 1 && bcs == 1) multiply<false, false>(tile, w);
+        else if (ars == 1) multiply<false, true>(tile, w);
+        else if (bcs == 1) multiply<true, false>(tile, w);
+        else multiply<true, true>(tile, w);
+    } else {
+        multiply<false, false>(tile, w);
     }
 
     const size beta_bits = (beta_re | beta_im) & 0x7fffffffffffffff;  // 0: a zero of either sign
-    const bool in_lines = in_vectors(C, crs, ccs, 0);
     const Result result{C, m, n, crs, ccs, number(alpha_re, alpha_im), number(beta_re, beta_im),
-                        beta_bits != 0, in_lines};
-    tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) {
-        result.put(x, i0 + i + r, j0 + j + s);
-    });
+                        beta_bits != 0, in_vectors(C, crs, ccs, 0)};
+    const size i_warp = i + warp() / WARPS_ACROSS * TM, j_warp = j + warp() % WARPS_ACROSS * TN;
+    tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) { result.put(x, i_warp + r, j_warp + s); });
 }

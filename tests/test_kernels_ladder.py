@@ -13,9 +13,9 @@ from blasx import _errors, _ladder, _tuned
 from blasx._types import TYPES
 
 every_letter = pytest.mark.parametrize("letter", "sdcz")
-TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES AHEAD
-    "s": ((32, 64, 16, 32), (8, 2, 1)), "d": ((32, 32, 16, 16), (16, 3, 1)),
-    "c": ((32, 64, 16, 32), (16, 3, 0)), "z": ((32, 32, 16, 16), (8, 2, 0))}
+TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES STEP AHEAD
+    "s": ((32, 64, 16, 32), (8, 2, 1, 1)), "d": ((32, 32, 16, 16), (32, 3, 16, 1)),
+    "c": ((32, 64, 16, 32), (16, 3, 1, 0)), "z": ((32, 32, 16, 16), (8, 2, 8, 0))}
 
 
 @every_letter
@@ -23,10 +23,10 @@ TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES AHEAD
 def test_runs_on_the_cpu(tmp_path, kernel, letter):
     """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_ladder.py)."""
     from tests.sim import build, run_ladder
-    (bm, bn, tm, tn), (deep, stages, ahead) = TILES[letter]
+    (bm, bn, tm, tn), (deep, stages, step, ahead) = TILES[letter]
     values = dict(DIM_X=32, DIM_Y=2) if kernel == "gemm_naive" else dict(
         BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn), BK=deep, STAGES=stages,
-        AHEAD=ahead, GROUP=2, BLOCKS=1)
+        STEP=step, AHEAD=ahead, GROUP=2, BLOCKS=1)
     library = build.build(tmp_path, kernel, letter, values, entry=run_ladder.ENTRY)
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_ladder", library, kernel, letter,

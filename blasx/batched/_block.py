@@ -101,10 +101,14 @@ def product_bytes(letter, constants, half=False, split=False):
 
 
 def tiled_bytes(letter, constants):
-    """kernels/gemm_tiled.cu: STAGES slices of A and of B."""
+    """kernels/gemm_tiled.cu: STAGES slices of A and of B, by k, of double precision also by rows."""
     v, size = constants, TYPES[letter].dtype.itemsize
-    past = (32 if letter in "dz" else 16) // size
-    return v["STAGES"] * v["BK"] * (v["BM"] + v["BN"] + 2 * past) * size
+
+    def slice_of(rows):
+        by_k = v["BK"] * (rows + (32 if letter in "dz" else 16) // size)
+        return max(by_k, rows * (v["BK"] + 4)) if letter in "dz" else by_k
+
+    return v["STAGES"] * (slice_of(v["BM"]) + slice_of(v["BN"])) * size
 
 
 def svd_room(letter, n, vectors, constants):
