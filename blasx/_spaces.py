@@ -515,7 +515,8 @@ def ladder_stages(letter, n):
              for bm, bn in product(sides, sides) for tm, tn in warps
              if bm % tm == 0 == bn % tn and 4 <= bm // tm * (bn // tn) <= 8]
     return (tiles, options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
-            options(STEP=(8, 16) if letter in "dz" else (1,), AHEAD=(1, 0)), options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))
+            options(STEP=(8, 16) if letter in "dz" else (1,), AHEAD=(1, 0)),
+            options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))
 
 
 def ladder_fits(letter, n, v, gpu):

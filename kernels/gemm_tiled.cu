@@ -51,54 +51,59 @@ template <int R, bool BY_ROWS> struct Slices {
     enum Way { ALONG_K, ACROSS, IN_VECTORS } way;  // which neighbours go to neighbouring threads
     const scalar_t* from;  // this thread's first number of the next slice
     size rs, ks;           // from one row to the next, and from one k
-    int at;                // where in the slice that number goes
-    int rows, left;        // that exist from there on, and of k
-    bool idle;
+    int rows;              // of the tile's that exist
 
-    __device__ Slices(const scalar_t* X, size rs, size ks, size first, size all_rows, size all_k)
-        : rs(rs), ks(ks)
+    __device__ Slices(const scalar_t* X, size rs, size ks, int first, int all_rows)
+        : rs(rs), ks(ks), rows(min(all_rows - first, R))
     {
         const bool vectors = BY_ROWS ? in_vectors(X, rs, ks, 0) : in_vectors(X, ks, rs, 0);
         way = vectors ? IN_VECTORS : BY_ROWS || rs != 1 ? ALONG_K : ACROSS;
-        constexpr int FEW = (BY_ROWS ? BK : R) / V;  // vectors side by side
-        const int t = threadIdx.x, inner = t % FEW * V, outer = t / FEW;
-        const int r = way == ALONG_K ? t / 8 : way == ACROSS ? t % 32 : BY_ROWS ? outer : inner;
-        const int k = way == ALONG_K ? t % 8 : way == ACROSS ? t / 32 : BY_ROWS ? inner : outer;
-        at = r * ROW + k * K, from = X + (first + r) * rs + k * ks;
-        rows = int(all_rows - first) - r, left = int(all_k) - k, idle = r >= R || k >= BK;
+        from = X + (first + row()) * rs + k() * ks;
     }
 
-    // The next slice, on its way; zeros past the edges
-    __device__ void bring(scalar_t* slice)
+    // The next slice, of which `depth` of k exist, on its way; zeros past the edges
+    __device__ void bring(scalar_t* slice, int depth)
     {
-        if (idle) return;
-        slice += at;
-        if (way == ALONG_K) bring<1, 1, THREADS / 8, 8>(slice);
-        else if (way == ACROSS) bring<1, 1, 32, WARPS>(slice);
-        else if (BY_ROWS) bring<1, V, THREADS / (BK / V), BK>(slice);
-        else bring<V, 1, R, THREADS / (R / V)>(slice);
-        from += BK * ks, left -= BK;
+        if (way == ALONG_K) bring<1, 1, THREADS / 8, 8>(slice, depth);
+        else if (way == ACROSS) bring<1, 1, 32, WARPS>(slice, depth);
+        else if (BY_ROWS) bring<1, V, THREADS / FEW, BK>(slice, depth);
+        else bring<V, 1, R, THREADS / FEW>(slice, depth);
+        from += BK * ks;
     }
 
 private:
+    static constexpr int FEW = (BY_ROWS ? BK : R) / V;  // vectors side by side
+
+    // Where this thread begins in a slice
+    __device__ int row() const
+    {
+        const int t = threadIdx.x;
+        return way == ALONG_K ? t / 8 : way == ACROSS ? t % 32 : BY_ROWS ? t / FEW : t % FEW * V;
+    }
+    __device__ int k() const
+    {
+        const int t = threadIdx.x;
+        return way == ALONG_K ? t % 8 : way == ACROSS ? t / 32 : BY_ROWS ? t % FEW * V : t / FEW;
+    }
+
     // U rows of W of k at a time, DOWN rows and DEEP of k from one to the next
-    template <int U, int W, int DOWN, int DEEP> __device__ void bring(scalar_t* to) const
+    template <int U, int W, int DOWN, int DEEP> __device__ void bring(scalar_t* to, int depth)
     {
         static_assert((R % DOWN == 0 || DOWN % R == 0) && (BK % DEEP == 0 || DEEP % BK == 0));
-        if (rows >= max(R - DOWN, 0) + U && left >= max(BK - DEEP, 0) + W)
-            bring<U, W, DOWN, DEEP, true>(to);
-        else
-            bring<U, W, DOWN, DEEP, false>(to);
+        if ((DOWN > R && row() >= R) || (DEEP > BK && k() >= BK)) return;
+        to += row() * ROW + k() * K;
+        if (rows == R && depth >= BK) bring<U, W, DOWN, DEEP, true>(to, depth);
+        else bring<U, W, DOWN, DEEP, false>(to, depth);
     }
     template <int U, int W, int DOWN, int DEEP, bool WHOLE>
-    __device__ void bring(scalar_t* to) const
+    __device__ void bring(scalar_t* to, int depth) const
     {
-        constexpr int bytes = U * W * sizeof(scalar_t);
-        #pragma unroll
+        constexpr int bytes = U * W * sizeof(scalar_t), TOGETHER = WHOLE ? R * BK : 1;
+        #pragma unroll TOGETHER
         for (int j = 0; j < R; j += DOWN)
-            #pragma unroll
+            #pragma unroll TOGETHER
             for (int i = 0; i < BK; i += DEEP) {
-                const int there = min(max(rows - j, 0), U) * min(max(left - i, 0), W);
+                const int there = min(max(rows - row() - j, 0), U) * min(max(depth - k() - i, 0), W);
                 copy_async<bytes, (bytes == 16)>(to + j * ROW + i * K, from + j * rs + i * ks,
                                                  WHOLE ? bytes : there * int(sizeof(scalar_t)));
             }
@@ -229,7 +234,7 @@ struct Result {
     bool read, vectors;
 
     // N neighbours in a row, from (i, j) on
-    template <int N> __device__ void put(const scalar_t (&x)[N], size i, size j) const
+    template <int N> __device__ void put(const scalar_t (&x)[N], int i, int j) const
     {
         constexpr int bytes = N * sizeof(scalar_t);
         struct alignas(bytes > 16 ? 16 : bytes) Few { scalar_t x[N]; };
@@ -257,7 +262,7 @@ struct Result {
 
 // A product of the launch: C = A B of m x n, k between; the block's tile begins at (i, j)
 struct Product {
-    size m, n, k, i, j;
+    int m, n, k, i, j;
     const scalar_t *A, *B;
     size ars, acs, brs, bcs;
     int sign_a, sign_b;  // the bit of a sign if conjugated
@@ -269,17 +274,17 @@ template <bool A_BY_ROWS, bool B_BY_ROWS> __device__ void multiply(Tile& tile, c
     using SlicesB = Slices<BN, B_BY_ROWS>;
     constexpr int STAGE = SlicesA::SIZE + SlicesB::SIZE;
     scalar_t* const ring = reinterpret_cast<scalar_t*>(dynamic_shared);
-    SlicesA a(w.A, w.ars, w.acs, w.i, w.m, w.k);
-    SlicesB b(w.B, w.bcs, w.brs, w.j, w.n, w.k);
-    const auto bring = [&](int stage, size p) {
-        if (p < w.k) {
-            a.bring(ring + stage * STAGE);
-            b.bring(ring + stage * STAGE + SlicesA::SIZE);
+    SlicesA a(w.A, w.ars, w.acs, w.i, w.m);
+    SlicesB b(w.B, w.bcs, w.brs, w.j, w.n);
+    const auto bring = [&](int stage, int depth) {
+        if (depth > 0) {
+            a.bring(ring + stage * STAGE, depth);
+            b.bring(ring + stage * STAGE + SlicesA::SIZE, depth);
         }
         end_group();
     };
     #pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) bring(s, s * BK);
+    for (int s = 0; s < STAGES - 1; ++s) bring(s, w.k - s * BK);
 
     const scalar_t* const at_a = ring + warp() / WARPS_ACROSS * TM * SlicesA::ROW;
     const scalar_t* const at_b = ring + SlicesA::SIZE + warp() % WARPS_ACROSS * TN * SlicesB::ROW;
@@ -294,8 +299,8 @@ template <bool A_BY_ROWS, bool B_BY_ROWS> __device__ void multiply(Tile& tile, c
     __syncthreads();
     if (AHEAD) read(0, 0);
     int now = 0, free = STAGES - 1;  // the slice at work, and the place of the next to come
-    for (size p = 0; p < w.k; p += BK) {
-        bring(free, p + (STAGES - 1) * BK);
+    for (int left = w.k; left > 0; left -= BK) {
+        bring(free, left - (STAGES - 1) * BK);
         free = now;
         #pragma unroll
         for (int q = 0; q < BK; q += STEP) {
@@ -321,10 +326,10 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
     const int down = int((m + BM - 1) / BM), across = int((n + BN - 1) / BN);
     const int first = int(blockIdx.x) / (GROUP * across) * GROUP, high = min(GROUP, down - first);
     const int within = int(blockIdx.x) % (GROUP * across);
-    const size i = size(first + within % high) * BM, j = size(within / high) * BN;
+    const int i = (first + within % high) * BM, j = within / high * BN;
 
     Tile tile{};
-    const Product w{m, n, k, i, j, A, B, ars, acs, brs, bcs, conj_a ? 1 << 31 : 0,
+    const Product w{int(m), int(n), int(k), i, j, A, B, ars, acs, brs, bcs, conj_a ? 1 << 31 : 0,
                     conj_b ? 1 << 31 : 0};
     if constexpr (TENSOR) {  // slices as the operands lie
         if (ars == 1 && bcs == 1) multiply<false, false>(tile, w);
@@ -338,6 +343,6 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
     const size beta_bits = (beta_re | beta_im) & 0x7fffffffffffffff;  // 0: a zero of either sign
     const Result result{C, m, n, crs, ccs, number(alpha_re, alpha_im), number(beta_re, beta_im),
                         beta_bits != 0, in_vectors(C, crs, ccs, 0)};
-    const size i_warp = i + warp() / WARPS_ACROSS * TM, j_warp = j + warp() % WARPS_ACROSS * TN;
+    const int i_warp = i + warp() / WARPS_ACROSS * TM, j_warp = j + warp() % WARPS_ACROSS * TN;
     tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) { result.put(x, i_warp + r, j_warp + s); });
 }

@@ -21,7 +21,7 @@ TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES STEP AHE
 @every_letter
 @pytest.mark.parametrize("kernel", _ladder.RUNGS)
 def test_runs_on_the_cpu(tmp_path, kernel, letter):
-    """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_ladder.py)."""
+    """Under AddressSanitizer and UBSan, four schedules (tests/sim/run_ladder.py)."""
     from tests.sim import build, run_ladder
     (bm, bn, tm, tn), (deep, stages, step, ahead) = TILES[letter]
     values = dict(DIM_X=32, DIM_Y=2) if kernel == "gemm_naive" else dict(
@@ -62,7 +62,7 @@ SHAPES = [*((n, n, n) for n in (1, 7, 16, 31, 32, 33, 64, 100, 127, 128, 129, 20
 @every_letter
 @pytest.mark.parametrize("kernel", _ladder.RUNGS)
 def test_products(kernel, letter):
-    """All shapes and transposes, layouts by turns; each row of the table has its order among them."""
+    """All shapes and transposes, layouts by turns, with beta and over nan without."""
     cupy = pytest.importorskip("cupy")
     t, rng = TYPES[letter], cupy.random.RandomState(0)
 

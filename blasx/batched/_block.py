@@ -101,7 +101,7 @@ def product_bytes(letter, constants, half=False, split=False):
 
 
 def tiled_bytes(letter, constants):
-    """kernels/gemm_tiled.cu: STAGES slices of A and of B, by k, of double precision also by rows."""
+    """kernels/gemm_tiled.cu: STAGES slices of A and of B, of double precision by k or by rows."""
     v, size = constants, TYPES[letter].dtype.itemsize
 
     def slice_of(rows):
