@@ -510,10 +510,11 @@ def element_fits(letter, n, v, gpu):
 
 
 def ladder_stages(letter, n):
-    sides, warps = (128, 64, 256, 32), ((32, 64), (64, 64), (64, 32), (32, 32), (16, 64), (16, 32))
+    sides = 128, 64, 256, 32
+    warps = (32, 64), (64, 64), (64, 32), (32, 32), (16, 64), (16, 32), (16, 16)
     tiles = [dict(BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn))
              for bm, bn in product(sides, sides) for tm, tn in warps
-             if bm % tm == 0 == bn % tn and 4 <= bm // tm * (bn // tn) <= 8]
+             if bm % tm == 0 == bn % tn and 2 <= bm // tm * (bn // tn) <= 8]
     return (tiles, options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
             options(STEP=(8, 16) if letter in "dz" else (1,), AHEAD=(1, 0)),
             options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))

@@ -4,8 +4,9 @@
 // side by side take neighbours in a row of C, so that B is read in whole lines and A's element is
 // the same for all of them.
 //
-// Floor: 2 k elements are read for an element of C, 2 m n k in all, from L1 and L2 for the most
-// part: two loads for every fused product, where the multiprocessor could do four for a load.
+// Floor: two loads for every fused product, most of them from L1, where a multiprocessor does four
+// products of single precision in the time of one load: an eighth of its peak, 8 Tflop/s of an
+// H200 (measured: 6.4 at n = 2048).
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int DIM_X = 32;   // threads across a row of C
 constexpr int DIM_Y = 8;    // and down
@@ -25,8 +26,10 @@ gemm_naive(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
     if (i >= m || j >= n) return;
     A += i * ars, B += j * bcs, C += i * crs + j * ccs;
     scalar_t sum{};
-    for (size p = 0; p < k; ++p, A += acs, B += brs)
-        sum = plus_product(sum, conj_a ? conj(*A) : *A, conj_b ? conj(*B) : *B);
+    for (size p = 0; p < k; ++p, A += acs, B += brs) {
+        const scalar_t a = *A, b = *B;
+        sum = plus_product(sum, conj_a ? conj(a) : a, conj_b ? conj(b) : b);
+    }
     const scalar_t beta = number(beta_re, beta_im);
     const bool read = ((beta_re | beta_im) & 0x7fffffffffffffff) != 0;  // not a zero of either sign
     *C = plus_product(read ? mul(beta, *C) : scalar_t{}, number(alpha_re, alpha_im), sum);
