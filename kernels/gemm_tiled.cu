@@ -43,8 +43,8 @@ static_assert(BK % ((1 + AHEAD) * STEP) == 0 && STAGES >= 2);
 
 // -- from memory to shared memory
 
-// An operand's R rows of a tile (columns of B), as its slices lie in shared memory, by rows or by k,
-// and as the threads share the copies. What a warp reads together lies in different banks.
+// An operand's R rows of a tile (columns of B): how its slices lie in shared memory, by rows or by
+// k, and which numbers each thread copies. What a warp reads together lies in different banks.
 template <int R, bool BY_ROWS> struct Slices {
     static constexpr int PAD = BY_ROWS ? 4 : (TENSOR ? 32 : 16) / int(sizeof(scalar_t));
     static constexpr int ROW = BY_ROWS ? BK + PAD : 1, K = BY_ROWS ? 1 : R + PAD;  // strides
@@ -105,9 +105,10 @@ private:
         for (int j = 0; j < R; j += DOWN)
             #pragma unroll TOGETHER
             for (int i = 0; i < BK; i += DEEP) {
-                const int there = min(max(rows - row() - j, 0), U) * min(max(depth - k() - i, 0), W);
+                const int across = min(max(rows - row() - j, 0), U);
+                const int there = min(max(depth - k() - i, 0), W) * across * sizeof(scalar_t);
                 copy_async<bytes, (bytes == 16)>(to + j * ROW + i * K, from + j * rs + i * ks,
-                                                 WHOLE ? bytes : there * int(sizeof(scalar_t)));
+                                                 WHOLE ? bytes : there);
             }
     }
 };
@@ -346,5 +347,7 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
     const Result result{C, m, n, crs, ccs, number(alpha_re, alpha_im), number(beta_re, beta_im),
                         beta_bits != 0, in_vectors(C, crs, ccs, 0)};
     const int i_warp = i + warp() / WARPS_ACROSS * TM, j_warp = j + warp() % WARPS_ACROSS * TN;
-    tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) { result.put(x, i_warp + r, j_warp + s); });
+    tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) {
+        result.put(x, i_warp + r, j_warp + s);
+    });
 }

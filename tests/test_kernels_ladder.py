@@ -18,8 +18,8 @@ TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES STEP AHE
     "c": ((32, 64, 16, 32), (16, 3, 1, 0)), "z": ((32, 32, 16, 16), (8, 2, 8, 0))}
 
 
-@every_letter
-@pytest.mark.parametrize("kernel", _ladder.RUNGS)
+@pytest.mark.parametrize(("kernel", "letter"), [
+    ("gemm_naive", "c"), *(("gemm_tiled", letter) for letter in "sdcz")])
 def test_runs_on_the_cpu(tmp_path, kernel, letter):
     """Under AddressSanitizer and UBSan, four schedules (tests/sim/run_ladder.py)."""
     from tests.sim import build, run_ladder
@@ -43,6 +43,39 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     found = resources.measure([key], ["sm_90a"])
     wrong = list(resources.complaints(found, resources.recorded()))
     assert not wrong, "\n".join(wrong)
+
+
+LAUNCHES = """
+import sys
+import numpy as np
+from tests.sim import gpu
+kernels = gpu.install(sys.argv[1])
+from blasx import _ladder
+rng = np.random.default_rng(0)
+for kernel, dtype in (("gemm_tiled", "d"), ("gemm_naive", "F")):
+    for number, (trans_a, trans_b) in enumerate(((0, 0), (1, 2), (2, 0))):
+        m, n, k = 37, 20, 41
+        a, b, c = ((rng.standard_normal(x) + (1j * rng.standard_normal(x) if dtype == "F" else 0)
+                    ).astype(dtype) for x in (((m, k), (k, m))[trans_a > 0],
+                                              ((k, n), (n, k))[trans_b > 0], (m, n)))
+        op = lambda x, trans: (x, x.T, x.T.conj())[trans]
+        right = 2 * op(a, trans_a) @ op(b, trans_b) - 0.5 * c
+        A, B, C = (gpu.copied(x, order="CF"[x is c and number % 2]) for x in (a, b, c))
+        assert _ladder.multiply(kernel, 2, A, B, -0.5, C, trans_a, trans_b) is C
+        error = abs(np.array(C) - right).max() / abs(right).max()
+        assert error < 50 * np.finfo(dtype).eps, (kernel, number, error)
+    assert set(kernels.launched) == {kernel}, kernels.launched
+    kernels.launched.clear()
+print("ok")
+"""
+
+
+def test_launches_on_a_simulated_gpu(tmp_path):
+    """Transposes, and a C by columns, with the rows that ship (tests/sim/gpu.py)."""
+    from tests.sim.gpu import sanitized as environment
+    run = subprocess.run([sys.executable, "-c", LAUNCHES, tmp_path], cwd=ROOT, env=environment(),
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 
 def test_numpy_arrays_are_the_cpus():
