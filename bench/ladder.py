@@ -9,7 +9,6 @@ Without a GPU there is the CPU's rung alone.
 
 import argparse
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -162,7 +161,3 @@ def draw(report):
     panels[0].set_ylabel("GFLOP/s")
     figure.suptitle(f"C = A B, {report['gpu'] or report['versions']['cpu']}")
     return figure
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
