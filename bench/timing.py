@@ -101,6 +101,8 @@ def cpu_clock(side, least_ms=2.0, pause=0.0):
     """The function that takes one sample of `side`, in ms a call. `pause`: seconds before it, in
     which the threads of another library's BLAS stop to wait for work at the cost of ours."""
     operands = side.operands()
+    sleep(pause)
+    side.run(*operands)  # wakes the threads
     start = perf_counter()
     side.run(*operands)
     calls = max(1, ceil(least_ms / 1e3 / max(perf_counter() - start, 1e-7)))

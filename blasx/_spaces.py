@@ -25,10 +25,11 @@ from .batched._block import (
     solve_bytes,
     svd_room,
     sytrd_bytes,
+    tiled_bytes,
     triangle_bytes,
 )
 
-FLAGS = ("RESIDENT", "SHARED")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -67,6 +68,7 @@ class Space:
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
+    unbounded: int = 512  # the order at which a row past MOST is timed
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -496,6 +498,55 @@ def one_product_fits(letter, n, v, gpu):
     return v["TILE"] % 16 == 0 and 32 * (v["TILE"] + 1) * 4 * words(letter) <= BY_DEFAULT
 
 
+# -- the ladder: gemm_naive, gemm_tiled
+
+
+def element_stages(letter, n):
+    return (options(DIM_X=(32, 16, 64, 128), DIM_Y=(8, 1, 2, 4, 16, 32)),)
+
+
+def element_fits(letter, n, v, gpu):
+    return v["DIM_X"] * v["DIM_Y"] <= 1024 and v["DIM_X"] * v["DIM_Y"] % 32 == 0
+
+
+def ladder_stages(letter, n):
+    sides = 128, 64, 256, 32
+    warps = (32, 64), (64, 64), (64, 32), (32, 32), (16, 64), (16, 32), (16, 16)
+    tiles = [dict(BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn))
+             for bm, bn in product(sides, sides) for tm, tn in warps
+             if bm % tm == 0 == bn % tn and 2 <= bm // tm * (bn // tn) <= 8]
+    return (tiles, options(BK=(16, 8, 32), STAGES=(3, 2, 4)),
+            options(STEP=(8, 16) if letter in "dz" else (1,), AHEAD=(1, 0)),
+            options(GROUP=(8, 4, 16), BLOCKS=(1, 2, 3, 4)))
+
+
+def ladder_fits(letter, n, v, gpu):
+    threads, few = 32 * v["WARPS"], 4 // min(words(letter), 4)
+    tm, tn, deep = v["TM"], v["TN"], v["BK"]
+    tensor, step = letter in "dz", v["STEP"]
+    part = (tm // 4 + tn // 4) * step // 8 if tensor else tm // 4 + tn // 8
+    part = (tm * tn // 32 + (1 + v["AHEAD"]) * part) * words(letter)
+
+    def shared_out(rows):  # among the threads, whatever the layout
+        across = rows // few
+        return (threads % across == 0 and divides(threads // across, deep)
+                and rows % 32 == 0 and divides(rows, threads // 8) and divides(v["WARPS"], deep)
+                and (not tensor or divides(rows, threads * few // deep)))
+
+    return (v["BM"] % tm == 0 == v["BN"] % tn and v["WARPS"] == v["BM"] // tm * (v["BN"] // tn)
+            and tm % (16 if tensor else 4 * few) == 0 == tn % (8 if tensor else 8 * few)
+            and step in ((8, 16) if tensor else (1,)) and v["STAGES"] >= 2
+            and deep % 8 == 0 == deep % ((1 + v["AHEAD"]) * step)
+            and v["WARPS"] <= 32 and shared_out(v["BM"]) and shared_out(v["BN"])
+            and part <= 224 and (part + 16) * threads * v["BLOCKS"] <= 65536
+            and tiled_bytes(letter, v) + 1024 <= gpu.shared)
+
+
+def divides(a, b):
+    """True if one of the two is a multiple of the other."""
+    return max(a, b) % min(a, b) == 0
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -542,4 +593,8 @@ SPACES = {
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
+    "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048,
+                        unbounded=2048),
+    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096,
+                        unbounded=4096),
 }

@@ -21,7 +21,7 @@ from time import perf_counter
 
 import blasx
 
-from . import _clock, _errors, _sources, _spaces, _tuned
+from . import _clock, _errors, _ladder, _sources, _spaces, _tuned
 from ._types import TYPES
 
 SAMPLES = 7
@@ -29,6 +29,7 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
+ONE = ("gemm", *_ladder.RUNGS)  # routines of one matrix
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -162,6 +163,10 @@ def problem(routine, letter, n, batch, xp):
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
+        case "gemm_naive" | "gemm_tiled":
+            return Problem((a[0], square[0]), lambda a, b: (
+                _ladder.multiply(routine, 1, a, b, 0, xp.empty_like(a)),),
+                lambda of, x: matrix_product(*of, *x, a[0]))
     raise ValueError(f"no routine {routine} is tuned")
 
 
@@ -281,7 +286,8 @@ def jobs(kernels, letters, orders, gpu, quick):
         space = _spaces.SPACES[kernel]
         if letter not in space.letters:
             continue
-        present = {r["to"]: min(r["to"], 512 if r["to"] > _spaces.MOST else space.largest)
+        present = {r["to"]: min(r["to"], space.largest if r["to"] <= _spaces.MOST
+                                else space.unbounded)
                    for r, _ in _tuned.rows(kernel, letter, gpu)
                    if r["to"] and (r["to"] <= space.largest or _tuned.capitals(r))}
         wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
@@ -356,7 +362,7 @@ def on_gpu(cupy, gpu, pool, say):
     @contextmanager
     def machine(kernel, letter, n):
         routine = _spaces.SPACES[kernel].routine
-        batch = 1 if routine == "gemm" else batch_of(routine, letter, n, multiprocessors)
+        batch = 1 if routine in ONE else batch_of(routine, letter, n, multiprocessors)
         def prepare(candidates):
             list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
 

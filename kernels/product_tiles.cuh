@@ -170,25 +170,6 @@ private:
     }
 };
 
-// C += A B for a 16 x 8 tile, 8 of k (tensor.cuh)
-template <class R>
-__device__ void tensor_product(complex<R> (&c)[4], const complex<R> (&a)[4],
-                               const complex<R> (&b)[2])
-{
-    R re[4], im[4], x[4], y[4], minus[4], u[2], v[2];
-    #pragma unroll
-    for (int e = 0; e < 4; ++e)
-        re[e] = c[e].re, im[e] = c[e].im, x[e] = a[e].re, y[e] = a[e].im, minus[e] = -a[e].im;
-    #pragma unroll
-    for (int e = 0; e < 2; ++e) u[e] = b[e].re, v[e] = b[e].im;
-    tensor_product(re, x, u);
-    tensor_product(im, x, v);
-    tensor_product(re, minus, v);
-    tensor_product(im, y, u);
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) c[e] = {re[e], im[e]};
-}
-
 template <int TM, int TN, bool, bool B_BY_ROWS> struct TensorTile {
     static constexpr int RM = TM / 16, RN = TN / 8, STEP = 8, RUN = 2, ROWS = 16, GROUPS = RM;
     static constexpr int LDB = B_BY_ROWS ? pitch(BN, false) : pitch(BK, true);

@@ -42,6 +42,21 @@ __device__ inline void tensor_product(double (&c)[4], const double (&a)[4], cons
 #endif
 }
 
+// C += A B likewise for 16 of k: A(g, t + 4 e), A(g + 8, t + 4 e) and B(t + 4 e, g), e = 0 ... 3
+__device__ inline void tensor_product(double (&c)[4], const double (&a)[8], const double (&b)[4])
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},"
+        "{%4,%5,%6,%7,%8,%9,%10,%11},{%12,%13,%14,%15},{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+    tensor_product(c, {a[0], a[1], a[2], a[3]}, {b[0], b[1]});
+    tensor_product(c, {a[4], a[5], a[6], a[7]}, {b[2], b[3]});
+#endif
+}
+
 // d += A B likewise of numbers of which the tensor cores see the first 11 bits
 __device__ inline void rough_product(float (&d)[4], const float (&a)[4], const float (&b)[2])
 {
@@ -79,4 +94,24 @@ __device__ inline void tensor_product(float (&c)[4], const float (&a)[4], const 
     rough_product(d, a_high, b_high);
     #pragma unroll
     for (int e = 0; e < 4; ++e) c[e] += d[e];
+}
+
+// The same of complex numbers: four products of their parts
+template <class R, int M, int N>
+__device__ void tensor_product(complex<R> (&c)[4], const complex<R> (&a)[M],
+                               const complex<R> (&b)[N])
+{
+    R re[4], im[4], x[M], y[M], minus[M], u[N], v[N];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) re[e] = c[e].re, im[e] = c[e].im;
+    #pragma unroll
+    for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im, minus[e] = -a[e].im;
+    #pragma unroll
+    for (int e = 0; e < N; ++e) u[e] = b[e].re, v[e] = b[e].im;
+    tensor_product(re, x, u);
+    tensor_product(im, x, v);
+    tensor_product(re, minus, v);
+    tensor_product(im, y, u);
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) c[e] = {re[e], im[e]};
 }

@@ -80,6 +80,18 @@ def test_gpu_families_say_that_they_want_a_gpu(capsys):
         assert "NVIDIA GPU" in capsys.readouterr().err
 
 
+def test_ladder(tmp_path, capsys):
+    """The CPU's rung at least, in a table, a file and a picture."""
+    path, picture = tmp_path / "ladder.json", tmp_path / "ladder.png"
+    command = ["ladder", "-p", "sz", "--to", "256", "--samples", "1", "--json", str(path)]
+    assert __main__.main([*command, "--png", str(picture)]) == 0
+    found = json.loads(path.read_text())
+    rows = {(row["dtype"], row["n"]): row for row in found["rows"] if row["rung"] == "CPU"}
+    assert found.keys() == SCHEMA and len(rows) == 4
+    assert all(row["gflops"] > 0 and row["error"] < 30 for row in rows.values())
+    assert picture.read_bytes()[:4] == b"\x89PNG" and "CPU" in capsys.readouterr().out
+
+
 def test_overhead(tmp_path):
     path = tmp_path / "overhead.json"
     assert overhead.main(["--calls", "20", "--json", str(path)]) == 0

@@ -100,6 +100,17 @@ def product_bytes(letter, constants, half=False, split=False):
                                     team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * sums)
 
 
+def tiled_bytes(letter, constants):
+    """kernels/gemm_tiled.cu: STAGES slices of A and of B, of double precision by k or by rows."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+
+    def slice_of(rows):
+        by_k = v["BK"] * (rows + (32 if letter in "dz" else 16) // size)
+        return max(by_k, rows * (v["BK"] + 4)) if letter in "dz" else by_k
+
+    return v["STAGES"] * (slice_of(v["BM"]) + slice_of(v["BN"])) * size
+
+
 def svd_room(letter, n, vectors, constants):
     """kernels/svd.cuh: numbers of a member's columns, and bytes of a block."""
     v, t = constants, TYPES[letter]
