@@ -3,6 +3,8 @@
 from functools import cache, partial
 from importlib import import_module
 
+from . import _cpu
+
 
 def on_gpu(name):
     """Returns the module `name` when called: imported when the first CuPy array is there, for it
@@ -12,7 +14,8 @@ def on_gpu(name):
 
 def square_stack(me, a, argument, overwrite=0):
     a = me.stack(a, argument, 3, overwrite)
-    if a.shape[1] != a.shape[2]:
+    _, m, n = a.shape
+    if m != n:
         me.illegal(argument, a.shape, "a stack of square matrices (batch, n, n)")
     return a
 
@@ -22,7 +25,7 @@ def right_hand_sides(me, b, overwrite, **matrices):
     (a,) = matrices.values()
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
     batch, n, _ = a.shape
-    if b.shape[0] != batch or b.shape[1] != n:
+    if b.shape[:2] != (batch, n):
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
     if overwrite:
         me.distinct(b, "b", **matrices)
@@ -30,7 +33,10 @@ def right_hand_sides(me, b, overwrite, **matrices):
 
 
 def pivots(me, piv, lu):
+    """`piv` as 32-bit integers in C's order, a row number of its member for each of `lu`'s rows."""
     piv = me.integer_array(piv, "piv")
     if piv.shape != lu.shape[:2]:
         me.illegal("piv", piv.shape, f"of shape {lu.shape[:2]}")
+    if _cpu.rows_within(piv, lu.shape[1]):
+        return piv
     return me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])

@@ -152,6 +152,8 @@ def _solved_by(me, name, c, lower, b, overwrite_c, overwrite_b):
 
 def _potrs_cpu(me, c, b, lower, overwrite_b):
     """Solve with the Cholesky factors of every member: x, info."""
+    if done := _cpu.own(me, "potrs", c, 1, b, overwrite_b, lower):
+        return done[2:]
     return _solved_by(me, "potrs", c, lower, b, True, overwrite_b)[1:]
 
 

@@ -235,6 +235,8 @@ def _getrf_cpu(me, a, overwrite_a):
 
 def _getrs_cpu(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
+    if done := _cpu.own(me, "getrs", lu, 1, b, overwrite_b, trans, piv):
+        return done[2:]
     batch, n, _ = lu.shape
     work = _cpu.right_hand_sides(b, overwrite_b)
     info = np.zeros(batch, np.int32)
