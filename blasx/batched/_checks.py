@@ -3,6 +3,8 @@
 from functools import cache, partial
 from importlib import import_module
 
+import numpy as np
+
 from . import _cpu
 
 
@@ -24,8 +26,8 @@ def right_hand_sides(me, b, overwrite, **matrices):
     """`b` checked against the stack of matrices, which has a name."""
     (a,) = matrices.values()
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
-    batch, n, _ = a.shape
-    if b.shape[:2] != (batch, n):
+    if b.shape[:2] != a.shape[:2]:
+        batch, n, _ = a.shape
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
     if overwrite:
         me.distinct(b, "b", **matrices)
@@ -33,10 +35,12 @@ def right_hand_sides(me, b, overwrite, **matrices):
 
 
 def pivots(me, piv, lu):
-    """`piv` as 32-bit integers in C's order, a row number of its member for each of `lu`'s rows."""
+    """`piv` as 32-bit integers, a row number of its member for each of `lu`'s rows; NumPy's in C's
+    order."""
     piv = me.integer_array(piv, "piv")
     if piv.shape != lu.shape[:2]:
         me.illegal("piv", piv.shape, f"of shape {lu.shape[:2]}")
     if _cpu.rows_within(piv, lu.shape[1]):
         return piv
-    return me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])
+    piv = me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])
+    return np.ascontiguousarray(piv) if piv.__class__ is np.ndarray else piv

@@ -88,7 +88,7 @@ def _together(threads, work):
 
 def rows_within(piv, n):
     """True if `piv` is of 32-bit integers in C's order, all from 0 to n - 1, as the core sees."""
-    return (_batch is not None and piv.__class__ is ndarray and piv.dtype == _int32
+    return (_batch is not None and piv.__class__ is ndarray and piv.dtype is _int32
             and piv.flags.c_contiguous and _batch.lib.within(_start(piv), piv.size, n))
 
 
