@@ -390,7 +390,9 @@ def _function(implementation, me, name, like=None):
             this = me(args, kw) if generic else me
             if _trace._open:
                 return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
-            return implementation(this, *args, **kw)
+            if kw:
+                return implementation(this, *args, **kw)
+            return implementation(this, *args)
         except TypeError as error:
             if not str(error).partition(":")[0].isidentifier():  # not in a routine's name yet
                 _fit(name, signature, args, kw)

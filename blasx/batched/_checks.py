@@ -22,15 +22,14 @@ def square_stack(me, a, argument, overwrite=0):
     return a
 
 
-def right_hand_sides(me, b, overwrite, **matrices):
-    """`b` checked against the stack of matrices, which has a name."""
-    (a,) = matrices.values()
+def right_hand_sides(me, b, overwrite, a, name):
+    """`b` checked against the stack of matrices `a`, which has a name."""
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
     if b.shape[:2] != a.shape[:2]:
         batch, n, _ = a.shape
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
     if overwrite:
-        me.distinct(b, "b", **matrices)
+        me.distinct(b, "b", **{name: a})
     return b
 
 
