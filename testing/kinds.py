@@ -3,6 +3,7 @@ singular value routine over every kind of matrix, in units of n eps, eps = 2^-53
 
 LAPACK's error on the same matrices stands beside it. An error that is too large is no failure where
 LAPACK's is, too: where scaling leaves no room for intermediate results, or no error can be told.
+With OPENBLAS_NUM_THREADS=1 the threads of NumPy's and SciPy's OpenBLAS do not wait for each other.
 """
 
 import warnings
