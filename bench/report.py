@@ -17,8 +17,9 @@ RESULTS = Path(__file__).parent / "results"
 OPERATIONS = {  # (multiplications, additions) of one problem of order n
     **{r: lambda n, f=getattr(flops, r): f(n, n) for r in ("getrf", "geqrf", "gemv")},
     **{r: lambda n, f=getattr(flops, r): f(n, 1) for r in ("getrs", "gesv", "potrs", "posv")},
-    "potrf": flops.potrf, "gemm": lambda n: flops.gemm(n, n, n), "axpy": flops.axpy,
-    "dot": flops.axpy, "scal": flops.scal,
+    "potrf": flops.potrf, "gemm": lambda n: flops.gemm(n, n, n),
+    "trsm": lambda n: flops.trsm("L", n, n), "axpy": flops.axpy, "dot": flops.axpy,
+    "scal": flops.scal,
 }
 
 

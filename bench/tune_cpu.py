@@ -3,9 +3,9 @@ by (to be run with OPENBLAS_NUM_THREADS=1).
 
 For each routine of the core, type and order: from which part of a vector's members on they share
 it (SHARED; above 1 never), and the microseconds a member takes (US), which decide how many threads
-are woken. The rows of a routine end where LAPACK is faster. SHARE, the microseconds of work worth
-waking a thread for, TURNS, the shares a thread takes, and NRHS, the right-hand sides the core takes
-along, are kept as they stand in the file.
+are woken. The rows of a routine end where LAPACK is faster by more than MARGIN. SHARE, the
+microseconds of work worth waking a thread for, TURNS, the shares a thread takes, and NRHS, the
+right-hand sides the core takes along, are kept as they stand in the file.
 """
 
 import json
@@ -23,6 +23,7 @@ from blasx.batched import _cpu
 from .cpu import matrices
 
 ORDERS = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+MARGIN = 1.05  # less is noise, and a call of the core costs Python less
 FILE = FOLDER / "tuned" / "cpu.json"
 
 
@@ -42,31 +43,45 @@ def main(arguments):
 def rows(routine, letter):
     for n in ORDERS:
         batch = max(20, min(2000, 200_000 // n**2))
-        a = matrices(letter, batch, n, n, definite=routine in ("potrf", "syevd"))
-        own = {shared: fastest(partial(CORE[routine], a, shared), batch)
-               for shared in (0, 1000)}
-        if min(own.values()) > fastest(partial(PEER[routine], a), batch):
+        a = matrices(letter, batch, n, n, definite=routine not in ("getrf", "geqrf", "gesvd"))
+        shared, alone, peer = fastest(batch, partial(CORE[routine], a, 0),
+                                      partial(CORE[routine], a, 1000), partial(PEER[routine], a))
+        if min(shared, alone) > MARGIN * peer:
             break
-        part = own[0] / own[1000] if routine in ("getrf", "potrf", "geqrf") else 0
-        row = {"to": n, "SHARED": round(part, 2), "US": round(min(own.values()), 3)}
+        part = shared / alone if routine in ("getrf", "potrf", "geqrf") else 0
+        row = {"to": n, "SHARED": round(part, 2), "US": round(min(shared, alone), 3)}
         print(routine, letter, row, flush=True)
         yield row
 
 
 def lapack_rows():
     for n in ORDERS[:ORDERS.index(64) + 1]:
-        yield {"to": n, "US": round(fastest(partial(solve, *factors(n)), 200), 2)}
+        yield {"to": n, "US": round(fastest(200, partial(solve, *factors(n)))[0], 2)}
 
 
 def core(a, shared, call):
     """`call` in the core whatever the table says."""
     row = {"to": a.shape[-1], "SHARED": shared, "US": 1}
-    _cpu.tuned = lambda: {"threads": {"NRHS": 64}} | {x: dict.fromkeys("sdcz", [row]) for x in CORE}
+    table = {x: dict.fromkeys("sdcz", [row]) for x in CORE}
+    _cpu.tuned = lambda: {"threads": {"NRHS": 64}, "lapack": {"other": []}} | table
     for plan in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
         plan.cache_clear()
     letter = next(x for x, t in _cpu.TYPES.items() if t.dtype == a.dtype)
     me = SimpleNamespace(letter=letter, dtype=a.dtype, real=a.real.dtype, name="tune")
     return call(me, a)
+
+
+def pivots(a):
+    return np.tile(np.arange(a.shape[1], dtype=np.int32), (len(a), 1))
+
+
+def loop(routine, a):
+    """LAPACK's solution with the triangles of `a`, which do for factors."""
+    batch, n, _ = a.shape
+    letter = next(x for x, t in _cpu.TYPES.items() if t.dtype == a.dtype)
+    how = (("N", n, 1, _cpu.columns(a, 1), n, pivots(a) + 1) if routine == "getrs" else
+           ("U", n, 1, a, n))
+    return _cpu.each(letter + routine, batch, n, *how, a[:, 0].copy(), n)
 
 
 CORE = {
@@ -75,6 +90,9 @@ CORE = {
     "geqrf": partial(core, call=lambda me, a: _cpu.own(me, "geqrf", a, 0)),
     "syevd": partial(core, call=_cpu.eigen),
     "gesvd": partial(core, call=_cpu.svd),
+    "getrs": partial(core, call=lambda me, a: _cpu.own(me, "getrs", a, 1, a[:, 0],
+                                                       piv=pivots(a))),
+    "potrs": partial(core, call=lambda me, a: _cpu.own(me, "potrs", a, 1, a[:, 0])),
 }
 PEER = {
     "getrf": lambda a: np.linalg.solve(a, a[:, :, :1]),
@@ -82,6 +100,8 @@ PEER = {
     "geqrf": partial(np.linalg.qr, mode="raw"),
     "syevd": np.linalg.eigh,
     "gesvd": np.linalg.svd,
+    "getrs": partial(loop, "getrs"),
+    "potrs": partial(loop, "potrs"),
 }
 
 
@@ -97,14 +117,15 @@ def solve(lu, piv, b):
     _cpu.each("dgetrs", batch, n, "N", n, n, lu, n, piv + 1, b.copy(), n)
 
 
-def fastest(run, members, samples=7):
-    """Microseconds a member, the least of so many samples."""
-    def once():
+def fastest(members, *runs, samples=15):
+    """Microseconds a member of each run, the least of so many samples, taken by turns."""
+    def once(run):
         start = perf_counter()
         run()
         return perf_counter() - start
-    once()
-    return min(once() for _ in range(samples)) / members * 1e6
+
+    taken = [[once(run) for run in runs] for _ in range(samples + 1)][1:]
+    return [min(times) / members * 1e6 for times in zip(*taken, strict=True)]
 
 
 def text(table):

@@ -17,6 +17,7 @@ DECLARATIONS = """
                 int count, const ptrdiff_t *turned, const ptrdiff_t *turned_steps,
                 ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
     int widest(void);
+    int within(const void *rows, ptrdiff_t count, ptrdiff_t n);
     int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
             void *x, void *piv, void *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
 """

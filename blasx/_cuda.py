@@ -278,8 +278,7 @@ def solver32(me, name, parameters, arguments, workspace_arguments=None):
 def solver64(name, parameters, arguments, workspace_arguments=None, with_params=True):
     """A routine of the 64-bit interface (Xgetrf ...), with its workspaces on device and host.
 
-    As `solver32`; the arguments begin after the `params` object, which a few routines lack. The
-    host workspace lives as long as the call.
+    As `solver32`; the arguments begin after the `params` object, which a few routines lack.
     """
     sizes = ffi.new("size_t[2]")
     spelled, queried = workspace_arguments or (parameters, arguments)
@@ -291,7 +290,25 @@ def solver64(name, parameters, arguments, workspace_arguments=None, with_params=
     info = cupy.empty((), np.int32)
     solver(name, h + parameters + "pzhzp", *shared, *arguments,
            work.data.ptr, sizes[0], host, sizes[1], info.data.ptr)
+    if sizes[1]:
+        _hold(host)
     return info
+
+
+_held = []  # (event, host memory) of calls whose work may still be queued
+_holding = threading.Lock()
+
+
+def _hold(host):
+    """Keep host memory until the current stream has done what is in it now: nothing says that
+    cuSOLVER has read it all when it returns. What a graph captures may run at any time: kept for
+    good."""
+    stream = get_current_stream()
+    event = (None if stream.is_capturing()
+             else stream.record(cupy.cuda.Event(disable_timing=True)))
+    with _holding:
+        _held[:] = [x for x in _held if x[0] is None or not x[0].done]
+        _held.append((event, host))
 
 
 def params():

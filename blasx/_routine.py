@@ -126,10 +126,11 @@ class Typed:
 
     def integer_array(self, x, argument):
         """`x` as an array of integers, of any shape."""
-        try:
-            x = np.asarray(x) if x.__class__ in PLAIN and x.__class__ is not ndarray else x
-        except ValueError:
-            self.mistyped(argument, "a ragged sequence", "an array of integers")
+        if x.__class__ is not ndarray and x.__class__ in PLAIN:
+            try:
+                x = np.asarray(x)
+            except ValueError:
+                self.mistyped(argument, "a ragged sequence", "an array of integers")
         if x.dtype.kind not in "iu" and x.size:
             self.mistyped(argument, f"dtype {x.dtype}", "an array of integers")
         return x
@@ -218,10 +219,10 @@ class Typed:
             if x is not None and share(out, x):
                 self.illegal(argument, f"memory shared with {name}", "an array of its own")
 
-    def on_cpu(self, *operands):
+    def on_cpu(self, first, *others):
         """True if the operands are NumPy arrays, False if CuPy arrays; mixed is refused."""
-        cpu = operands[0].__class__ is ndarray
-        for x in operands:
+        cpu = first.__class__ is ndarray
+        for x in others:
             if x is not None and (x.__class__ is ndarray) is not cpu:
                 self.mistyped("its arrays", "NumPy and CuPy together", "all on one device")
         return cpu
@@ -404,7 +405,9 @@ def _function(implementation, me, name, like=None):
             this = me(args, kw) if generic else me
             if _trace._open:
                 return _trace.recorded(this.name, lambda: implementation(this, *args, **kw))
-            return implementation(this, *args, **kw)
+            if kw:
+                return implementation(this, *args, **kw)
+            return implementation(this, *args)
         except TypeError as error:
             if not str(error).partition(":")[0].isidentifier():  # not in a routine's name yet
                 _fit(name, signature, args, kw)

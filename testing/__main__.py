@@ -1,8 +1,8 @@
-"""python -m testing <routine> [options] | run | selfcheck | generate | parse_opts"""
+"""python -m testing <routine> [options] | run | kinds | selfcheck | generate | parse_opts"""
 
 import sys
 
-COMMANDS = ("run", "selfcheck", "generate", "parse_opts")
+COMMANDS = ("run", "kinds", "selfcheck", "generate", "parse_opts")
 
 
 def main(arguments=None):
@@ -17,6 +17,9 @@ def main(arguments=None):
         if name == "run":
             from . import run
             return run.main(rest)
+        if name == "kinds":
+            from . import kinds
+            return kinds.main(rest)
         if name == "selfcheck":
             from . import selfcheck
             return selfcheck.main(rest)

@@ -1,4 +1,5 @@
-"""MAGMA's matrix generator: type[_distribution][_scaling][_dominant].
+"""MAGMA's matrix generator, type[_distribution][_scaling][_dominant], and a few types more: ties,
+hilbert, kahan, wilkinson.
 
 `generate("svd_geo_small", m, n, dtype, rng, cond)` returns the matrix and its singular values
 (NaN where they are not known). Everything is made in double precision and rounded once.
@@ -11,8 +12,8 @@ import numpy as np
 
 from blasx._types import finfo
 
-TYPES = ("zero", "ones", "identity", "jordan", "kronecker", "rand", "rands", "randn",
-         "diag", "svd", "poev", "heev", "geev", "geevx")
+TYPES = ("zero", "ones", "identity", "jordan", "kronecker", "hilbert", "kahan", "wilkinson", "rand",
+         "rands", "randn", "ties", "diag", "svd", "poev", "heev", "geev", "geevx")
 SAME_TYPE = {"zeros": "zero", "spd": "poev", "syev": "heev"}
 DISTRIBUTIONS = ("rand", "rands", "randn", "logrand", "arith", "geo", "cluster0", "cluster1",
                  "rarith", "rgeo", "rcluster0", "rcluster1", "specified")
@@ -63,9 +64,11 @@ def scale(kind, dtype):
 
 
 def random(rng, shape, is_complex, distribution="rand"):
-    """uniform(0, 1), uniform(-1, 1) or normal entries; both parts of them if complex."""
+    """uniform(0, 1), uniform(-1, 1) or normal entries, or -1, 0, 1 (ties); both parts of them if
+    complex."""
     draw = {"rand": lambda: rng.random(shape), "rands": lambda: rng.uniform(-1, 1, shape),
-            "randn": lambda: rng.standard_normal(shape)}[distribution]
+            "randn": lambda: rng.standard_normal(shape),
+            "ties": lambda: rng.integers(-1, 2, shape).astype(float)}[distribution]
     return draw() + 1j * draw() if is_complex else draw()
 
 
@@ -130,6 +133,13 @@ def constant(kind, m, n, cond):
         return np.ones((m, n))
     if kind.type == "kronecker":
         return np.ones((m, n)) + m / cond * np.eye(m, n)
+    i, j = np.ogrid[:m, :n]
+    if kind.type == "hilbert":
+        return 1 / (i + j + 1.0)
+    if kind.type == "kahan":  # rows s^i (1, -c, -c ...): nearly singular, which no diagonal shows
+        return np.sin(1.2) ** i * (np.eye(m, n) - np.cos(1.2) * (j > i))
+    if kind.type == "wilkinson":  # W+: eigenvalues in pairs that agree to many digits
+        return abs(i - (n - 1) / 2) * (i == j) + (abs(i - j) == 1)
     a = np.zeros((m, n)) if kind.type == "zero" else np.eye(m, n)
     return a + np.eye(m, n, -1) if kind.type == "jordan" else a
 
@@ -201,7 +211,7 @@ def generate(name, m, n, dtype, rng, cond=None, condD=1.0, sigma=None):
             sigma = np.full(n, np.nan)
         elif condD != 1:
             a, sigma = badly_scaled(kind, a, sigma, condD, rng), np.full(len(sigma), np.nan)
-    elif kind.type in ("rand", "rands", "randn"):
+    elif kind.type in ("rand", "rands", "randn", "ties"):
         a, sigma = random(rng, (m, n), is_complex, kind.type), np.full(min(m, n), np.nan)
     else:
         a, sigma = constant(kind, m, n, cond), known_values(kind, m, n, cond)

@@ -208,9 +208,10 @@ Every line is one problem; it ends in ok or failed, and the exit status is the n
 lines (at most 255). 1 is also a bad option, 2 a mode that the routine does not have. The time is
 the median of --niter calls after one warm-up; the first call's own time is in --cold and --json.
 
-matrix types   zero ones identity jordan kronecker rand rands randn diag svd poev=spd heev=syev
-               geev geevx. A tester of Hermitian matrices takes heev, of positive definite ones
-               poev, where svd is asked; a triangular one the R of the matrix.
+matrix types   zero ones identity jordan kronecker hilbert kahan wilkinson rand rands randn ties
+               (-1, 0, 1) diag svd poev=spd heev=syev geev geevx. A tester of Hermitian matrices
+               takes heev, of positive definite ones poev, where svd is asked; a triangular one
+               the R of the matrix.
 distributions  rand rands randn logrand arith geo cluster0 cluster1 rarith rgeo rcluster0 rcluster1
                (of the singular values, 1 to 1/cond)
 scalings       ufl ofl small large; dominant makes the diagonal dominant

@@ -1,10 +1,14 @@
 """The benchmarks run, on a machine without a GPU too, and write what they say they write."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from scipy.linalg import blas
 
-from bench import __main__, compare, overhead, report, timing
+from bench import __main__, batched_blas, compare, overhead, report, timing
+from blasx import _cuda
 
 SCHEMA = {"commit", "date", "gpu", "driver", "versions", "rows"}
 ROW = {"family", "routine", "dtype", "shape", "variant", "ms", "error", "peers", "ratio"}
@@ -90,6 +94,42 @@ def test_ladder(tmp_path, capsys):
     assert found.keys() == SCHEMA and len(rows) == 4
     assert all(row["gflops"] > 0 and row["error"] < 30 for row in rows.values())
     assert picture.read_bytes()[:4] == b"\x89PNG" and "CPU" in capsys.readouterr().out
+
+
+@pytest.fixture
+def on_numpy(monkeypatch):
+    """A family of the GPU with NumPy in CuPy's place."""
+    monkeypatch.setattr(timing, "gpu", lambda: np)
+    monkeypatch.setattr(timing, "gpu_clock", lambda nbytes: timing.cpu_clock)
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("routine", batched_blas.ROUTINES)
+def test_products_and_triangles_of_batches(on_numpy, routine, letter):
+    """Our side's answer is right by the row's check, and one that is not is told."""
+    row = batched_blas.row(routine, letter, 5, 60)
+    side = row.ours["blasx"]()
+    answer = side.answer(side.run(*side.operands()))
+    assert row.check(answer) < 5 and row.floor_bytes > 0
+    answer[0] *= 1.01
+    assert row.check(answer) > 30
+
+
+@pytest.mark.parametrize("letter", "sd")
+def test_trsm_of_cublas_is_called_as_it_is_meant(on_numpy, monkeypatch, letter):
+    def call(name, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb, batch):
+        assert name == letter.upper() + "trsmBatched" and lda == ldb == m == n == 6 and batch == 60
+        for k in range(batch):
+            assert a[k].flags.f_contiguous and b[k].flags.f_contiguous
+            b[k] = getattr(blas, letter + "trsm")(alpha[0], a[k], b[k], side, 1 - uplo, trans, diag)
+
+    monkeypatch.setattr(_cuda, "blas", call)
+    monkeypatch.setattr(batched_blas, "pointers", lambda x: SimpleNamespace(
+        data=SimpleNamespace(ptr=x)))
+    row = batched_blas.row("trsm", letter, 6, 60)
+    side = row.peers["cuBLAS"]()
+    operands = side.operands()
+    assert row.check(side.answer(side.run(*operands))) < 5 and side.overwrites == (1,)
 
 
 def test_overhead(tmp_path):

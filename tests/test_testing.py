@@ -309,3 +309,29 @@ def test_python_m_testing_ends_with_the_status():
                           "--device", "cpu"], cwd=ROOT, capture_output=True, text=True,
                          env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     assert run.returncode == 2 and "auto" in run.stderr
+
+
+def test_kinds_records_the_worst_error_of_every_routine(tmp_path, capsys):
+    from testing import kinds
+    path = tmp_path / "kinds.json"
+    assert main(["kinds", "-n", "3", "-n", "6", "-p", "dc", "--batch", "2", "--device", "cpu",
+                 "--json", str(path)]) == 0
+    rows = json.loads(path.read_text())["rows"]
+    assert len(rows) == 2 * len(kinds.ROUTINES) * len(kinds.KINDS)
+    assert not any(row["failed"] for row in rows)
+    for row in rows:
+        assert row["as_lapack"] or row["error"] is None or row["error"] < 30
+    assert sum(row["error"] is None for row in rows) < len(rows) / 20
+    assert "dgetrf_batched   Wilkinson" in capsys.readouterr().out
+
+
+def test_kinds_tells_a_wrong_result(monkeypatch, tmp_path):
+    import blasx
+    solve = blasx.dgesv_batched
+
+    def wrong(*of, **kw):
+        lu, piv, x, info = solve(*of, **kw)
+        return lu, piv, x * 1.01, info
+
+    monkeypatch.setattr(blasx, "dgesv_batched", wrong)
+    assert main(["kinds", "gesv", "-n", "5", "-p", "d", "--device", "cpu"]) > 15

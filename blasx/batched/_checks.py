@@ -3,6 +3,10 @@
 from functools import cache, partial
 from importlib import import_module
 
+import numpy as np
+
+from . import _cpu
+
 
 def on_gpu(name):
     """Returns the module `name` when called: imported when the first CuPy array is there, for it
@@ -12,25 +16,30 @@ def on_gpu(name):
 
 def square_stack(me, a, argument, overwrite=0):
     a = me.stack(a, argument, 3, overwrite)
-    if a.shape[1] != a.shape[2]:
+    _, m, n = a.shape
+    if m != n:
         me.illegal(argument, a.shape, "a stack of square matrices (batch, n, n)")
     return a
 
 
-def right_hand_sides(me, b, overwrite, **matrices):
-    """`b` checked against the stack of matrices, which has a name."""
-    (a,) = matrices.values()
+def right_hand_sides(me, b, overwrite, a, name):
+    """`b` checked against the stack of matrices `a`, which has a name."""
     b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
-    batch, n, _ = a.shape
-    if b.shape[0] != batch or b.shape[1] != n:
+    if b.shape[:2] != a.shape[:2]:
+        batch, n, _ = a.shape
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")
     if overwrite:
-        me.distinct(b, "b", **matrices)
+        me.distinct(b, "b", **{name: a})
     return b
 
 
 def pivots(me, piv, lu):
+    """`piv` as 32-bit integers, a row number of its member for each of `lu`'s rows; NumPy's in C's
+    order."""
     piv = me.integer_array(piv, "piv")
     if piv.shape != lu.shape[:2]:
         me.illegal("piv", piv.shape, f"of shape {lu.shape[:2]}")
-    return me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])
+    if _cpu.rows_within(piv, lu.shape[1]):
+        return piv
+    piv = me.integers(piv.reshape(-1), "piv", below=lu.shape[1]).reshape(lu.shape[:2])
+    return np.ascontiguousarray(piv) if piv.__class__ is np.ndarray else piv

@@ -31,9 +31,10 @@ except ImportError:  # no compiler at installation
 
 ffi = _lapack.ffi if _batch is None else _batch.ffi
 NULL, _start = ffi.NULL, ffi.from_buffer
-_empty, _int32 = np.empty, np.dtype(np.int32)
+ndarray, _empty, _int32 = np.ndarray, np.empty, np.dtype(np.int32)
 WIDTH = _batch.lib.widest() if _batch else 0  # bytes of a vector
-ROUTINES = ("getrf", "potrf", "geqrf", "syevd", "gesvd")  # of the core, in its order
+# Those of the core, in its order
+ROUTINES = ("getrf", "potrf", "geqrf", "syevd", "gesvd", "getrs", "potrs")
 LANES = {letter: WIDTH // t.real.itemsize for letter, t in TYPES.items()}  # members to a vector
 
 
@@ -85,11 +86,17 @@ def _together(threads, work):
 # -- the core
 
 
-def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
+def rows_within(piv, n):
+    """True if `piv` is of 32-bit integers in C's order, all from 0 to n - 1, as the core sees."""
+    return (_batch is not None and piv.__class__ is ndarray and piv.dtype is _int32
+            and piv.flags.c_contiguous and _batch.lib.within(_start(piv), piv.size, n))
+
+
+def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0, piv=None):
     """Factor every member of `a` and solve for `b` in the core: (factors, piv, x, info), in the
-    memory order of the operands. `routine` is getrf, potrf (where `piv` is None) or geqrf (where
-    `x` is tau). Returns None where LAPACK is to do it: no core, members too large, too many
-    right-hand sides.
+    memory order of the operands. `routine` is getrf, potrf (where `piv` is None), geqrf (where
+    `x` is tau), or with the factors in `a`, which stay, getrs (`lower` says trans) or potrs.
+    Returns None where LAPACK is to do it: no core, members too large, too many right-hand sides.
     """
     if b is None:
         plan = _plan(routine, me.letter, a.shape, a.strides, 1 if overwrite_a else 0,
@@ -100,7 +107,7 @@ def own(me, routine, a, overwrite_a, b=None, overwrite_b=0, lower=0):
     if plan is None:
         return None
     work, batch, threads, a_plain, f_shape, f_flipped, b_plain, x_shape, x_flipped, piv_shape = plan
-    f, x, piv, at_piv = a, b, None, NULL
+    f, x, at_piv = a, b, NULL if piv is None else _start(piv)
     at_f = at_a = _start(a) if a_plain else _at(a)
     at_x = at_b = NULL if b is None else _start(b) if b_plain else _at(b)
     if f_shape:
@@ -251,7 +258,7 @@ def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b,
     else:
         x, x_flipped, x_strides = _new(b, b_strides, size, overwrite_b)
         b_plain = b_strides == (n * nrhs * size, nrhs * size, size)[:len(b)]
-    if lower:  # an upper triangle of the transpose
+    if lower:  # an upper triangle of the transpose; A^T
         a_strides, f_strides = ((s[0], s[2], s[1]) for s in (a_strides, f_strides))
     work = _worker(routine, letter, m, n, nrhs, row, lower, a_strides, f_strides, b_strides,
                    x_strides)

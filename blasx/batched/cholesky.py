@@ -50,7 +50,7 @@ def potrs_batched(me, c, b, lower=0, overwrite_b=0):
     info : (batch,) int32 array of zeros
     """
     c = square_stack(me, c, "c")
-    b = right_hand_sides(me, b, overwrite_b, c=c)
+    b = right_hand_sides(me, b, overwrite_b, c, "c")
     lower = me.choice(lower, "lower", (0, 1))
     if me.on_cpu(c, b):
         return _potrs_cpu(me, c, b, lower, overwrite_b)
@@ -75,7 +75,7 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
         k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
     """
     a = square_stack(me, a, "a", overwrite_a)
-    b = right_hand_sides(me, b, overwrite_b, a=a)
+    b = right_hand_sides(me, b, overwrite_b, a, "a")
     lower = me.choice(lower, "lower", (0, 1))
     if overwrite_a:
         me.distinct(a, "a", b=b)
@@ -152,6 +152,8 @@ def _solved_by(me, name, c, lower, b, overwrite_c, overwrite_b):
 
 def _potrs_cpu(me, c, b, lower, overwrite_b):
     """Solve with the Cholesky factors of every member: x, info."""
+    if done := _cpu.own(me, "potrs", c, 1, b, overwrite_b, lower):
+        return done[2:]
     return _solved_by(me, "potrs", c, lower, b, True, overwrite_b)[1:]
 
 

@@ -56,7 +56,7 @@ def getrs_batched(me, lu, piv, b, trans=0, overwrite_b=0):
     """
     lu = square_stack(me, lu, "lu")
     piv = pivots(me, piv, lu)
-    b = right_hand_sides(me, b, overwrite_b, lu=lu)
+    b = right_hand_sides(me, b, overwrite_b, lu, "lu")
     if overwrite_b:
         me.distinct(b, "b", piv=piv)
     trans = me.choice(trans, "trans", (0, 1, 2))
@@ -84,7 +84,7 @@ def gesv_batched(me, a, b, overwrite_a=0, overwrite_b=0, compute_lu=1):
         k > 0: U[k-1, k-1] is exactly zero; this member's x is its b, unsolved.
     """
     a = square_stack(me, a, "a", overwrite_a)
-    b = right_hand_sides(me, b, overwrite_b, a=a)
+    b = right_hand_sides(me, b, overwrite_b, a, "a")
     if overwrite_a:
         me.distinct(a, "a", b=b)
     compute_lu = me.choice(compute_lu, "compute_lu", (0, 1))
@@ -235,6 +235,8 @@ def _getrf_cpu(me, a, overwrite_a):
 
 def _getrs_cpu(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
+    if done := _cpu.own(me, "getrs", lu, 1, b, overwrite_b, trans, piv):
+        return done[2:]
     batch, n, _ = lu.shape
     work = _cpu.right_hand_sides(b, overwrite_b)
     info = np.zeros(batch, np.int32)

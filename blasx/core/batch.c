@@ -139,6 +139,15 @@ void lapack(uintptr_t routine, int arguments, void **pointers, const ptrdiff_t *
         }
 }
 
+/* Whether all row numbers (int32) are from 0 to n - 1. */
+int within(const void *rows, ptrdiff_t count, ptrdiff_t n)
+{
+    int good = 1;
+    for (ptrdiff_t i = 0; i < count; ++i)
+        good &= ((const int32_t *)rows)[i] >= 0 && ((const int32_t *)rows)[i] < n;
+    return good;
+}
+
 /* -- own LU, Cholesky, QR and eigenvalues */
 
 /* Where entry (i, j) of member k is: data + k step + i row + j column, in bytes. */
@@ -148,7 +157,7 @@ typedef struct {
 } view;
 
 /* Factor every m x n member of a into f and, with nrhs > 0, solve b into x; from `least` members on
-   they share vectors. `conjugate`: Cholesky of conj(a). */
+   they share vectors. `conjugate`: Cholesky of conj(a); of LU's factors see getrs. */
 typedef struct {
     ptrdiff_t m, n, nrhs, least, conjugate;
     view a, f, b, x;
@@ -159,6 +168,8 @@ typedef struct {
 #include "ql.h"
 #include "golub_kahan.h"
 
+enum { GENERAL, ONES, REAL_ONLY }; /* what the diagonal of a triangle is */
+
 typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
 
 #define WORKERS(f, width)                                                                        \
@@ -166,9 +177,10 @@ typedef void worker(const problem *, ptrdiff_t lo, ptrdiff_t hi, void *scratch);
         f##_s##width, f##_d##width, f##_c##width, f##_z##width                                   \
     }
 #define TABLE(width)                                                                             \
-    static worker *const own_##width[5][4] = {WORKERS(gesv, width), WORKERS(posv, width),      \
-                                                 WORKERS(geqrf, width), WORKERS(syevd, width), \
-                                                 WORKERS(gesvd, width)};
+    static worker *const own_##width[7][4] = {                                                   \
+        WORKERS(gesv, width), WORKERS(posv, width), WORKERS(geqrf, width),                       \
+        WORKERS(syevd, width), WORKERS(gesvd, width), WORKERS(getrs, width),                     \
+        WORKERS(potrs, width)};
 
 #define WIDTH 16
 #include "width.h"
@@ -232,6 +244,8 @@ static size_t scratch_bytes(const problem *p, int width, int routine, int type, 
     size_t m = (size_t)p->m, n = (size_t)p->n, vectors = 2 * m + n + 4; /* of elements */
     size_t element = (size_t)width * (type >= 2 ? 2 : 1);
     size_t lanes = (size_t)width / (type & 1 ? 8 : 4);
+    if (routine >= 5) /* the right-hand sides */
+        return n * ((size_t)p->nrhs / lanes + 1) * element;
     if (routine >= 3) /* two matrices of m rows, two of n rows, six rows of n doubles */
         return (2 * m * (m / lanes + 1) + 2 * n * (n / lanes + 1) + vectors + n) * element
                + 6 * n * sizeof(double);
@@ -241,8 +255,9 @@ static size_t scratch_bytes(const problem *p, int width, int routine, int type, 
 
 /* `routine`: 0 LU, 1 Cholesky, 2 QR (x is tau), 3 eigenvalues (x) and with
    nrhs 1 eigenvectors (f), 4 singular values (x) and with nrhs > 0 as many columns
-   of U (f) and V^H (b), m >= n; `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate,
-   then the three strides of a, f, b, x. Returns 0, or 1 where memory is short. */
+   of U (f) and V^H (b), m >= n, 5 and 6 the solutions for given factors (a, piv) of LU and
+   Cholesky; `type`: 0 to 3 for s d c z; `sizes`: m, n, nrhs, least, conjugate, then the three
+   strides of a, f, b, x. Returns 0, or 1 where memory is short. */
 int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
         void *x, void *piv, void *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next)
 {

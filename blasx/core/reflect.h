@@ -1,14 +1,6 @@
 /* Reflectors H = I - tau v v^H whose vectors are rows of numbers (the layout `alone` of lu.h), for
    reductions from both sides. */
 
-INLINE E OWN(conjugate)(E x)
-{
-#if COMPLEX
-    x.im = -x.im;
-#endif
-    return x;
-}
-
 INLINE REAL OWN(sum_of)(V x)
 {
     REAL sum = 0;

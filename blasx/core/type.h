@@ -4,6 +4,7 @@
 #include "pack.h"
 #include "lu.h"
 #include "cholesky.h"
+#include "solve.h"
 #include "qr.h"
 #include "reflect.h"
 #include "eigen.h"
@@ -12,6 +13,7 @@
 #undef WORKER
 #undef TILE
 #undef ABOVE
+#undef SUBSTITUTE
 #undef REFLECT
 #undef MULTIPLY
 #undef INTO

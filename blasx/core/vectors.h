@@ -119,11 +119,28 @@ INLINE E OWN(minus)(E a, E b)
     return a;
 }
 
+INLINE E OWN(conjugate)(E x)
+{
+#if COMPLEX
+    x.im = -x.im;
+#endif
+    return x;
+}
+
 INLINE E OWN(scaled)(E a, V real)
 {
     a.re *= real;
 #if COMPLEX
     a.im *= real;
+#endif
+    return a;
+}
+
+INLINE E OWN(over)(E a, V real)
+{
+    a.re /= real;
+#if COMPLEX
+    a.im /= real;
 #endif
     return a;
 }
@@ -169,4 +186,16 @@ INLINE E OWN(spread)(const REAL *x)
 
 /* f for members lo to hi - 1: W at a time beside each other, or, where fewer than `least` are left,
    each alone. */
-#define WORKER(f)                                                                                    static void OWN(f)(const problem *p, ptrdiff_t lo, ptrdiff_t hi, void *scratch)                  {                                                                                                    while (lo < hi) {                                                                                    ptrdiff_t count = hi - lo < W ? hi - lo : W;                                                     if (count >= p->least)                                                                               OWN(f##_apart)(p, lo, count, scratch);                                                       else                                                                                                 for (ptrdiff_t w = 0; w < count; ++w)                                                                OWN(f##_alone)(p, lo + w, scratch);                                                      lo += count;                                                                                 }                                                                                            }
+#define WORKER(f)                                                                                \
+    static void OWN(f)(const problem *p, ptrdiff_t lo, ptrdiff_t hi, void *scratch)              \
+    {                                                                                            \
+        while (lo < hi) {                                                                        \
+            ptrdiff_t count = hi - lo < W ? hi - lo : W;                                         \
+            if (count >= p->least)                                                               \
+                OWN(f##_apart)(p, lo, count, scratch);                                           \
+            else                                                                                 \
+                for (ptrdiff_t w = 0; w < count; ++w)                                            \
+                    OWN(f##_alone)(p, lo + w, scratch);                                          \
+            lo += count;                                                                         \
+        }                                                                                        \
+    }

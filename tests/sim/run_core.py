@@ -54,6 +54,11 @@ def members(letter, n, batch=19):
     view[...] = definite
     assert not getattr(blasx, letter + "gesv_batched")(view, b, 1)[3].any()
     getattr(blasx, letter + "getrf_batched")(x[:, :, :n // 2 + 1])
+    lu, piv, _ = getattr(blasx, letter + "getrf_batched")(definite)
+    c, _ = getattr(blasx, letter + "potrf_batched")(definite, 1)
+    for trans, turned in enumerate((definite, definite.swapaxes(1, 2), definite)):
+        close(letter, n, turned @ getattr(blasx, letter + "getrs_batched")(lu, piv, b, trans)[0], b)
+    close(letter, n, definite @ getattr(blasx, letter + "potrs_batched")(c, b, 1)[0], b)
 
 
 def qr(letter, m, n, batch=9):
@@ -93,7 +98,8 @@ def main(library):
                            for x, t in DTYPES.items()})
         for shared in (0, 1000):
             row = {"to": 128, "SHARED": shared, "US": 1}
-            rows = {x: dict.fromkeys("sdcz", [row]) for x in ("getrf", "potrf", "geqrf")}
+            rows = {x: dict.fromkeys("sdcz", [row])
+                    for x in ("getrf", "potrf", "geqrf", "getrs", "potrs")}
             _cpu.tuned = lambda rows=rows: table | rows
             for plans in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
                 plans.cache_clear()
