@@ -10,6 +10,8 @@
 #pragma once
 #include "half.cuh"
 
+extern __shared__ __align__(128) char dynamic_shared[];
+
 using word = unsigned long long;
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
