@@ -496,6 +496,41 @@ def one_product_fits(letter, n, v, gpu):
     return v["TILE"] % 16 == 0 and 32 * (v["TILE"] + 1) * 4 * words(letter) <= BY_DEFAULT
 
 
+# -- gemm_wgmma: groups of four warps on Hopper's tensor cores, and the kernels that split operands
+
+
+def wgmma_bytes(v):
+    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes."""
+    return v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+
+
+def wgmma_stages(letter, n):
+    tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
+        (2, 128, 3), (3, 128, 2), (2, 64, 4), (1, 128, 4), (3, 64, 3), (1, 64, 4))]
+    return tiles, options(WIDE=(16, 8, 32))
+
+
+def wgmma_fits(letter, n, v, gpu):
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128)
+            and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
+
+
+def maxima_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def maxima_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32
+
+
+def pair_stages(letter, n):
+    return options(TILES=(4, 1, 2, 8)), options(WARPS=(16, 8), RESIDENT=(16, 8, 32))
+
+
+def pair_fits(letter, n, v, gpu):
+    return v["WARPS"] in (4, 8, 16, 32) and v["RESIDENT"] % 4 == 0 and v["RESIDENT"] <= 32
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -542,4 +577,10 @@ SPACES = {
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
+    "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
+                        letters="s", smallest=512, largest=8192),
+    "line_maxima": Space("gemm", maxima_stages, maxima_fits, letters="s", smallest=1024,
+                         largest=8192),
+    "split_lines": Space("gemm", pair_stages, pair_fits, letters="s", smallest=1024,
+                         largest=8192),
 }

@@ -15,7 +15,7 @@ extern __shared__ __align__(128) char dynamic_shared[];
 using word = unsigned long long;
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
-// (blasx/_tensor_map.py). It is a parameter of the kernel: __grid_constant__.
+// (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
 struct alignas(64) TensorMap { char bytes[128]; };
 
 __device__ inline unsigned shared_address(const void* p)
