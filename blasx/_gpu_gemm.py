@@ -4,8 +4,8 @@ gemm_small takes small ones, where cuBLAS would cost the host more than the prod
 tuned row: rows name the TILE up to the largest of m, n, k.
 
 Products of single precision are by pairs of half precision on Hopper's tensor cores: line_maxima
-and split_lines make an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is used
-more than once is split once:
+and split_lines make an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is
+used more than once is split once:
 
     u, = split(b.T)
     for a, c in ...:
@@ -22,8 +22,7 @@ from struct import Struct
 
 import cupy
 
-from . import _cuda
-from ._kernel import Kernel, TensorMap, ffi, gpu, pack
+from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
 from ._spaces import wgmma_bytes
 from ._tuned import capitals, looked_up, row
 
@@ -84,7 +83,7 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
     if trans_b:
         b_row, b_col = b_col, b_row
     k = a.shape[0] if trans_a else a.shape[1]
-    device = _cuda.current_device()
+    device = current_device()
     kernel = _kernel_on(me.letter, min(max(m, n, k), _LARGEST), device)
     if kernel is None:
         if me.letter != "s" or not by_pairs(m, n, k, device):
@@ -143,7 +142,8 @@ class Pairs:
     """The lines of an operand, split; `of`, from which they were, is read again where numbers were
     lost, and must not change before the last product."""
 
-    __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest", "chunks")
+    __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest",
+                 "chunks")
 
     def __init__(self, x, multiprocessors):
         self.of = x
@@ -166,7 +166,7 @@ class Pairs:
         """Of split_lines with these constants."""
         if self.chunks:
             return -(-self.lines // 64) * -(-self.k // (64 * values["TILES"]))
-        return self.lines if self.k > 32 * values["RESIDENT"] else -(-self.lines // values["WARPS"])
+        return self.lines if self.k > 32 * values["HELD"] else -(-self.lines // values["WARPS"])
 
     def parameters(self):
         return self.about, self.largest if self.chunks else 0, self.chunks
@@ -175,7 +175,7 @@ class Pairs:
 def split(*operands):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
     are to be multiplied; any strides."""
-    device = _cuda.current_device()
+    device = current_device()
     made = [Pairs(x, _multiprocessors(device)) for x in operands]
     a, b = made[0], made[-1]
     memory = cupy.cuda.alloc(sum(x.nbytes for x in made))
@@ -205,7 +205,7 @@ def split(*operands):
 
 def multiply_pairs(alpha, a, b, beta, c):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
-    device = _cuda.current_device()
+    device = current_device()
     m, n = c.shape
     kernel = _by_tiles(isqrt(m * n), device)[0]
     values = kernel.constants

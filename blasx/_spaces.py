@@ -524,11 +524,11 @@ def maxima_fits(letter, n, v, gpu):
 
 
 def pair_stages(letter, n):
-    return options(TILES=(4, 1, 2, 8)), options(WARPS=(16, 8), RESIDENT=(16, 8, 32))
+    return options(TILES=(4, 1, 2, 8)), options(WARPS=(16, 8), HELD=(16, 8, 32))
 
 
 def pair_fits(letter, n, v, gpu):
-    return v["WARPS"] in (4, 8, 16, 32) and v["RESIDENT"] % 4 == 0 and v["RESIDENT"] <= 32
+    return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
 
 
 SPACES = {

@@ -2,8 +2,8 @@
 // precision (pairs.cuh), each half in a plane of its own with k fastest.
 //
 // A line along which numbers lie side by side belongs to a warp, or, where it is longer than
-// RESIDENT * 32, to a block, which has it in registers from the search for the largest number to
-// the last store, or, longer than RESIDENT * THREADS, reads it twice. Lines that lie side by side
+// HELD * 32, to a block, which has it in registers from the search for the largest number to
+// the last store, or, longer than HELD * THREADS, reads it twice. Lines that lie side by side
 // themselves, of which line_maxima knows the largest numbers, go through shared memory by tiles of
 // SIDE lines and SIDE of k, TILES of them to a block, one being loaded while the one before is
 // stored.
@@ -11,7 +11,7 @@
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 16;    // of a block
-constexpr int RESIDENT = 16; // numbers of a line in the registers of a thread
+constexpr int HELD = 16; // numbers of a line in the registers of a thread
 constexpr int TILES = 4;     // along k, to a block
 #endif
 #include "launch.cuh"
@@ -50,7 +50,7 @@ __device__ inline int team_sum(int x, bool all)
 
 __device__ inline void split_line(const Operand& of, size line, bool all)
 {
-    constexpr int EACH = RESIDENT / 4;
+    constexpr int EACH = HELD / 4;
     const int team = all ? THREADS : 32;
     const size stride = 4 * team, first = 4 * (threadIdx.x % team);
     const bool whole = of.in_fours(of.step, of.next);
@@ -181,7 +181,7 @@ __device__ inline void split_operand(const Operand& of, unsigned block)
         const unsigned across = (of.lines + SIDE - 1) / SIDE;
         split_tiles(of, size(block % across) * SIDE, size(block / across) * TILES * SIDE);
     } else {
-        const bool all = of.k > RESIDENT * 32;
+        const bool all = of.k > HELD * 32;
         const size line = all ? block : size(block) * WARPS + threadIdx.x / 32;
         if (line < of.lines) split_line(of, line, all);
     }

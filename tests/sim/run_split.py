@@ -80,7 +80,7 @@ def run(maxima, launch, values, rng, shapes, k, layouts):
             maxima(sum(blocks), 256, schedule, ffi.new("uint64_t[]", [blocks[0], *of[0], *del_k]))
         warps = values["WARPS"]
         blocks = [(-(-lines // 64) * -(-k // (64 * values["TILES"])) if chunks else
-                   lines if k > 32 * values["RESIDENT"] else -(-lines // warps))
+                   lines if k > 32 * values["HELD"] else -(-lines // warps))
                   for _, lines, _, _, chunks, *_ in sides]
         (a, m, an, as_, ac, ap, aa, al), (b, n, bn, bs, bc, bp, ba, bl) = sides
         launch(sum(blocks), 32 * warps, schedule, ffi.new("uint64_t[]", [
@@ -108,7 +108,8 @@ if __name__ == "__main__":
     maxima = ffi.dlopen(maxima).sim_line_maxima
     launch = ffi.dlopen(library).sim_split_lines
     rng = np.random.default_rng(0)
-    for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600), ((3, 5), 9000)):
+    for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600),
+                      ((3, 5), 9000)):
         for layouts in ("CC", "FF", "CF", ("F", "spread")):
             if k * sum(shapes) < 30_000 or layouts == "CC":
                 run(maxima, launch, values, rng, shapes, k, layouts)
