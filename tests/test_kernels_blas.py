@@ -36,6 +36,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
+SPLIT = ("line_maxima", "split_lines")
 BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
@@ -85,7 +86,37 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
         WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
 
 
-@pytest.mark.parametrize(("kernel", "letter"), rows(SMALL + BLOCKS))
+def test_operands_split_to_pairs(folder):
+    """line_maxima and split_lines against a model in NumPy (tests/sim/run_split.py)."""
+    from tests.sim.build import build
+    values = constants("split_lines", "s", 0)
+    maxima = build(folder, "line_maxima", "s", constants("line_maxima", "s", 0))
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_split", maxima,
+         build(folder, "split_lines", "s", values), json.dumps(values)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_products_by_pairs(folder):
+    """sgemm on a simulated GPU, gemm_wgmma itself a model in NumPy (tests/sim/run_pairs.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_pairs", folder], cwd=ROOT,
+                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
+                         text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("place", range(len(_tuned.table(90)["gemm_wgmma"]["s"])))
+def test_products_of_four_warps_compile(place):
+    """Every row, for Hopper: no spills, no products that wait for each other."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    if values := constants("gemm_wgmma", "s", place):
+        found = resources.measure([resources.label("gemm_wgmma", "s", values)])
+        wrong = list(resources.complaints(found, resources.recorded()))
+        assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("kernel", "letter"), rows((*SMALL, *BLOCKS, *SPLIT)))
 def test_compiles_without_drift_or_spills(kernel, letter):
     """The largest on Hopper; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
