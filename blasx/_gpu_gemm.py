@@ -150,9 +150,9 @@ class Pairs:
         self.lines, self.k = x.shape
         self.next, self.step = (s // 4 for s in x.strides)
         self.chunks = 0
-        if abs(self.next) < abs(self.step):  # side by side: a wave of blocks for the largest
+        if abs(self.next) < abs(self.step):  # side by side: two blocks a multiprocessor
             blocks = -(-self.lines // 128)
-            self.chunks = min(max(1, 4 * multiprocessors // blocks), -(-self.k // 64))
+            self.chunks = min(max(1, 2 * multiprocessors // blocks), -(-self.k // 64))
 
     @property
     def room(self):

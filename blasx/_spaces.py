@@ -28,7 +28,7 @@ from .batched._block import (
     triangle_bytes,
 )
 
-FLAGS = ("RESIDENT", "SHARED")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "TURNS")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -500,14 +500,16 @@ def one_product_fits(letter, n, v, gpu):
 
 
 def wgmma_bytes(v):
-    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes."""
-    return v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes, and what is
+    known of the 16 rows and BN columns of each warp."""
+    return (v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+            + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
 
 
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
         (2, 128, 3), (3, 128, 2), (2, 64, 4), (1, 128, 4), (3, 64, 3), (1, 64, 4))]
-    return tiles, options(WIDE=(16, 8, 32))
+    return tiles, options(WIDE=(16, 8, 32), TURNS=(1, 0))
 
 
 def wgmma_fits(letter, n, v, gpu):

@@ -24,7 +24,9 @@ constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
+constexpr int TURNS = 1;    // 1: groups multiply in turn, so that one adds while others multiply
 #endif
+#include "async.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 #include "memory.cuh"
@@ -94,6 +96,7 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         const word a_high = tile_at(from + group * 64 * TILE_ROW);
         const word a_low = tile_at(from + PART_A + group * 64 * TILE_ROW);
         const word b_high = tile_at(from + 2 * PART_A), b_low = tile_at(from + 2 * PART_A + PART_B);
+        if (TURNS) wait_turn(group);
         keep(part);
         begin_products();
         #pragma unroll
@@ -106,6 +109,7 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_high + k, b_high + k, half());
         end_products();
+        if (TURNS) give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
         keep(part);
         if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
@@ -190,35 +194,66 @@ __device__ inline void compute_again(Bits again, unsigned i, unsigned j, size k,
     }
 }
 
-// A line, not before its turn: loads that the compiler moves up have no registers here
-__device__ inline Line line_at(const Line* p)
-{
-    Line line;
-    asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=f"(line.down), "=f"(line.rest),
-                 "=r"(line.lost), "=r"(line.none) : "l"(p) : "memory");
-    return line;
-}
+// What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
+// rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
+struct Lines {
+    Line rows[16], cols[BN];
+
+    __device__ void fetch(unsigned i, unsigned j, const Line* a, const Line* b,
+                          const Result& result)
+    {
+        const unsigned lane = threadIdx.x % 32;
+        __syncwarp();  // all have read those of the tile before
+        #pragma unroll
+        for (unsigned c = lane; c < BN; c += 32)
+            copy_async<16, true>(&cols[c], b + min(j + c, result.n - 1), 16);
+        if (lane < 16) copy_async<16, true>(&rows[lane], a + min(i + lane, result.m - 1), 16);
+        end_group();
+        if (result.beta == 0) return;
+        #pragma unroll
+        for (unsigned e = lane; e < 16 * BN / 32; e += 32)
+            prefetch(result.at(min(i + e % 16, result.m - 1), min(j + e / 16 * 32, result.n - 1)));
+    }
+    __device__ void await() const
+    {
+        await_groups<0>();
+        __syncwarp();
+    }
+};
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
-                                  const Line* a_lines, const Line* b_lines,
-                                  Strided<const float> A, Strided<const float> B,
-                                  const Result& result)
+                                  const Lines& lines, Strided<const float> A,
+                                  Strided<const float> B, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const unsigned m = result.m, n = result.n;
-    const Line rows[2] = {a_lines[min(i + g, m - 1)], a_lines[min(i + g + 8, m - 1)]};
+    const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
     // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8 columns,
     // an odd one of the next 8
     const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
     constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
+    const auto whole = [&](int q, int r) {
+        return wide && i + g + 8 * r < m && j + 8 * (q + odd) + 4 * (t / 2) + 3 < n;
+    };
+    const auto place = [&](int q, int r) {
+        return result.at(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
+    };
+    float4 old[2][2] = {};  // of C, read one step ahead
+    const auto read = [&](int q) {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r)
+            if (result.beta != 0 && whole(q, r))
+                old[q / 2 % 2][r] = *reinterpret_cast<const float4*>(place(q, r));
+    };
     Bits again = 0;
+    read(0);
     #pragma unroll
     for (int q = 0; q < BN / 8; q += 2) {
+        if (q + 2 < BN / 8) read(q + 2);
         Line cols[4];
         #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            cols[e] = line_at(b_lines + min(j + 8 * (q + e / 2) + 2 * t + e % 2, n - 1));
+        for (int e = 0; e < 4; ++e) cols[e] = lines.cols[8 * (q + e / 2) + 2 * t + e % 2];
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float x[4];
@@ -234,20 +269,17 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             }
             const float c0 = across(odd ? x[0] : x[2], 1), c1 = across(odd ? x[1] : x[3], 1);
             const float y[4] = {odd ? c0 : x[0], odd ? c1 : x[1], odd ? x[2] : c0, odd ? x[3] : c1};
-            const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
             const bool all = y[0] == y[0] && y[1] == y[1] && y[2] == y[2] && y[3] == y[3];
-            if (row >= m || col >= n) continue;
-            float* const c = result.at(row, col);
-            if (wide && all && col + 3 < n) {
-                float4 old{};
-                if (result.beta != 0) old = *reinterpret_cast<const float4*>(c);
-                __stcs(reinterpret_cast<float4*>(c),
-                       make_float4(result.of(y[0], old.x), result.of(y[1], old.y),
-                                   result.of(y[2], old.z), result.of(y[3], old.w)));
+            const float4 c = old[q / 2 % 2][r];
+            if (all && whole(q, r)) {
+                __stcs(reinterpret_cast<float4*>(place(q, r)),
+                       make_float4(result.of(y[0], c.x), result.of(y[1], c.y),
+                                   result.of(y[2], c.z), result.of(y[3], c.w)));
             } else {
+                const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (col + e < n && y[e] == y[e]) result.store(row, col + e, y[e]);
+                    if (row < m && col + e < n && y[e] == y[e]) result.store(row, col + e, y[e]);
             }
         }
     }
@@ -281,14 +313,20 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
         const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n)};
+        Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
+            threadIdx.x / 32 - 4];
         Place at{0, 0};
+        if (TURNS && group == GROUPS - 1) give_turn(0);
         for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
             int i, j;
             tiles.place(tile, i, j);
+            i = i * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
+            lines.fetch(i, j, a_lines, b_lines, result);
             float sums[SUMS];
             multiply_tile(sums, at, chunks, group, shared, full, empty);
-            store_tile(sums, i * BM + group * 64 + threadIdx.x / 32 % 4 * 16, j * BN, k, a_lines,
-                       b_lines, {A, ars, acs}, {B, brs, bcs}, result);
+            lines.await();
+            store_tile(sums, i, j, k, lines, {A, ars, acs}, {B, brs, bcs}, result);
         }
+        if (TURNS && group == 0) wait_turn(0);
     }
 }

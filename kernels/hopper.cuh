@@ -66,6 +66,24 @@ __device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barr
                  :: "r"(to), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z) : "memory");
 }
 
+// Brings the line of 128 bytes at p to the L2 cache.
+__device__ inline void prefetch(const void* p)
+{
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+}
+
+// -- turns: groups of four warps that go one after the other, `wait_turn` and `give_turn` naming
+// whose turn it is; the last one gives the first turn
+
+__device__ inline void wait_turn(int group)
+{
+    asm volatile("bar.sync %0, 256;" :: "r"(group + 1) : "memory");
+}
+__device__ inline void give_turn(int group)
+{
+    asm volatile("bar.arrive %0, 256;" :: "r"(group + 1) : "memory");
+}
+
 // -- products
 
 // A group of four warps gives registers back, or takes them: of all threads 65536 at most

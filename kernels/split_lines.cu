@@ -122,6 +122,7 @@ __device__ inline void split_tiles(const Operand& of, size line, size from)
     for (int i = threadIdx.x; i < SIDE; i += THREADS) {
         unsigned largest = 0;
         if (line + i < of.lines) {
+            #pragma unroll 8
             for (size c = 0; c < of.chunks; ++c) {
                 const unsigned found = of.largest[c * of.lines + line + i];
                 largest = largest < found ? found : largest;
