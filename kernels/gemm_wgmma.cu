@@ -24,7 +24,8 @@ constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
-constexpr int TURNS = 1;    // 1: groups multiply in turn, so that one adds while others multiply
+constexpr int TURNS = 1;    // groups multiply in turn, so that one adds while others multiply; a
+                            // turn ends while 4, 8 or 12 (TURNS 1, 2, 3) products may still run
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
@@ -35,7 +36,7 @@ constexpr int TURNS = 1;    // 1: groups multiply in turn, so that one adds whil
 #include "tensor.cuh"
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
-static_assert(SUMS <= 64, "a bit of a word for each");
+constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = 2 * (PART_A + PART_B);
 // Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
 constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
@@ -96,20 +97,23 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         const word a_high = tile_at(from + group * 64 * TILE_ROW);
         const word a_low = tile_at(from + PART_A + group * 64 * TILE_ROW);
         const word b_high = tile_at(from + 2 * PART_A), b_low = tile_at(from + 2 * PART_A + PART_B);
-        if (TURNS) wait_turn(group);
+        wait_turn(group);
         keep(part);
         begin_products();
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_low + k, b_high + k, half());
+        end_products();
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_high + k, b_low + k, half());
+        end_products();
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_high + k, b_high + k, half());
         end_products();
-        if (TURNS) give_turn(group + 1 < GROUPS ? group + 1 : 0);
+        await_products<TURNS>();
+        give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
         keep(part);
         if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
@@ -141,17 +145,19 @@ struct Result {
     }
 };
 
-using Bits = unsigned long long;
-
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
 // `again`, from A and B
-__device__ inline void compute_again(Bits again, unsigned i, unsigned j, size k,
-                                     Strided<const float> A, Strided<const float> B,
+__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
+                                     size k, Strided<const float> A, Strided<const float> B,
                                      const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    for (int tile = 0; tile < BN / 8; ++tile, j += 8, again >>= 4) {
-        const unsigned mine = again & 15;
+    #pragma unroll 1
+    for (int tile = 0; tile < BN / 8; ++tile, j += 8) {
+        const unsigned mine = again[0] & 15;
+        #pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            again[w] = again[w] >> 4 | (w + 1 < WORDS ? again[w + 1] << 28 : 0);
         if (!__any_sync(ALL, mine)) continue;
         unsigned each[4], total = 0;
         #pragma unroll
@@ -246,7 +252,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             if (result.beta != 0 && whole(q, r))
                 old[q / 2 % 2][r] = *reinterpret_cast<const float4*>(place(q, r));
     };
-    Bits again = 0;
+    unsigned again[WORDS] = {};
     read(0);
     #pragma unroll
     for (int q = 0; q < BN / 8; q += 2) {
@@ -262,7 +268,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool inside = i + g + 8 * r < m && j + 8 * (q + e / 2) + 2 * t + e % 2 < n;
                 const bool good = fabsf(sums[at]) >= DAMAGE * float(rows[r].lost + cols[e].lost);
-                if (inside && !good) again |= Bits(1) << at;
+                if (inside && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
                 x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
                               * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
@@ -283,7 +289,10 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             }
         }
     }
-    if (__any_sync(ALL, again != 0)) compute_again(again, i, j, k, A, B, result);
+    unsigned any = 0;
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) any |= again[w];
+    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
@@ -316,7 +325,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
         Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
             threadIdx.x / 32 - 4];
         Place at{0, 0};
-        if (TURNS && group == GROUPS - 1) give_turn(0);
+        if (group == GROUPS - 1) give_turn(0);
         for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
             int i, j;
             tiles.place(tile, i, j);
@@ -327,6 +336,6 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             lines.await();
             store_tile(sums, i, j, k, lines, {A, ars, acs}, {B, brs, bcs}, result);
         }
-        if (TURNS && group == 0) wait_turn(0);
+        if (group == 0) wait_turn(0);
     }
 }

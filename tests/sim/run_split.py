@@ -1,5 +1,7 @@
-"""Runs line_maxima and split_lines, built by `build`, through their problems; for a process that
-has the sanitizers:  python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json, of split_lines)
+"""Runs line_maxima, split_lines and split_panel, built by `build`, through their problems; for a
+process that has the sanitizers:
+
+    python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json) PANEL CONSTANTS(json)
 
 Both operands of a product at once, any strides, special values: halves, scales and counts are those
 of a model in NumPy, bit for bit, under four schedules.
@@ -50,6 +52,12 @@ def problem(rng, lines, k):
     return x
 
 
+PANEL_ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared,
+    int schedule, const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
+"""
+
+
 def laid_out(x, layout):
     """`x` in memory of exactly its size, and the strides of its lines and along them."""
     if layout == "spread":
@@ -59,58 +67,88 @@ def laid_out(x, layout):
     return (memory, *(s // 4 for s in memory.array.strides[1:]))
 
 
-def run(maxima, launch, values, rng, shapes, k, layouts):
-    given = [problem(rng, lines, k) for lines in shapes]
-    room, results = -(-k // 8) * 8, []
+class Side:
+    """An operand in memory, and room for what is made of it."""
+
+    def __init__(self, x, layout, chunks):
+        self.x, (self.memory, self.next, self.step) = x, laid_out(x, layout)
+        lines, k = x.shape
+        self.across = self.next < self.step
+        self.chunks = chunks if self.across else 0
+        self.room = -(-k // 8) * 8
+        self.pairs = Memory(np.full((1, 2 * lines, self.room), 0xffff, np.uint16))
+        self.about = Memory(np.full((1, lines, 16), 0xff, np.uint8))
+        self.largest = Memory(np.full((1, max(chunks, 1), lines), 0xff, np.uint32))
+
+    def begins(self, *k):
+        return self.memory.address, len(self.x), *k, self.next, self.step
+
+    def found(self):
+        """What was made, as bytes; it is what the model makes."""
+        halves, exponent, lost = split(self.x)
+        lines, k = self.x.shape
+        got = self.pairs.array.reshape(2, lines, self.room)
+        assert np.array_equal(got[:, :, :k], halves.view(np.uint16)), "halves"
+        about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
+        assert np.array_equal(about["lost"], lost), (about["lost"], lost)
+        assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
+        return got[:, :, :k].tobytes() + about.tobytes()
+
+
+def by_lines(maxima, launch, values, schedule, a, b):
+    k = a.x.shape[1]
+    if across := [s for s in (a, b) if s.across]:
+        blocks = [-(-len(s.x) // 128) * s.chunks for s in across]
+        first, last = ((s.about.address, s.largest.address, s.chunks)
+                       for s in (across[0], across[-1]))
+        maxima(sum(blocks), 256, schedule, ffi.new("uint64_t[]", [
+            blocks[0], *across[0].begins(k), *first, *across[-1].begins(), *last]))
+    blocks = [(-(-len(s.x) // 64) * -(-k // (64 * values["TILES"])) if s.across else
+               len(s.x) if k > 32 * values["HELD"] else -(-len(s.x) // values["WARPS"]))
+              for s in (a, b)]
+    first, last = ((s.about.address, s.largest.address if s.across else 0, s.chunks)
+                   for s in (a, b))
+    launch(sum(blocks), 32 * values["WARPS"], schedule, ffi.new("uint64_t[]", [
+        blocks[0], *a.begins(k), a.pairs.address, a.room, *first,
+        *b.begins(), b.pairs.address, *last]))
+
+
+def by_panels(panel, values, schedule, a, b):
+    k, side = a.x.shape[1], values["SIDE"]
+    blocks = [-(-len(s.x) // side) for s in (a, b)]
+    panel(sum(blocks), 32 * values["WARPS"], 4 * k * (side + 1), schedule, ffi.new("uint64_t[]", [
+        blocks[0], *a.begins(k), a.pairs.address, a.room, a.about.address,
+        *b.begins(), b.pairs.address, b.about.address]))
+
+
+def run(rng, shapes, k, layouts, *how):
+    given, results = [problem(rng, lines, k) for lines in shapes], set()
     for schedule in SCHEDULES:
-        sides = []
-        for x, layout in zip(given, layouts):
-            memory, next_, step = laid_out(x, layout)
-            lines, chunks = len(x), 0 if next_ >= step else int(rng.integers(1, -(-k // 8) + 1))
-            sides.append((memory, lines, next_, step, chunks,
-                          Memory(np.full((1, 2 * lines, room), 0xffff, np.uint16)),
-                          Memory(np.full((1, lines, 16), 0xff, np.uint8)),
-                          Memory(np.full((1, max(chunks, 1), lines), 0xff, np.uint32))))
-        across = [s for s in sides if s[4]]
-        if across:
-            blocks = [-(-s[1] // 128) * s[4] for s in across]
-            of = [(s[0].address, s[1], k, s[2], s[3], s[6].address, s[7].address, s[4])
-                  for s in (across[0], across[-1])]
-            del_k = of[1][:2] + of[1][3:]
-            maxima(sum(blocks), 256, schedule, ffi.new("uint64_t[]", [blocks[0], *of[0], *del_k]))
-        warps = values["WARPS"]
-        blocks = [(-(-lines // 64) * -(-k // (64 * values["TILES"])) if chunks else
-                   lines if k > 32 * values["HELD"] else -(-lines // warps))
-                  for _, lines, _, _, chunks, *_ in sides]
-        (a, m, an, as_, ac, ap, aa, al), (b, n, bn, bs, bc, bp, ba, bl) = sides
-        launch(sum(blocks), 32 * warps, schedule, ffi.new("uint64_t[]", [
-            blocks[0], a.address, m, k, an, as_, ap.address, room, aa.address,
-            al.address if ac else 0, ac, b.address, n, bn, bs, bp.address, ba.address,
-            bl.address if bc else 0, bc]))
-        results.append([(p.array.copy(), about.array.copy())
-                        for _, _, _, _, _, p, about, _ in sides])
-    for found in results:
-        for x, (pairs, about) in zip(given, found):
-            halves, exponent, lost = split(x)
-            got = pairs.reshape(2, len(x), room)[:, :, :k]
-            assert np.array_equal(got, halves.view(np.uint16)), "halves"
-            about = np.ascontiguousarray(about).view(LINE).reshape(-1)
-            assert np.array_equal(about["lost"], lost), (about["lost"], lost)
-            scale = about["down"].astype(float) * about["rest"]
-            assert np.array_equal(scale, 2.0 ** -exponent), "scales"
+        chunks = int(rng.integers(1, -(-k // 8) + 1))
+        sides = [Side(x, layout, chunks) for x, layout in zip(given, layouts)]
+        function, *of = how
+        function(*of, schedule, *sides)
+        results.add(b"".join(s.found() for s in sides))
+    assert len(results) == 1, "the result depends on the schedule"
 
 
 if __name__ == "__main__":
-    maxima, library, values = *sys.argv[1:3], json.loads(sys.argv[3])
+    maxima, lines, values, panel, panel_values = sys.argv[1:]
+    values, panel_values = json.loads(values), json.loads(panel_values)
     ffi = FFI()
     ffi.cdef("""void sim_line_maxima(unsigned, unsigned, int, const uint64_t *);
-                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);""")
+                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);
+                void sim_split_panel(unsigned, unsigned, unsigned, int, const uint64_t *);""")
     maxima = ffi.dlopen(maxima).sim_line_maxima
-    launch = ffi.dlopen(library).sim_split_lines
+    lines = ffi.dlopen(lines).sim_split_lines
+    panel = ffi.dlopen(panel).sim_split_panel
     rng = np.random.default_rng(0)
     for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600),
                       ((3, 5), 9000)):
         for layouts in ("CC", "FF", "CF", ("F", "spread")):
             if k * sum(shapes) < 30_000 or layouts == "CC":
-                run(maxima, launch, values, rng, shapes, k, layouts)
+                run(rng, shapes, k, layouts, by_lines, maxima, lines, values)
+        if k < 3000:
+            for layouts in ("FF", "FC", ("spread", "F")):
+                run(rng, shapes, k, layouts, by_panels, panel, panel_values)
     print("ok")
