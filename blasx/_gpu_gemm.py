@@ -3,9 +3,9 @@
 gemm_small takes small ones, where cuBLAS would cost the host more than the product; how small is a
 tuned row: rows name the TILE up to the largest of m, n, k.
 
-Products of single precision are by pairs of half precision on Hopper's tensor cores: split_lines,
-after line_maxima where lines lie side by side and are too long for split_panel, makes an operand's
-`Pairs`, gemm_wgmma multiplies two of them. An operand that is used more than once is split once:
+Products of single precision are by pairs of half precision on Hopper's tensor cores: line_maxima
+and split_lines make an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is
+used more than once is split once:
 
     u, = split(b.T)
     for a, c in ...:
@@ -23,7 +23,7 @@ from struct import Struct
 import cupy
 
 from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
-from ._spaces import panel_lines_bytes, wgmma_bytes
+from ._spaces import wgmma_bytes
 from ._tuned import capitals, looked_up, row
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
@@ -138,13 +138,6 @@ def _multiprocessors(device):
     return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
-@looked_up
-def _by_panels(k, device):
-    """The kernel that reads lines side by side once, or None where they are too long for it."""
-    found = row("split_panel", "s", k, gpu(device))
-    return found and Kernel("split_panel", "s", **capitals(found))
-
-
 class Pairs:
     """The lines of an operand, split; `of`, from which they were, is read again where numbers were
     lost, and must not change before the last product."""
@@ -152,19 +145,22 @@ class Pairs:
     __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest",
                  "chunks")
 
-    def __init__(self, x):
+    def __init__(self, x, multiprocessors):
         self.of = x
         self.lines, self.k = x.shape
         self.next, self.step = (s // 4 for s in x.strides)
-        self.chunks = 0  # for each of which line_maxima finds the largest numbers
-
-    @property
-    def side_by_side(self):
-        return abs(self.next) < abs(self.step)
+        self.chunks = 0
+        if abs(self.next) < abs(self.step):  # side by side: two blocks a multiprocessor
+            blocks = -(-self.lines // 128)
+            self.chunks = min(max(1, 2 * multiprocessors // blocks), -(-self.k // 64))
 
     @property
     def room(self):
         return -(-self.k // 8) * 8
+
+    @property
+    def nbytes(self):
+        return self.lines * (4 * self.room + _LINE + 4 * self.chunks)
 
     def blocks(self, values):
         """Of split_lines with these constants."""
@@ -172,55 +168,39 @@ class Pairs:
             return -(-self.lines // 64) * -(-self.k // (64 * values["TILES"]))
         return self.lines if self.k > 32 * values["HELD"] else -(-self.lines // values["WARPS"])
 
+    def parameters(self):
+        return self.about, self.largest if self.chunks else 0, self.chunks
+
 
 def split(*operands):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
     are to be multiplied; any strides."""
     device = current_device()
-    made = [Pairs(x) for x in operands]
-    k, room = made[0].k, made[0].room
-    across = [x for x in made if x.side_by_side]
-    panels = _by_panels(k, device) if across else None
-    if panels is None:
-        for x in across:  # two blocks a multiprocessor
-            few = 2 * _multiprocessors(device) // -(-x.lines // 128)
-            x.chunks = min(max(1, few), -(-k // 64))
-    memory = cupy.cuda.alloc(sum(x.lines * (4 * room + _LINE + 4 * x.chunks) for x in made))
+    made = [Pairs(x, _multiprocessors(device)) for x in operands]
+    a, b = made[0], made[-1]
+    memory = cupy.cuda.alloc(sum(x.nbytes for x in made))
     at = memory.ptr
     for x in made:  # what wants 16 bytes to begin at multiples of, first
-        x.memory, x.pairs, at = memory, at, at + 4 * x.lines * room
+        x.memory, x.pairs, at = memory, at, at + 4 * x.lines * x.room
     for x in made:
         x.about, at = at, at + _LINE * x.lines
     for x in made:
-        x.largest, at = at if x.chunks else 0, at + 4 * x.lines * x.chunks
-    if panels:
-        side = panels.constants["SIDE"]
-        _launch(panels, across, [-(-x.lines // side) for x in across], k, room, "pairs about",
-                panel_lines_bytes(k, panels.constants))
-        rest = [x for x in made if not x.side_by_side]
-    else:
-        if across:
-            _launch(_by_lines("line_maxima", k, device), across,
-                    [-(-x.lines // 128) * x.chunks for x in across], k, None,
-                    "about largest chunks")
-        rest = made
-    if rest:
-        kernel = _by_lines("split_lines", k, device)
-        _launch(kernel, rest, [x.blocks(kernel.constants) for x in rest], k, room,
-                "pairs about largest chunks")
-    return made
-
-
-def _launch(kernel, operands, blocks, k, room, fields, shared=0):
-    """A kernel for one operand or two: blocks of the first, then of each its address, lines, (k),
-    strides, and the fields, room after the first one's pairs."""
-    (a, b), fields = (operands[0], operands[-1]), fields.split()
-    of_a, of_b = ([getattr(x, field) for field in fields] for x in (a, b))
-    if room is not None:
-        of_a.insert(1, room)
+        x.largest, at = at, at + 4 * x.lines * x.chunks
+    across = [x for x in made if x.chunks]
+    if across:
+        kernel = _by_lines("line_maxima", a.k, device)
+        first, last = across[0], across[-1]
+        blocks = [-(-x.lines // 128) * x.chunks for x in across]
+        kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
+            blocks[0], first.of.data.ptr, first.lines, a.k, first.next, first.step,
+            *first.parameters(), last.of.data.ptr, last.lines, last.next, last.step,
+            *last.parameters()))
+    kernel = _by_lines("split_lines", a.k, device)
+    blocks = [x.blocks(kernel.constants) for x in made]
     kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
-        blocks[0], a.of.data.ptr, a.lines, k, a.next, a.step, *of_a,
-        b.of.data.ptr, b.lines, b.next, b.step, *of_b), shared)
+        blocks[0], a.of.data.ptr, a.lines, a.k, a.next, a.step, a.pairs, a.room, *a.parameters(),
+        b.of.data.ptr, b.lines, b.next, b.step, b.pairs, *b.parameters()))
+    return made
 
 
 def multiply_pairs(alpha, a, b, beta, c):

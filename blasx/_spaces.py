@@ -509,12 +509,12 @@ def wgmma_bytes(v):
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
         (2, 128, 3), (3, 128, 2), (2, 192, 2), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
-    return tiles, options(TURNS=(1, 2, 3)), options(WIDE=(16, 8, 32))
+    return tiles, options(WIDE=(16, 8, 32))
 
 
 def wgmma_fits(letter, n, v, gpu):
     return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192)
-            and v["TURNS"] <= 3 and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
+            and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
 def maxima_stages(letter, n):
@@ -526,24 +526,11 @@ def maxima_fits(letter, n, v, gpu):
 
 
 def pair_stages(letter, n):
-    return options(TILES=(4, 1, 2, 8)), options(WARPS=(16, 8), HELD=(16, 8, 32))
+    return options(TILES=(4, 1, 2, 8)), options(WARPS=(8, 16), HELD=(32, 16, 8))
 
 
 def pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
-
-
-def panel_lines_bytes(k, v):
-    return 4 * k * (v["SIDE"] + 1)
-
-
-def panel_lines_stages(letter, n):
-    return options(SIDE=(16, 8, 32)), options(WARPS=(16, 8, 32))
-
-
-def panel_lines_fits(letter, n, v, gpu):
-    return (v["SIDE"] in (8, 16, 32) and v["WARPS"] in (4, 8, 16, 32)
-            and panel_lines_bytes(n, v) + 512 <= gpu.shared)
 
 
 SPACES = {
@@ -594,8 +581,6 @@ SPACES = {
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "split_panel": Space("gemm", panel_lines_stages, panel_lines_fits, (1024, 2048, 4096), True,
-                         letters="s", smallest=1024, largest=8192),
     "line_maxima": Space("gemm", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
     "split_lines": Space("gemm", pair_stages, pair_fits, letters="s", smallest=1024,

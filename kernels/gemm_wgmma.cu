@@ -5,7 +5,8 @@
 // columns. The first four of its warps are the producer, of which one thread asks for boxes: both
 // parts of 64 of k of the tile's lines, STAGES of them under way, and those of the next tile while
 // this one is stored. A group of four warps each multiplies 64 rows: low high + high low + high
-// high of a stage, 3 products for 1, in registers.
+// high of a stage, 3 products for 1, in registers. Groups begin in turn, so that one adds while
+// another multiplies.
 //
 // The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
 // added, rounded, to sums of their own, and the rounding's error, exactly known (Kahan), is what
@@ -24,8 +25,6 @@ constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
-constexpr int TURNS = 1;    // groups multiply in turn, so that one adds while others multiply; a
-                            // turn ends while 4, 8 or 12 (TURNS 1, 2, 3) products may still run
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
@@ -103,16 +102,13 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_low + k, b_high + k, half());
-        end_products();
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_high + k, b_low + k, half());
-        end_products();
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_high + k, b_high + k, half());
         end_products();
-        await_products<TURNS>();
         give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
         keep(part);

@@ -6,7 +6,6 @@
 using size = long long;
 
 struct alignas(16) Four { float x[4]; };
-struct alignas(16) Words { unsigned x[4]; };
 
 struct Operand {
     const float* X;
@@ -43,20 +42,3 @@ __device__ inline void read_four(float (&x)[4], const float* X, size stride, siz
 
 // The pattern of |x|: the larger, the larger |x|, and above all those that are not finite
 __device__ inline unsigned pattern(float x) { return __float_as_uint(x) & 0x7fffffffu; }
-
-// Of two pairs (pairs.cuh) the high parts, and the low ones
-__device__ inline unsigned both_high(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }
-__device__ inline unsigned both_low(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000u); }
-
-// Eight pairs that are neighbours along k, to both planes
-__device__ inline void store_eight(unsigned short* to, size plane, const unsigned (&pair)[8])
-{
-    Words high, low;
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-        high.x[e] = both_high(pair[2 * e], pair[2 * e + 1]);
-        low.x[e] = both_low(pair[2 * e], pair[2 * e + 1]);
-    }
-    *reinterpret_cast<Words*>(to) = high;
-    *reinterpret_cast<Words*>(to + plane) = low;
-}

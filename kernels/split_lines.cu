@@ -20,6 +20,10 @@ constexpr int TILES = 4;     // along k, to a block
 
 constexpr int THREADS = 32 * WARPS, SIDE = 64;
 struct alignas(8) Halves { unsigned x[2]; };
+struct alignas(16) Words { unsigned x[4]; };
+
+__device__ inline unsigned both_high(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }
+__device__ inline unsigned both_low(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000u); }
 
 // Over the team of a line: a warp, or, `all`, the block
 __device__ inline unsigned team_largest(unsigned x, bool all)
@@ -152,7 +156,15 @@ __device__ inline void split_tiles(const Operand& of, size line, size from)
             unsigned pair[8];
             #pragma unroll
             for (int e = 0; e < 8; ++e) pair[e] = tile[p + e][at];
-            store_eight(of.pairs + (line + at) * of.room + from + p, of.lines * of.room, pair);
+            Words high, low;
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                high.x[e] = both_high(pair[2 * e], pair[2 * e + 1]);
+                low.x[e] = both_low(pair[2 * e], pair[2 * e + 1]);
+            }
+            unsigned short* const to = of.pairs + (line + at) * of.room + from + p;
+            *reinterpret_cast<Words*>(to) = high;
+            *reinterpret_cast<Words*>(to + of.lines * of.room) = low;
         }
         __syncthreads();
     }

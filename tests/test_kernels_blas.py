@@ -36,7 +36,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
-SPLIT = ("line_maxima", "split_lines", "split_panel")
+SPLIT = ("line_maxima", "split_lines")
 BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
@@ -86,16 +86,15 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
         WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
 
 
-def test_operands_split_to_pairs(folder):
-    """The kernels that split operands against a model in NumPy (tests/sim/run_split.py)."""
+@pytest.mark.parametrize("place", range(len(_tuned.table(90)["split_lines"]["s"])))
+def test_operands_split_to_pairs(folder, place):
+    """line_maxima and split_lines against a model in NumPy (tests/sim/run_split.py)."""
     from tests.sim.build import build
-    from tests.sim.run_split import PANEL_ENTRY
-    lines, panel = (constants(kernel, "s", 0) for kernel in ("split_lines", "split_panel"))
+    values = constants("split_lines", "s", place)
+    maxima = build(folder, "line_maxima", "s", constants("line_maxima", "s", 0))
     run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_split",
-         build(folder, "line_maxima", "s", constants("line_maxima", "s", 0)),
-         build(folder, "split_lines", "s", lines), json.dumps(lines),
-         build(folder, "split_panel", "s", panel, entry=PANEL_ENTRY), json.dumps(panel)],
+        [sys.executable, "-m", "tests.sim.run_split", maxima,
+         build(folder, "split_lines", "s", values), json.dumps(values)],
         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 

@@ -399,12 +399,6 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
     *at += x;
     return before;
 }
-static inline unsigned atomicMax(unsigned* at, unsigned x)
-{
-    const unsigned before = *at;
-    *at = std::max(before, x);
-    return before;
-}
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }

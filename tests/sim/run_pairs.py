@@ -14,8 +14,7 @@ import numpy as np
 from .gpu import Array, install
 from .run_split import LINE, NOT_FINITE
 
-PANEL = {"SIDE": 16, "WARPS": 16}
-TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "WIDE": 16, "TURNS": 1}
+TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "WIDE": 16}
 
 
 def at(address, dtype, shape, strides=None):
@@ -73,14 +72,11 @@ def main(folder):
         again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars))
 
     rng = np.random.default_rng(0)
-    forced = _tuned._forced
     with (mock.patch.object(kernels, "launch", launch),
-          _tuned.using("s", gemm_small=None, gemm_wgmma=TILES, split_panel=None),
+          _tuned.using("s", gemm_small=None, gemm_wgmma=TILES),
           mock.patch.object(_kernel.TensorMap, "describe", describe),
           mock.patch.object(_gpu_gemm, "_multiprocessors", lambda device: 2)):
         for (m, n, k), ta, tb in product(((33, 17, 70), (5, 130, 64)), (0, 1), (0, 1)):
-            forced.update({("split_panel", "s"): PANEL if k == 70 else None})
-            _tuned.forget()
             for orders in product("CF", repeat=3):
                 a, b, c = (Array(shape, "f4", order=order) for shape, order in zip(
                     ((k, m) if ta else (m, k), (n, k) if tb else (k, n), (m, n)), orders))
@@ -114,7 +110,7 @@ def main(folder):
         size = abs(np.asarray(a).astype(float))[:, :] @ abs(np.asarray(b).astype(float))
         assert (abs(out - exact)[good] <= 2**-21 * size[good]).all()
         assert again[before] >= 3 * 45 and NOT_FINITE
-    assert {"line_maxima", "split_lines", "split_panel"} <= set(kernels.launched)
+    assert {"line_maxima", "split_lines"} <= set(kernels.launched)
     print("ok")
 
 

@@ -1,7 +1,5 @@
-"""Runs line_maxima, split_lines and split_panel, built by `build`, through their problems; for a
-process that has the sanitizers:
-
-    python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json) PANEL CONSTANTS(json)
+"""Runs line_maxima and split_lines, built by `build`, through their problems; for a process that
+has the sanitizers:  python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json, of split_lines)
 
 Both operands of a product at once, any strides, special values: halves, scales and counts are those
 of a model in NumPy, bit for bit, under four schedules.
@@ -50,12 +48,6 @@ def problem(rng, lines, k):
         else:
             x[line, rng.integers(k)] = with_
     return x
-
-
-PANEL_ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared,
-    int schedule, const uint64_t* numbers)
-{{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
-"""
 
 
 def laid_out(x, layout):
@@ -113,42 +105,27 @@ def by_lines(maxima, launch, values, schedule, a, b):
         *b.begins(), b.pairs.address, *last]))
 
 
-def by_panels(panel, values, schedule, a, b):
-    k, side = a.x.shape[1], values["SIDE"]
-    blocks = [-(-len(s.x) // side) for s in (a, b)]
-    panel(sum(blocks), 32 * values["WARPS"], 4 * k * (side + 1), schedule, ffi.new("uint64_t[]", [
-        blocks[0], *a.begins(k), a.pairs.address, a.room, a.about.address,
-        *b.begins(), b.pairs.address, b.about.address]))
-
-
-def run(rng, shapes, k, layouts, *how):
+def run(maxima, launch, values, rng, shapes, k, layouts):
     given, results = [problem(rng, lines, k) for lines in shapes], set()
     for schedule in SCHEDULES:
         chunks = int(rng.integers(1, -(-k // 8) + 1))
         sides = [Side(x, layout, chunks) for x, layout in zip(given, layouts)]
-        function, *of = how
-        function(*of, schedule, *sides)
+        by_lines(maxima, launch, values, schedule, *sides)
         results.add(b"".join(s.found() for s in sides))
     assert len(results) == 1, "the result depends on the schedule"
 
 
 if __name__ == "__main__":
-    maxima, lines, values, panel, panel_values = sys.argv[1:]
-    values, panel_values = json.loads(values), json.loads(panel_values)
+    maxima, library, values = *sys.argv[1:3], json.loads(sys.argv[3])
     ffi = FFI()
     ffi.cdef("""void sim_line_maxima(unsigned, unsigned, int, const uint64_t *);
-                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);
-                void sim_split_panel(unsigned, unsigned, unsigned, int, const uint64_t *);""")
+                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);""")
     maxima = ffi.dlopen(maxima).sim_line_maxima
-    lines = ffi.dlopen(lines).sim_split_lines
-    panel = ffi.dlopen(panel).sim_split_panel
+    launch = ffi.dlopen(library).sim_split_lines
     rng = np.random.default_rng(0)
     for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600),
                       ((3, 5), 9000)):
         for layouts in ("CC", "FF", "CF", ("F", "spread")):
             if k * sum(shapes) < 30_000 or layouts == "CC":
-                run(rng, shapes, k, layouts, by_lines, maxima, lines, values)
-        if k < 3000:
-            for layouts in ("FF", "FC", ("spread", "F")):
-                run(rng, shapes, k, layouts, by_panels, panel, panel_values)
+                run(maxima, launch, values, rng, shapes, k, layouts)
     print("ok")
