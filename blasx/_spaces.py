@@ -581,8 +581,8 @@ SPACES = {
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "line_maxima": Space("gemm", maxima_stages, maxima_fits, letters="s", smallest=1024,
+    "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
-    "split_lines": Space("gemm", pair_stages, pair_fits, letters="s", smallest=1024,
+    "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }
