@@ -65,12 +65,12 @@ _local = _Local()
 def _kernel_on(letter, largest, device):
     """The kernel for products of that largest extent, or None past the last row."""
     found = row("gemm_small", letter, largest, gpu(device))
-    return found and _kernel(letter, **capitals(found))
+    return found and _kernel("gemm_small", letter, **capitals(found))
 
 
 @cache
-def _kernel(letter, **values):
-    return Kernel("gemm_small", letter, **values)
+def _kernel(name, letter, **values):
+    return Kernel(name, letter, **values)
 
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
@@ -86,7 +86,8 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
     device = current_device()
     kernel = _kernel_on(me.letter, min(max(m, n, k), _LARGEST), device)
     if kernel is None:
-        if me.letter != "s" or not by_pairs(m, n, k, device):
+        if me.letter != "s" or not by_pairs(m, n, k, device) \
+                or cupy.cuda.get_current_stream().is_capturing():  # a graph keeps no memory of ours
             return False
         a, b = a.T if trans_a else a, b if trans_b else b.T
         if c.strides[1] != c.itemsize:  # C^T = B^T A^T
@@ -124,13 +125,13 @@ def _by_tiles(order, device):
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
         return None, 2**63, 2**63
-    kernel = Kernel("gemm_wgmma", "s", **capitals(found))
+    kernel = _kernel("gemm_wgmma", "s", **capitals(found))
     return kernel, found.get("side", 1), found.get("depth", 1)
 
 
 @looked_up
-def _by_lines(kernel, k, device):
-    return Kernel(kernel, "s", **capitals(row(kernel, "s", k, gpu(device))))
+def _by_lines(name, k, device):
+    return _kernel(name, "s", **capitals(row(name, "s", k, gpu(device))))
 
 
 @cache

@@ -155,3 +155,20 @@ def test_a_split_operand_serves_again(cp):
     with blasx.trace() as ran:
         again = blasx.sgemm(1, a, b)
     assert "gemm_wgmma" in str(ran) and (out == again).all()
+
+
+def test_a_graph_keeps_its_memory(cp):
+    """What a graph replays may use no memory that has been given back."""
+    a, b = operands(cp, "normal", 1024, 1024, 1024)
+    c, stream = cp.empty((1024, 1024), "f4"), cp.cuda.Stream(non_blocking=True)
+    with stream:
+        blasx.sgemm(1, a, b, 0, c, overwrite_c=1)
+        stream.synchronize()
+        stream.begin_capture()
+        blasx.sgemm(1, a, b, 0, c, overwrite_c=1)
+        graph = stream.end_capture()
+        taken = [cp.full(2**20, cp.nan) for _ in range(8)]
+        graph.launch(stream)
+        stream.synchronize()
+    del taken
+    assert errors(cp, c, a, b)[0] < 1e-6
