@@ -21,6 +21,7 @@ OPERATIONS = {  # (multiplications, additions) of one problem of order n
     "trsm": lambda n: flops.trsm("L", n, n), "axpy": flops.axpy, "dot": flops.axpy,
     "scal": flops.scal,
 }
+PRODUCTS = ("gemm", "gemm_uniform", "gemm_update")  # m x n x k, one at a time
 
 
 def main(arguments):
@@ -146,11 +147,13 @@ def extents(row):
 
 
 def is_stack(row):
-    return len(extents(row)) == 3 and row["routine"] != "gemm"
+    return len(extents(row)) == 3 and row["routine"] not in PRODUCTS
 
 
 def gflops(row, ms, batch):
     """The speed of a row; None for a routine that does not count its operations."""
+    if row["routine"] in PRODUCTS:
+        return flops.total(flops.gemm(*extents(row)), row["dtype"] in "cz") / ms / 1e6
     operations = OPERATIONS.get(row["routine"].partition("_")[0])
     if operations is None:
         return None

@@ -11,7 +11,10 @@ from blasx import _errors as errors
 from . import timing
 from .timing import Row, Side
 
-GEMM = (1024, 4096, 8192)
+GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
+GEMM |= dict.fromkeys("dcz", (1024, 4096, 8192))
+UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
+PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 4096, 8192), "gesv": (1024, 4096, 8192), "potrf": (1024, 4096, 8192),
           "geqrf": (1024, 4096), "syevd": (1024, 2048), "gesdd": (1024,)}
 VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")
@@ -23,8 +26,13 @@ def rows(letters, quick, family):
     timing.gpu()
     if family == "gemm":
         for letter in letters:
-            for n in GEMM[:1] if quick else GEMM:
+            for n in GEMM[letter][:1] if quick else GEMM[letter]:
                 yield gemm(letter, n)
+                if letter == "s":
+                    yield gemm(letter, n, "gemm_uniform")
+            if letter in "sd" and not quick:
+                for n, k in UPDATES:
+                    yield update(letter, n, k)
     elif family == "lapack":
         for routine, sizes in LAPACK.items():
             for letter in letters:
@@ -66,9 +74,12 @@ def from_torch(*tensors):
     return tuple(cupy.from_dlpack(x) for x in tensors)
 
 
-def gemm(letter, n):
-    """C = A B."""
+def gemm(letter, n, routine="gemm"):
+    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element."""
     a, b = normal(letter, n, n), normal(letter, n, n) + 1
+    if routine == "gemm_uniform":
+        random = timing.gpu().random.RandomState(n)
+        a, b = (random.random_sample((n, n), dtype=a.dtype).T for _ in "ab")
 
     def ours():
         return Side(lambda: (a.copy("F"), b.copy("F")),
@@ -81,9 +92,42 @@ def gemm(letter, n):
     def cupy():
         return Side(lambda: (a.copy(), b.copy()), timing.gpu().matmul)
 
-    return Row("gemm", letter, f"{n}x{n}x{n}", {"out of place": ours},
-               {"torch": torch, "CuPy": cupy}, lambda c: errors.product(a, b, c, a),
-               timing.gpu_clock(3 * a.nbytes))
+    return Row(routine, letter, f"{n}x{n}x{n}", {"out of place": ours},
+               {"torch": torch, "CuPy": cupy},
+               lambda c: errors.product_by_element(a, b, c, a),
+               timing.gpu_clock(3 * a.nbytes, PAUSE))
+
+
+def update(letter, n, k):
+    """C -= A B with a short k; `B split once`: by what a factorisation would keep of B."""
+    a, b, c0 = normal(letter, n, k), normal(letter, k, n), normal(letter, n, n)
+    f = blasx_function(letter, "gemm")
+
+    def ours():
+        return Side(lambda: (a.copy("F"), b.copy("F"), c0.copy("F")), lambda a, b, c: f(
+            -1.0, a, b, 1.0, c, overwrite_c=1), overwrites=(2,))
+
+    def prepared():
+        from blasx import _gpu_gemm as by_pairs
+
+        def operands():
+            mine = b.copy("F")
+            return a.copy("F"), by_pairs.split(mine.T)[0], c0.copy("F")
+
+        def run(a, pairs, c):  # by columns: C^T -= B^T A^T
+            by_pairs.multiply_pairs(-1.0, pairs, *by_pairs.split(a), 1.0, c.T)
+            return c
+
+        return Side(operands, run, overwrites=(2,))
+
+    def torch():
+        return Side(lambda: to_torch(a.copy(), b.copy(), c0.copy()),
+                    lambda a, b, c: c.addmm_(a, b, alpha=-1), lambda c: from_torch(c)[0], (2,))
+
+    variants = {"in place": ours} | ({"B split once": prepared} if letter == "s" else {})
+    return Row("gemm_update", letter, f"{n}x{n}x{k}", variants, {"torch": torch},
+               lambda c: errors.product_by_element(a, b, c, a, -1, c0),
+               timing.gpu_clock(c0.nbytes, PAUSE))
 
 
 def lapack(routine, letter, n):

@@ -7,7 +7,7 @@ for as long as the host needs to submit the calls, so that host overhead hides t
 
 from functools import cache
 from math import ceil
-from time import perf_counter
+from time import perf_counter, sleep
 
 
 class NoGpu(RuntimeError):
@@ -47,8 +47,9 @@ def cold_sets(nbytes):
     return min(300, max(2, ceil(3 * properties["l2CacheSize"] / max(nbytes, 1))))
 
 
-def gpu_clock(nbytes):
-    """The clock of a row whose operands are of `nbytes`."""
+def gpu_clock(nbytes, pause=0.0):
+    """The clock of a row whose operands are of `nbytes`. `pause`: seconds before each sample, in
+    which a GPU that the one before has heated up rests."""
     cupy, sets = gpu(), cold_sets(nbytes)
 
     def clock(side):
@@ -65,6 +66,7 @@ def gpu_clock(nbytes):
                 for i, before in kept.items():
                     cupy.copyto(these[i], before)
             cupy.cuda.Device().synchronize()
+            sleep(pause)
             if side.wall:
                 start = perf_counter()
                 calls()

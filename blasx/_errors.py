@@ -40,6 +40,17 @@ def product(a, b, c, like):
     return quotient(c - a @ b, a, b, like=like)
 
 
+def product_by_element(a, b, c, like, alpha=1, c0=None):
+    """c = alpha a b + c0: the worst |error| / (|a| |b| + |c0|), in units of sqrt(k) eps."""
+    k, eps = a.shape[-1], float(finfo(like.dtype).eps)
+    a, b = wide(a), wide(b)
+    size, wrong = abs(a) @ abs(b), wide(c) - alpha * (a @ b)
+    if c0 is not None:
+        size += abs(c0)
+        wrong -= c0
+    return float((abs(wrong) / size).max()) / (k**0.5 * eps)
+
+
 def solution(a, b, x):
     """a x = b."""
     like, a, b, x = a, wide(a), wide(b), wide(x)

@@ -40,6 +40,9 @@ typedef struct {
     unsigned count;
 } CUlaunchConfig;
 int cuLaunchKernelEx(const CUlaunchConfig *, uintptr_t f, void **parameters, void **extra);
+int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, uintptr_t address,
+    const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps,
+    int interleave, int swizzle, int promotion, int fill);
 """)
 _NULL = ffi.NULL
 _MOST_PARAMETERS = 40
@@ -67,14 +70,48 @@ _local = _Local()
 
 
 @cache
+def _library():
+    return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+@cache
 def _driver():
-    return ffi.dlopen("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchKernelEx
+    return _library().cuLaunchKernelEx
 
 
 def pack(*numbers):
     """The parameters of a launch that are addresses and sizes, 64 bits each."""
     _PACK[len(numbers)](_local.cells, 0, *numbers)
     return _local.parameters
+
+
+class TensorMap:
+    """A parameter of a kernel that copies boxes of a tensor (kernels/hopper.cuh): 128 bytes, at
+    `place`. A thread keeps one for each such parameter and has it describe what each launch is of.
+    """
+
+    HALF = 6  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    _SWIZZLE, _PROMOTION = 3, 3  # of 128 bytes; misses of the L2 cache bring 256
+
+    def __init__(self, rank):
+        self._room = ffi.new("char[]", 192)
+        start = int(ffi.cast("uintptr_t", self._room))
+        self.place = self._room + (-start) % 64
+        self._extents, self._strides = ffi.new("uint64_t[]", rank), ffi.new("uint64_t[]", rank)
+        self._box, self._steps = ffi.new("unsigned[]", rank), ffi.new("unsigned[]", [1] * rank)
+        self._rank = rank
+
+    def describe(self, kind, address, extents, strides, box):
+        """A tensor of this `kind` with these extents, the fastest first, strides in bytes of the
+        others, which are multiples of 16, and the extents of a box, 128 bytes along the first."""
+        self._extents[0:self._rank] = extents
+        self._strides[0:self._rank - 1] = strides
+        self._box[0:self._rank] = box
+        status = _library().cuTensorMapEncodeTiled(
+            self.place, kind, self._rank, address, self._extents, self._strides, self._box,
+            self._steps, 0, self._SWIZZLE, self._PROMOTION, 0)
+        if status:
+            raise RuntimeError(f"cuTensorMapEncodeTiled returned status {status}")
 
 
 class Kernel:

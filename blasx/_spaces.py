@@ -68,7 +68,6 @@ class Space:
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
-    unbounded: int = 512  # the order at which a row past MOST is timed
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -547,6 +546,43 @@ def divides(a, b):
     return max(a, b) % min(a, b) == 0
 
 
+# -- gemm_wgmma: groups of four warps on Hopper's tensor cores, and the kernels that split operands
+
+
+def wgmma_bytes(v):
+    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes, and what is
+    known of the 16 rows and BN columns of each warp."""
+    return (v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+            + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
+
+
+def wgmma_stages(letter, n):
+    tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
+        (2, 128, 3), (3, 128, 2), (2, 192, 2), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
+    return tiles, options(WIDE=(16, 8, 32))
+
+
+def wgmma_fits(letter, n, v, gpu):
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192)
+            and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
+
+
+def maxima_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def maxima_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32
+
+
+def pair_stages(letter, n):
+    return options(TILES=(4, 1, 2, 8)), options(WARPS=(8, 16), HELD=(32, 16, 8))
+
+
+def pair_fits(letter, n, v, gpu):
+    return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -593,8 +629,12 @@ SPACES = {
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
-    "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048,
-                        unbounded=2048),
-    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096,
-                        unbounded=4096),
+    "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),
+    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
+    "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
+                        letters="s", smallest=512, largest=8192),
+    "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
+                         largest=8192),
+    "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
+                         largest=8192),
 }

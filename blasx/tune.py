@@ -29,7 +29,8 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", *_ladder.RUNGS)  # routines of one matrix
+ONE = ("gemm", "split", *_ladder.RUNGS)  # routines of one matrix
+RULES = ("side", "depth")  # of a row, beside its order (blasx/_gpu_gemm.py): they are kept
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -159,7 +160,7 @@ def problem(routine, letter, n, batch, xp):
             return Problem((a,), lambda a: (blasx.syrk_batched(1, a, lower=1),),
                            lambda of, x: matrix_product(
                 of[0], of[0].swapaxes(1, 2), x[0] + xp.tril(x[0], -1).swapaxes(1, 2), a))
-        case "gemm":
+        case "gemm" | "split":
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
@@ -286,8 +287,8 @@ def jobs(kernels, letters, orders, gpu, quick):
         space = _spaces.SPACES[kernel]
         if letter not in space.letters:
             continue
-        present = {r["to"]: min(r["to"], space.largest if r["to"] <= _spaces.MOST
-                                else space.unbounded)
+        far = space.largest if space.largest > _spaces.MOST else 512
+        present = {r["to"]: min(r["to"], far if r["to"] > _spaces.MOST else space.largest)
                    for r, _ in _tuned.rows(kernel, letter, gpu)
                    if r["to"] and (r["to"] <= space.largest or _tuned.capitals(r))}
         wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
@@ -309,6 +310,7 @@ def tune(todo, gpu, machine, keep, progress, quick=False):
             progress.say(f"{kernel} {letter} {n}: {str(failure).strip()}")
             continue
         found, row = _tuned.row(kernel, letter, n, gpu), as_row(kernel, to, timed)
+        row |= {k: found[k] for k in RULES if found and k in found}
         before = [ms for ms, v in timed if found and v == _tuned.capitals(found)]
         keep(kernel, letter, row)
         progress.say(f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in row.items())

@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_kernels import ROOT, sanitized
 
 from blasx import _sources, _tuned
@@ -36,6 +39,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
+SPLIT = ("line_maxima", "split_lines")
 BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
@@ -85,7 +89,59 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
         WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
 
 
-@pytest.mark.parametrize(("kernel", "letter"), rows(SMALL + BLOCKS))
+@pytest.mark.parametrize("place", range(len(_tuned.table(90)["split_lines"]["s"])))
+def test_operands_split_to_pairs(folder, place):
+    """line_maxima and split_lines against a model in NumPy (tests/sim/run_split.py)."""
+    from tests.sim.build import build
+    values = constants("split_lines", "s", place)
+    maxima = build(folder, "line_maxima", "s", constants("line_maxima", "s", 0))
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_split", maxima,
+         build(folder, "split_lines", "s", values), json.dumps(values)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@given(st.integers(0, 2**32), st.integers(0, 60), st.integers(1, 100), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_elements_that_are_not_computed_again_are_good(seed, spread, k, apart):
+    """The rule of gemm_wgmma: what lost numbers do to an element that it takes is less than 2^-21
+    of it; the rest are three errors of 2^-22 a term. `apart`: the large ones meet zeros."""
+    from tests.sim.run_split import split
+    rng = np.random.default_rng(seed)
+    a, b = ((rng.standard_normal((4, k)) * 2.0 ** rng.integers(-spread, spread + 1, (4, k)))
+            .astype("f4") for _ in "ab")
+    if apart:
+        b[:, np.abs(a).max(0) >= 1] = 0
+    (a_pair, a_scale, a_lost), (b_pair, b_scale, b_lost) = split(a), split(b)
+    (ah, al), (bh, bl) = a_pair.astype(float), b_pair.astype(float)
+    sums = al @ bh.T + ah @ bl.T + ah @ bh.T
+    good = np.abs(sums) >= 2.0**11 * (a_lost[:, None] + b_lost)
+    found = np.ldexp(sums, -(a_scale[:, None] + b_scale))
+    exact, size = a.astype(float) @ b.T.astype(float), np.abs(a.astype(float)) @ np.abs(b.T)
+    bound = 2.0**-21 * np.abs(exact) + 3.001 * 2.0**-22 * size
+    assert (np.abs(found - exact) <= 1.001 * bound)[good].all()
+
+
+def test_products_by_pairs(folder):
+    """sgemm on a simulated GPU, gemm_wgmma itself a model in NumPy (tests/sim/run_pairs.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_pairs", folder], cwd=ROOT,
+                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
+                         text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("place", range(len(_tuned.table(90)["gemm_wgmma"]["s"])))
+def test_products_of_four_warps_compile(place):
+    """Every row, for Hopper: no spills, no products that wait for each other."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    if values := constants("gemm_wgmma", "s", place):
+        found = resources.measure([resources.label("gemm_wgmma", "s", values)])
+        wrong = list(resources.complaints(found, resources.recorded()))
+        assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("kernel", "letter"), rows((*SMALL, *BLOCKS, *SPLIT)))
 def test_compiles_without_drift_or_spills(kernel, letter):
     """The largest on Hopper; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

@@ -393,6 +393,12 @@ static inline unsigned __ballot_sync(unsigned, bool x, int line = __builtin_LINE
     return bits;
 }
 
+static inline int atomicAdd(int* at, int x)  // fibers run by turns
+{
+    const int before = *at;
+    *at += x;
+    return before;
+}
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }

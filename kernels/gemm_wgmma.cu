@@ -1,0 +1,337 @@
+// gemm_wgmma.cu: C := alpha A B^T + beta C in single precision by the tensor cores of Hopper, from
+// lines of A and of B that are sums of pairs of half precision (pairs.cuh).
+//
+// A block has a multiprocessor to itself and takes tiles of C in turn, 64 GROUPS rows and BN
+// columns. The first four of its warps are the producer, of which one thread asks for boxes: both
+// parts of 64 of k of the tile's lines, STAGES of them under way, and those of the next tile while
+// this one is stored. A group of four warps each multiplies 64 rows: low high + high low + high
+// high of a stage, 3 products for 1, in registers. Groups begin in turn, so that one adds while
+// another multiplies.
+//
+// The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
+// added, rounded, to sums of their own, and the rounding's error, exactly known (Kahan), is what
+// they start from next: it costs no register. What is left is their own error in 64 of k.
+//
+// Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
+// lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
+// and those of lines that are not finite, are computed again from A and B, in double precision, by
+// the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
+// tensor cores.
+//
+// Floor: 6 m n k operations of the tensor cores at 990 Tflop/s, or what 700 W allow, 216 to 247
+// Tflop/s of 2 m n k.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int GROUPS = 2;   // of four warps that multiply
+constexpr int BN = 128;     // columns of a tile
+constexpr int STAGES = 3;   // in shared memory
+constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
+#endif
+#include "async.cuh"
+#include "hopper.cuh"
+#include "launch.cuh"
+#include "memory.cuh"
+#include "pairs.cuh"
+#include "shuffle.cuh"
+#include "tensor.cuh"
+
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
+constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
+constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = 2 * (PART_A + PART_B);
+// Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
+constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
+constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
+constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
+
+struct Tiles {  // of C, in the order in which they are taken
+    int down, across;
+
+    __device__ Tiles(size m, size n) : down((m + BM - 1) / BM), across((n + BN - 1) / BN) {}
+    __device__ int count() const { return down * across; }
+    // Strips WIDE tiles high, along which blocks that run at a time share lines of both operands
+    __device__ void place(int tile, int& i, int& j) const
+    {
+        const int strip = tile / (WIDE * across), high = min(WIDE, down - strip * WIDE);
+        const int rest = tile - strip * WIDE * across;
+        i = strip * WIDE + rest % high;
+        j = rest / high;
+    }
+};
+
+// The ring's position: a stage and the phase of its barriers
+struct Place {
+    unsigned stage, phase;
+    __device__ void next()
+    {
+        if (++stage == STAGES) stage = 0, phase ^= 1;
+    }
+};
+
+__device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
+                               unsigned shared, unsigned full, unsigned empty)
+{
+    Place at{0, 0};
+    for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+        int i, j;
+        tiles.place(tile, i, j);
+        for (int c = 0; c < chunks; ++c, at.next()) {
+            await(empty + 8 * at.stage, at.phase ^ 1);
+            expect(full + 8 * at.stage, STAGE);
+            const unsigned to = shared + at.stage * STAGE;
+            load_box(to, A, full + 8 * at.stage, c * BK, i * BM, 0);
+            load_box(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN, 0);
+        }
+    }
+}
+
+// sums := A B^T for the 64 rows of a group
+__device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks, int group,
+                                     unsigned shared, unsigned full, unsigned empty)
+{
+    float part[SUMS];
+    #pragma unroll
+    for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = 0;
+    for (int c = 0; c < chunks; ++c, at.next()) {
+        await(full + 8 * at.stage, at.phase);
+        const unsigned from = shared + at.stage * STAGE;
+        const word a_high = tile_at(from + group * 64 * TILE_ROW);
+        const word a_low = tile_at(from + PART_A + group * 64 * TILE_ROW);
+        const word b_high = tile_at(from + 2 * PART_A), b_low = tile_at(from + 2 * PART_A + PART_B);
+        wait_turn(group);
+        keep(part);
+        begin_products();
+        #pragma unroll
+        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
+            multiply(part, a_low + k, b_high + k, half());
+        #pragma unroll
+        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
+            multiply(part, a_high + k, b_low + k, half());
+        #pragma unroll
+        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
+            multiply(part, a_high + k, b_high + k, half());
+        end_products();
+        give_turn(group + 1 < GROUPS ? group + 1 : 0);
+        await_products<0>();
+        keep(part);
+        if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
+        #pragma unroll
+        for (int e = 0; e < SUMS; ++e) {
+            const float step = sums[e] + part[e] - sums[e];  // exact, but for early large parts
+            part[e] -= step;
+            sums[e] += step;
+        }
+    }
+}
+
+// What the last step of an element needs
+struct Result {
+    float alpha, beta;
+    float* C;
+    size ld;
+    unsigned m, n;
+
+    __device__ float* at(unsigned i, unsigned j) const { return C + i * ld + j; }
+    __device__ float of(float product, float before) const
+    {
+        return beta == 0 ? alpha * product : fmaf(alpha, product, beta * before);
+    }
+    __device__ void store(unsigned i, unsigned j, float product) const
+    {
+        float* const c = at(i, j);
+        *c = of(product, beta == 0 ? 0 : *c);
+    }
+};
+
+// Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
+// `again`, from A and B
+__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
+                                     size k, Strided<const float> A, Strided<const float> B,
+                                     const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    #pragma unroll 1
+    for (int tile = 0; tile < BN / 8; ++tile, j += 8) {
+        const unsigned mine = again[0] & 15;
+        #pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            again[w] = again[w] >> 4 | (w + 1 < WORDS ? again[w + 1] << 28 : 0);
+        if (!__any_sync(ALL, mine)) continue;
+        unsigned each[4], total = 0;
+        #pragma unroll
+        for (int e = 0; e < 4; ++e)
+            total += __popc(each[e] = __ballot_sync(ALL, mine >> e & 1));
+        if (total <= FEW) {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e)
+                for (unsigned left = each[e]; left; left &= left - 1) {
+                    const int of = __ffs(left) - 1;
+                    const unsigned row = i + of / 4 + 8 * (e / 2), col = j + 2 * (of % 4) + e % 2;
+                    double sum = 0;
+                    #pragma unroll 4
+                    for (size p = lane; p < k; p += 32)
+                        sum = fma(double(A.p[row * A.rs + p * A.cs]),
+                                  double(B.p[col * B.rs + p * B.cs]), sum);
+                    for (int step = 16; step; step /= 2) sum += across(sum, step);
+                    if (lane == of) result.store(row, col, float(sum));
+                }
+            continue;
+        }
+        double sums[4] = {};
+        const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
+        const unsigned col = min(j + g, result.n - 1);
+        #pragma unroll 2
+        for (size p = t; p < k + t; p += 8) {
+            const float* const a = A.p + p * A.cs;
+            const float* const b = B.p + col * B.rs + p * B.cs;
+            const bool first = p < k, second = p + 4 < k;
+            const double left[4] = {first ? a[row * A.rs] : 0.0, first ? a[next * A.rs] : 0.0,
+                                    second ? a[row * A.rs + 4 * A.cs] : 0.0,
+                                    second ? a[next * A.rs + 4 * A.cs] : 0.0};
+            const double right[2] = {first ? b[0] : 0.0, second ? b[4 * B.cs] : 0.0};
+            tensor_product(sums, left, right);
+        }
+        #pragma unroll
+        for (int e = 0; e < 4; ++e)
+            if (mine >> e & 1)
+                result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
+    }
+}
+
+// What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
+// rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
+struct Lines {
+    Line rows[16], cols[BN];
+
+    __device__ void fetch(unsigned i, unsigned j, const Line* a, const Line* b,
+                          const Result& result)
+    {
+        const unsigned lane = threadIdx.x % 32;
+        __syncwarp();  // all have read those of the tile before
+        #pragma unroll
+        for (unsigned c = lane; c < BN; c += 32)
+            copy_async<16, true>(&cols[c], b + min(j + c, result.n - 1), 16);
+        if (lane < 16) copy_async<16, true>(&rows[lane], a + min(i + lane, result.m - 1), 16);
+        end_group();
+        if (result.beta == 0) return;
+        #pragma unroll
+        for (unsigned e = lane; e < 16 * BN / 32; e += 32)
+            prefetch(result.at(min(i + e % 16, result.m - 1), min(j + e / 16 * 32, result.n - 1)));
+    }
+    __device__ void await() const
+    {
+        await_groups<0>();
+        __syncwarp();
+    }
+};
+
+// Stores a group's tile; (i, j) is where the rows of this warp begin.
+__device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
+                                  const Lines& lines, Strided<const float> A,
+                                  Strided<const float> B, const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const unsigned m = result.m, n = result.n;
+    const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
+    // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8 columns,
+    // an odd one of the next 8
+    const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
+    constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
+    const auto whole = [&](int q, int r) {
+        return wide && i + g + 8 * r < m && j + 8 * (q + odd) + 4 * (t / 2) + 3 < n;
+    };
+    const auto place = [&](int q, int r) {
+        return result.at(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
+    };
+    float4 old[2][2] = {};  // of C, read one step ahead
+    const auto read = [&](int q) {
+        #pragma unroll
+        for (int r = 0; r < 2; ++r)
+            if (result.beta != 0 && whole(q, r))
+                old[q / 2 % 2][r] = *reinterpret_cast<const float4*>(place(q, r));
+    };
+    unsigned again[WORDS] = {};
+    read(0);
+    #pragma unroll
+    for (int q = 0; q < BN / 8; q += 2) {
+        if (q + 2 < BN / 8) read(q + 2);
+        Line cols[4];
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) cols[e] = lines.cols[8 * (q + e / 2) + 2 * t + e % 2];
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float x[4];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int at = 4 * (q + e / 2) + 2 * r + e % 2;
+                const bool inside = i + g + 8 * r < m && j + 8 * (q + e / 2) + 2 * t + e % 2 < n;
+                const bool good = fabsf(sums[at]) >= DAMAGE * float(rows[r].lost + cols[e].lost);
+                if (inside && !good) again[at / 32] |= 1u << at % 32;
+                // what is not good is known by a nan from here on
+                x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
+                              * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
+            }
+            const float c0 = across(odd ? x[0] : x[2], 1), c1 = across(odd ? x[1] : x[3], 1);
+            const float y[4] = {odd ? c0 : x[0], odd ? c1 : x[1], odd ? x[2] : c0, odd ? x[3] : c1};
+            const bool all = y[0] == y[0] && y[1] == y[1] && y[2] == y[2] && y[3] == y[3];
+            const float4 c = old[q / 2 % 2][r];
+            if (all && whole(q, r)) {
+                __stcs(reinterpret_cast<float4*>(place(q, r)),
+                       make_float4(result.of(y[0], c.x), result.of(y[1], c.y),
+                                   result.of(y[2], c.z), result.of(y[3], c.w)));
+            } else {
+                const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
+                #pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    if (row < m && col + e < n && y[e] == y[e]) result.store(row, col + e, y[e]);
+            }
+        }
+    }
+    unsigned any = 0;
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) any |= again[w];
+    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, A, B, result);
+}
+
+extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
+gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
+           size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
+           size ars, size acs, const float* B, size brs, size bcs, float alpha, float beta,
+           float* C, size ldc)
+{
+    wait_for_stream();
+    __shared__ alignas(8) word barriers[2 * STAGES];
+    const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
+    const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; ++s) {
+            make_barrier(full + 8 * s, 1);
+            make_barrier(empty + 8 * s, GROUPS);
+        }
+        show_barriers();
+    }
+    __syncthreads();
+    const Tiles tiles(m, n);
+    const int chunks = int((k + BK - 1) / BK);
+    if (threadIdx.x < 128) {
+        give_registers<GIVEN>();
+        if (threadIdx.x == 0) produce(a_pairs, b_pairs, tiles, chunks, shared, full, empty);
+    } else {
+        take_registers<TAKEN>();
+        const int group = threadIdx.x / 128 - 1;
+        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n)};
+        Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
+            threadIdx.x / 32 - 4];
+        Place at{0, 0};
+        if (group == GROUPS - 1) give_turn(0);
+        for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
+            int i, j;
+            tiles.place(tile, i, j);
+            i = i * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
+            lines.fetch(i, j, a_lines, b_lines, result);
+            float sums[SUMS];
+            multiply_tile(sums, at, chunks, group, shared, full, empty);
+            lines.await();
+            store_tile(sums, i, j, k, lines, {A, ars, acs}, {B, brs, bcs}, result);
+        }
+        if (group == 0) wait_turn(0);
+    }
+}

@@ -1,0 +1,175 @@
+// hopper.cuh: barriers that count bytes, boxes of a tensor copied by the hardware, and products of
+// a group of four warps whose operands stay in shared memory. sm_90a only, inline PTX.
+//
+// The ring that these are for: a thread (the producer) waits until a stage of shared memory is
+// empty, says how many bytes are to come (`expect`) and has boxes copied there (`load_box`); groups
+// of four warps wait until the stage is full, issue products that read it (`multiply`), close and
+// await them, and then say that it is empty (`arrive`). Who waits keeps the phase of each barrier,
+// 0 or 1, which changes whenever the ring begins anew: of a barrier that nobody has completed yet
+// phase 1 has passed.
+#pragma once
+#include "half.cuh"
+
+extern __shared__ __align__(128) char dynamic_shared[];
+
+using word = unsigned long long;
+
+// What the driver makes of an address, extents, strides and the shape of a box, and copies obey
+// (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
+struct alignas(64) TensorMap { char bytes[128]; };
+
+__device__ inline unsigned shared_address(const void* p)
+{
+    return unsigned(__cvta_generic_to_shared(p));
+}
+
+// -- barriers in shared memory, by their addresses
+
+// `arrivals` and all bytes expected complete a phase. One thread makes the barriers, and
+// show_barriers(), then __syncthreads(), lets the copies and the other threads see them.
+__device__ inline void make_barrier(unsigned at, unsigned arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+__device__ inline void show_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ inline void arrive(unsigned at)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+}
+// Arrives, and lets the phase wait for so many bytes.
+__device__ inline void expect(unsigned at, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+// Returns when `phase` has been completed. The loop is inside one statement: as a loop of C++ it
+// costs products around it up to a quarter of their rate.
+__device__ inline void await(unsigned at, unsigned phase)
+{
+    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
+}
+
+// -- copies
+
+// The box at (x, y, z) of a tensor, x along its rows, to shared memory; its bytes, all of them,
+// complete on the barrier. Zeros stand for what is outside of the tensor.
+__device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
+                                int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z) : "memory");
+}
+
+// Brings the line of 128 bytes at p to the L2 cache.
+__device__ inline void prefetch(const void* p)
+{
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+}
+
+// -- turns: groups of four warps that go one after the other, `wait_turn` and `give_turn` naming
+// whose turn it is; the last one gives the first turn
+
+__device__ inline void wait_turn(int group)
+{
+    asm volatile("bar.sync %0, 256;" :: "r"(group + 1) : "memory");
+}
+__device__ inline void give_turn(int group)
+{
+    asm volatile("bar.arrive %0, 256;" :: "r"(group + 1) : "memory");
+}
+
+// -- products
+
+// A group of four warps gives registers back, or takes them: of all threads 65536 at most
+template <int REGISTERS> __device__ void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(REGISTERS));
+}
+template <int REGISTERS> __device__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGISTERS));
+}
+
+// A tile of rows of 128 bytes along k in shared memory, as a box of that width with the hardware's
+// swizzle of 128 bytes leaves it (chunk c of 16 bytes of row r is at c ^ (r % 8)), as products want
+// it named. It begins at a multiple of 1024 bytes; + 2 is 32 bytes, the k of one product, further.
+constexpr int TILE_ROW = 128, ONE_PRODUCT = 2;
+__device__ inline word tile_at(unsigned at)
+{
+    constexpr word next_rows = word(8 * TILE_ROW >> 4) << 32, swizzle = word(1) << 62;
+    return swizzle | next_rows | word(1) << 16 | (at & 0x3ffff) >> 4;
+}
+
+// Products run while their warps go on. begin_products(): the sums' registers are theirs from now
+// on; end_products() closes a group of those since; await_products<later>() returns when at most
+// `later` groups still run, and then the registers of the others are the program's again, whose
+// compiler `keep` tells so.
+__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void end_products()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int later> __device__ void await_products()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(later) : "memory");
+}
+template <int R> __device__ void keep(float (&sums)[R])
+{
+    #pragma unroll
+    for (int i = 0; i < R; ++i) asm volatile("" : "+f"(sums[i]) :: "memory");
+}
+template <int R> __device__ void keep(int (&sums)[R])
+{
+    #pragma unroll
+    for (int i = 0; i < R; ++i) asm volatile("" : "+r"(sums[i]) :: "memory");
+}
+
+// multiply(sums, a, b, T()): sums += A B^T for 64 rows of A, N of B, 32 bytes of k, numbers of type
+// T in tiles as above. Warp w of the four has rows 16 w ... of the sums, lane (g, t) =
+// (lane / 4, lane % 4) of them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in
+// sums[4 j ...], j < N / 8.
+//
+// The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
+// the next two. REGISTERS_n and SUMS_n name the first n of them.
+#define REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"  \
+                     "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define REGISTERS_64 REGISTERS_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,"  \
+                     "%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define REGISTERS_96 REGISTERS_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,"  \
+                     "%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define REGISTERS_128 REGISTERS_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,"     \
+                      "%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"     \
+                      "%122,%123,%124,%125,%126,%127"
+#define SUMS_4(F, i) F(sums[i]), F(sums[i + 1]), F(sums[i + 2]), F(sums[i + 3])
+#define SUMS_16(F, i) SUMS_4(F, i), SUMS_4(F, i + 4), SUMS_4(F, i + 8), SUMS_4(F, i + 12)
+#define SUMS_32(F) SUMS_16(F, 0), SUMS_16(F, 16)
+#define SUMS_64(F) SUMS_32(F), SUMS_16(F, 32), SUMS_16(F, 48)
+#define SUMS_96(F) SUMS_64(F), SUMS_16(F, 64), SUMS_16(F, 80)
+#define SUMS_128(F) SUMS_96(F), SUMS_16(F, 96), SUMS_16(F, 112)
+#define OF_FLOAT(x) "+f"(x)
+#define OF_INT(x) "+r"(x)
+
+// N rows of B, R = N / 2 registers, the operands of A and B; SUM, OF its kind of register; T, K of
+// it in 32 bytes, and its name; signs and, where the type has them, transposes in LAST
+#define MULTIPLY(N, R, A, B, SUM, OF, T, K, TYPES, LAST)                                           \
+    __device__ inline void multiply(SUM (&sums)[R], word a, word b, T)                             \
+    {                                                                                              \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {" REGISTERS_##R    \
+                     "}, %" #A ", %" #B ", 1" LAST ";"                                             \
+                     : SUMS_##R(OF) : "l"(a), "l"(b));                                             \
+    }
+#define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
+    MULTIPLY(64, 32, 32, 33, SUM, OF, T, K, TYPES, LAST)                                           \
+    MULTIPLY(128, 64, 64, 65, SUM, OF, T, K, TYPES, LAST)                                          \
+    MULTIPLY(192, 96, 96, 97, SUM, OF, T, K, TYPES, LAST)                                          \
+    MULTIPLY(256, 128, 128, 129, SUM, OF, T, K, TYPES, LAST)
+
+MULTIPLY_ALL(float, OF_FLOAT, half, 16, "f32.f16.f16", ", 1, 1, 0, 0")
+MULTIPLY_ALL(float, OF_FLOAT, bfloat16, 16, "f32.bf16.bf16", ", 1, 1, 0, 0")
+MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", "")

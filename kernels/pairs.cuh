@@ -1,0 +1,53 @@
+// pairs.cuh: a number of single precision as the sum of two of half precision.
+//
+// Line i of an operand (a row of A, a column of B) is first scaled by the power of two that takes its
+// largest number into [2^14, 2^15): x = high + low + error, 11 bits each. The error is at most
+// 2^-22 |x| where low is a normal number, which it is for |x| >= 2^-3 (2^-17 of the largest, or
+// more), and elsewhere at most 2^-25, half of the smallest half. A number with an error above
+// 2^-22 |x| is lost; the lines count theirs.
+#pragma once
+#include "half.cuh"
+
+constexpr int TOP = 15;              // scaled numbers are below 2^TOP
+constexpr int NOT_FINITE = 1 << 29;  // so many lost: a line with such a number, its pairs are zeros
+
+// What is known of a line: 2^-e = down times rest, e the exponent of its scale, and both factors
+// near its root, so that neither is out of range; how many numbers are lost.
+struct alignas(16) Line {
+    float down, rest;
+    int lost, none;
+};
+
+// 2^e, -126 <= e <= 127
+__device__ inline float power(int e) { return __int_as_float((e + 127) << 23); }
+
+// The exponent of the scale of a line, of its largest number (as an unsigned pattern: not finite
+// from 0x7f800000 on)
+__device__ inline int scale_of(unsigned largest)
+{
+    if (largest == 0 || largest >= 0x7f800000) return 0;
+    if (largest < 0x00800000)  // subnormal: 24 more make it normal
+        return 24 + TOP - 1 + 127 - int(__float_as_uint(__int_as_float(int(largest)) * 0x1p24f) >> 23);
+    return TOP - 1 + 127 - int(largest >> 23);
+}
+
+__device__ inline Line line_of(int e)
+{
+    const int half_of = e / 2;
+    return {power(-half_of), power(half_of - e), 0, 0};
+}
+
+// high and low of x, whose line has the scale 2^e = first times second, in the two halves of a word
+struct Scale {
+    float first, second;
+    __device__ explicit Scale(int e) : first(power(e / 2)), second(power(e - e / 2)) {}
+};
+__device__ inline unsigned pair_of(float x, Scale scale, int& lost)
+{
+    const float scaled = x * scale.first * scale.second;
+    const half high(scaled);
+    const float remains = scaled - float(high);
+    const half low(remains);
+    lost += fabsf(remains - float(low)) > 0x1p-22f * fabsf(scaled) || (scaled == 0) != (x == 0);
+    return high.bits | unsigned(low.bits) << 16;
+}

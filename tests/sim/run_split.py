@@ -1,0 +1,131 @@
+"""Runs line_maxima and split_lines, built by `build`, through their problems; for a process that
+has the sanitizers:  python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json, of split_lines)
+
+Both operands of a product at once, any strides, special values: halves, scales and counts are those
+of a model in NumPy, bit for bit, under four schedules.
+"""
+
+import json
+import sys
+
+import numpy as np
+from cffi import FFI
+
+from .run import SCHEDULES, Memory
+
+NOT_FINITE = 1 << 29
+LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("none", "i4")])
+
+
+def split(x):
+    """(halves [2][lines][k], exponents, lost) of the lines of x (kernels/pairs.cuh)."""
+    largest = np.abs(x).max(1, initial=0).astype(float)
+    finite = np.isfinite(largest)
+    exponent = np.where(finite & (largest > 0), 15 - np.frexp(np.where(finite, largest, 1))[1], 0)
+    scaled = np.ldexp(np.where(finite[:, None], x, 0).astype(float), exponent[:, None])
+    scaled = scaled.astype(np.float32)  # exact, but where it is far below the smallest half
+    high = scaled.astype(np.float16)
+    rest = scaled - high.astype(np.float32)
+    low = rest.astype(np.float16)
+    error = np.abs(rest - low.astype(np.float32))
+    with np.errstate(under="ignore"):
+        lost = (error > np.float32(2**-22) * np.abs(scaled)) | ((scaled == 0) & (x != 0))
+    return np.stack([high, low]), exponent, np.where(finite, lost.sum(1), NOT_FINITE)
+
+
+def problem(rng, lines, k):
+    """Numbers of all sizes, a line each of zeros, subnormals, with an inf and with a nan."""
+    x = rng.standard_normal((lines, k)) * 2.0 ** rng.integers(-30, 31, (lines, 1))
+    x[rng.random(x.shape) < 0.1] *= 2.0**-20
+    x[rng.random(x.shape) < 0.05] = 0
+    x = x.astype(np.float32)
+    special = rng.permutation(lines)[:6]
+    for line, with_ in zip(special, (0, 1e-42, 3e38, np.inf, np.nan, 1e-45)):
+        if with_ == 0:
+            x[line] = 0
+        elif with_ < 1e-30:
+            x[line] = rng.integers(-3, 4, k) * np.float32(with_)
+        else:
+            x[line, rng.integers(k)] = with_
+    return x
+
+
+def laid_out(x, layout):
+    """`x` in memory of exactly its size, and the strides of its lines and along them."""
+    if layout == "spread":
+        memory = Memory(np.repeat(np.repeat(x, 3, 0), 2, 1)[None])
+        return memory, 6 * x.shape[1], 2
+    memory = Memory(x[None], layout)
+    return (memory, *(s // 4 for s in memory.array.strides[1:]))
+
+
+class Side:
+    """An operand in memory, and room for what is made of it."""
+
+    def __init__(self, x, layout, chunks):
+        self.x, (self.memory, self.next, self.step) = x, laid_out(x, layout)
+        lines, k = x.shape
+        self.across = self.next < self.step
+        self.chunks = chunks if self.across else 0
+        self.room = -(-k // 8) * 8
+        self.pairs = Memory(np.full((1, 2 * lines, self.room), 0xffff, np.uint16))
+        self.about = Memory(np.full((1, lines, 16), 0xff, np.uint8))
+        self.largest = Memory(np.full((1, max(chunks, 1), lines), 0xff, np.uint32))
+
+    def begins(self, *k):
+        return self.memory.address, len(self.x), *k, self.next, self.step
+
+    def found(self):
+        """What was made, as bytes; it is what the model makes."""
+        halves, exponent, lost = split(self.x)
+        lines, k = self.x.shape
+        got = self.pairs.array.reshape(2, lines, self.room)
+        assert np.array_equal(got[:, :, :k], halves.view(np.uint16)), "halves"
+        about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
+        assert np.array_equal(about["lost"], lost), (about["lost"], lost)
+        assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
+        return got[:, :, :k].tobytes() + about.tobytes()
+
+
+def by_lines(maxima, launch, values, schedule, a, b):
+    k = a.x.shape[1]
+    if across := [s for s in (a, b) if s.across]:
+        blocks = [-(-len(s.x) // 128) * s.chunks for s in across]
+        first, last = ((s.about.address, s.largest.address, s.chunks)
+                       for s in (across[0], across[-1]))
+        maxima(sum(blocks), 256, schedule, ffi.new("uint64_t[]", [
+            blocks[0], *across[0].begins(k), *first, *across[-1].begins(), *last]))
+    blocks = [(-(-len(s.x) // 64) * -(-k // (64 * values["TILES"])) if s.across else
+               len(s.x) if k > 32 * values["HELD"] else -(-len(s.x) // values["WARPS"]))
+              for s in (a, b)]
+    first, last = ((s.about.address, s.largest.address if s.across else 0, s.chunks)
+                   for s in (a, b))
+    launch(sum(blocks), 32 * values["WARPS"], schedule, ffi.new("uint64_t[]", [
+        blocks[0], *a.begins(k), a.pairs.address, a.room, *first,
+        *b.begins(), b.pairs.address, *last]))
+
+
+def run(maxima, launch, values, rng, shapes, k, layouts):
+    given, results = [problem(rng, lines, k) for lines in shapes], set()
+    for schedule in SCHEDULES:
+        chunks = int(rng.integers(1, -(-k // 8) + 1))
+        sides = [Side(x, layout, chunks) for x, layout in zip(given, layouts)]
+        by_lines(maxima, launch, values, schedule, *sides)
+        results.add(b"".join(s.found() for s in sides))
+    assert len(results) == 1, "the result depends on the schedule"
+
+
+if __name__ == "__main__":
+    maxima, library, values = *sys.argv[1:3], json.loads(sys.argv[3])
+    ffi = FFI()
+    ffi.cdef("""void sim_line_maxima(unsigned, unsigned, int, const uint64_t *);
+                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);""")
+    maxima = ffi.dlopen(maxima).sim_line_maxima
+    launch = ffi.dlopen(library).sim_split_lines
+    rng = np.random.default_rng(0)
+    for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600),
+                      ((3, 5), 9000)):
+        for layouts in ("CC", "FF", "CF", ("F", "spread")):
+            if k * sum(shapes) < 30_000 or layouts == "CC":
+                run(maxima, launch, values, rng, shapes, k, layouts)
+    print("ok")

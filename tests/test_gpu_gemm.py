@@ -1,0 +1,174 @@
+"""Products of single precision by pairs of half precision, on a Hopper GPU (-m gpu): no worse than
+cuBLAS's own, for every order of the operands, and right where pairs do not suffice."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import blasx
+from blasx import _tuned
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def cp():
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.Device().compute_capability != "90":
+        pytest.skip("gemm_wgmma is Hopper's")
+    return cupy
+
+
+ROWS = [_tuned.capitals(r) for r in _tuned.table(90)["gemm_wgmma"]["s"] if _tuned.capitals(r)]
+
+
+@pytest.fixture(params=ROWS, ids=lambda v: "{GROUPS}x{BN}".format(**v))
+def by_pairs(request, cp):
+    """Every product by pairs, whatever its size, with the tiles of each row."""
+    with _tuned.using("s", gemm_small=None, gemm_wgmma=request.param):
+        yield
+
+
+def operands(cp, kind, m, n, k, seed=0):
+    random = cp.random.RandomState(seed)
+    a, b = (random.standard_normal(shape).astype("f4") for shape in ((m, k), (k, n)))
+    if kind == "uniform":
+        a, b = (random.random_sample(shape).astype("f4") for shape in ((m, k), (k, n)))
+    elif kind == "spread":  # entries of all sizes
+        a, b = (x * cp.exp(2 * random.standard_normal(x.shape)).astype("f4") for x in (a, b))
+    elif kind == "graded":  # lines of all sizes
+        a *= cp.exp2(cp.linspace(-60, 60, m)).astype("f4")[:, None]
+        b *= cp.exp2(cp.linspace(50, -50, n)).astype("f4")
+    elif kind == "cancelling":  # what is left is 2^-10 of the terms
+        h = k // 2
+        a[:, h:2 * h], b[h:2 * h] = a[:, :h], b[:h] * np.float32(2**-10 - 1)
+    elif kind == "large meets zero":
+        a[:, :k // 2] *= 2.0**24
+        b[:k // 2] = 0
+    elif kind == "opposite":  # all terms alike, made of the largest and the smallest numbers
+        scale = cp.exp2(cp.linspace(0, -40, k)).astype("f4")
+        a, b = a * scale, b / scale[:, None]
+    return a, b
+
+
+KINDS = ("normal", "uniform", "spread", "graded", "cancelling", "large meets zero", "opposite")
+
+
+def errors(cp, c, a, b):
+    """max |dC| / (|A| |B|), |dC|_F / |C|_F"""
+    a, b = a.astype("f8"), b.astype("f8")
+    exact, size = a @ b, abs(a) @ abs(b)
+    wrong = abs(c - exact)
+    return float((wrong / size).max()), float(cp.linalg.norm(wrong) / cp.linalg.norm(exact))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(512, 512, 256), (513, 387, 1031), (130, 200, 16384)])
+def test_errors_are_at_most_those_of_cublas(cp, by_pairs, kind, shape):
+    a, b = operands(cp, kind, *shape)
+    ours = errors(cp, blasx.sgemm(1, a, b), a, b)
+    theirs = errors(cp, cp.matmul(a, b), a, b)
+    worst = 1.5 * 2**-21 if kind == "spread" else 2**-21  # few terms count: 6.4e-7 was measured
+    assert ours[0] <= worst and ours[0] <= 1.5 * theirs[0] and ours[1] <= 1.5 * theirs[1], (
+        ours, theirs)
+
+
+def test_errors_of_long_sums(cp, by_pairs):
+    for kind in ("normal", "uniform"):
+        a, b = operands(cp, kind, 256, 256, 65536)
+        ours = errors(cp, blasx.sgemm(1, a, b), a, b)
+        theirs = errors(cp, cp.matmul(a, b), a, b)
+        assert ours[0] <= 2**-21 and all(x <= 1.5 * y for x, y in zip(ours, theirs)), (ours, theirs)
+
+
+def test_every_order_of_the_operands(cp, by_pairs):
+    for (m, n, k), ta, tb in product(((300, 129, 200), (65, 257, 67), (128, 192, 64)), (0, 1),
+                                     (0, 2)):
+        a, b = operands(cp, "normal", m, n, k)
+        exact, size = a.astype("f8") @ b.astype("f8"), abs(a).astype("f8") @ abs(b).astype("f8")
+        for orders in product("CFS", "CFS", "CFV"):
+            left, right = (laid_out(cp, x.T if t else x, order)
+                           for x, t, order in zip((a, b), (ta, tb), orders))
+            for alpha, beta in ((1.0, 0.0), (-0.5, 2.0)):
+                before = cp.random.random_sample((m, n)).astype("f4") if beta else \
+                    cp.full((m, n), cp.nan, "f4")
+                c = laid_out(cp, before, orders[2])
+                out = blasx.sgemm(alpha, left, right, beta, c, ta, tb, overwrite_c=1)
+                right_c = alpha * exact + (beta * before.astype("f8") if beta else 0)
+                assert out is c
+                bound = 2**-21 * (abs(alpha) * size + (abs(beta * before) if beta else 0))
+                assert (abs(c - right_c) <= bound).all(), (m, n, k, ta, tb, orders)
+
+
+def laid_out(cp, x, order):
+    """By rows, by columns, with steps in both directions, or as a view into something larger."""
+    if order == "S":
+        room = cp.full((2 * x.shape[0], 3 * x.shape[1]), cp.nan, "f4")[::2, ::3]
+    elif order == "V":
+        room = cp.full((x.shape[0] + 3, x.shape[1] + 5), cp.nan, "f4", order="F")[1:-2, 2:-3]
+    else:
+        room = cp.empty(x.shape, "f4", order=order)
+    room[...] = x
+    return room
+
+
+def test_special_values(cp, by_pairs):
+    """What single precision makes of them, to the rounding."""
+    a, b = operands(cp, "normal", 300, 280, 500)
+    a[5, 7], a[9, 3], b[4, 8], b[11, 200] = cp.inf, cp.nan, -cp.inf, cp.nan
+    a[20] *= 1e-42
+    a[21] = 0
+    a[30] *= 1e38
+    b[:, 31] *= 1e30
+    b[:, 40] *= 1e-30
+    b[:, 41] = 1e-45
+    exact = a.astype("f8") @ b.astype("f8")
+    right = exact.astype("f4")
+    c = blasx.sgemm(1, a, b)
+    assert (cp.isnan(c) == cp.isnan(right)).all() and cp.isnan(c).any()
+    assert (cp.isinf(c) == cp.isinf(right)).all() and (c[cp.isinf(right)] == right[
+        cp.isinf(right)]).all()
+    size = abs(a).astype("f8") @ abs(b).astype("f8")
+    good = cp.isfinite(right)
+    assert (abs(c - exact)[good] <= 2**-21 * size[good] + 2**-149).all()
+
+
+def test_the_same_bits_every_time(cp, by_pairs):
+    a, b = operands(cp, "spread", 700, 900, 1100)
+    c = blasx.sgemm(1, a, b)
+    for _ in range(100):
+        assert (blasx.sgemm(1, a, b) == c).all()
+
+
+def test_a_split_operand_serves_again(cp):
+    from blasx import _gpu_gemm
+    if not _gpu_gemm.by_pairs(1024, 2048, 512, 0):
+        pytest.skip("no row for it")
+    a, b = operands(cp, "normal", 1024, 2048, 512)
+    pairs, = _gpu_gemm.split(b.T)
+    c = cp.zeros((1024, 2048), "f4")
+    for _ in range(3):
+        _gpu_gemm.multiply_pairs(-1, *_gpu_gemm.split(a), pairs, 1, c)
+    assert (abs(c + 3 * (a.astype("f8") @ b)) <= 3e-6 * (abs(a) @ abs(b))).all()
+    out = blasx.sgemm(1, a, b)
+    with blasx.trace() as ran:
+        again = blasx.sgemm(1, a, b)
+    assert "gemm_wgmma" in str(ran) and (out == again).all()
+
+
+def test_a_graph_keeps_its_memory(cp):
+    """What a graph replays may use no memory that has been given back."""
+    a, b = operands(cp, "normal", 1024, 1024, 1024)
+    c, stream = cp.empty((1024, 1024), "f4"), cp.cuda.Stream(non_blocking=True)
+    with stream:
+        blasx.sgemm(1, a, b, 0, c, overwrite_c=1)
+        stream.synchronize()
+        stream.begin_capture()
+        blasx.sgemm(1, a, b, 0, c, overwrite_c=1)
+        graph = stream.end_capture()
+        taken = [cp.full(2**20, cp.nan) for _ in range(8)]
+        graph.launch(stream)
+        stream.synchronize()
+    del taken
+    assert errors(cp, c, a, b)[0] < 1e-6
