@@ -1,0 +1,222 @@
+"""Convolution by matrix products.
+
+    y[n, m, i] = b[m] + sum over c, j of w[m, c, j] x[n, c, i s + j d - p]
+
+(i and j are pairs in two dimensions; as in the field, no kernel is turned round.) With one column
+for every window, X[(c, j), (n, i)] = x[n, c, i s + j d - p], that is
+
+    Y = W X,      dW = dY X^T,      dX = W^T dY,
+
+and dx sums dX over the windows that an element is in. X is a copy of x as often as a kernel has
+elements, so it is never whole in memory: windows go through in chunks whose columns stay in the
+cache, images of a batch at a time or rows of one image. Only if one chunk holds all is it kept for
+the backward pass; else its columns are gathered again.
+
+Groups are products beside each other: group g has its channels' rows of W and X. In the depthwise
+case a group is one channel.
+"""
+
+import json
+from functools import cache
+from math import prod
+
+import numpy as np
+
+from .._sources import FOLDER
+from ._arrays import glorot, product, products, transposed
+from .layer import Layer, Parameter
+from .windows import Windows
+
+
+@cache
+def _limit():
+    """The most elements that a chunk of X has, unless one row of windows has more."""
+    return json.loads((FOLDER / "tuned" / "nn.json").read_text())["convolution"]["COLUMNS"]
+
+
+class Convolution(Layer):
+    """What Conv1d and Conv2d share: all, but for the number of axes."""
+
+    def __init__(self, channels, filters, kernel, stride, padding, dilation, groups, bias, layout,
+                 dtype, rng):
+        name = type(self).__name__
+        if groups < 1 or channels % groups or filters % groups:
+            raise ValueError(f"{name}: groups must divide channels and filters, got {groups} for "
+                             f"{channels} and {filters}")
+        self.channels, self.filters, self.groups = channels, filters, groups
+        self.windows = Windows(name, kernel, stride, padding, dilation, self.DIMS, layout)
+        size = prod(self.windows.kernel)
+        shape = filters, channels // groups, *self.windows.kernel
+        self.weight = Parameter(glorot(rng, shape, channels // groups * size,
+                                       filters // groups * size, dtype))
+        self.bias = Parameter(np.zeros(filters, dtype)) if bias else None
+
+    def forward(self, x):
+        extents = (None,) * self.DIMS
+        self.given(x, *((None, *extents, self.channels) if self.windows.last else
+                        (None, self.channels, *extents)), like=self.weight)
+        x = self.windows.first(x)
+        padding, counts = self.windows.fit(self, x.shape[2:])
+        x, inside = self.windows.padded(x, padding)
+        y = self.windows.empty(x, len(x), self.filters, counts)
+        W, views = self._matrix(), self.windows.all(x, counts)
+        chunks, columns = self._chunks(len(x), counts), None
+        for chunk in chunks:
+            columns = self._columns(views[chunk])
+            self._scatter(y[chunk], self._multiply(W, columns))
+        if self.bias:
+            y += self.bias.value.reshape(-1, *(1,) * self.DIMS)
+        only = columns if len(chunks) == 1 else None
+        return self.keep(self.windows.back(y), x, inside, counts, chunks, only)
+
+    def backward(self, dy):
+        """db = sum of dy, dW = dY X^T, and dX = W^T dY summed where windows overlap."""
+        x, inside, counts, chunks, columns = self.kept(dy)
+        dy, views = self.windows.first(dy), self.windows.all(x, counts)
+        if self.bias:
+            self.bias.add(dy.sum((0, *range(2, dy.ndim))))
+        W, dW = self._matrix(), None
+        dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
+        dx[...] = 0
+        for chunk in chunks:
+            X = self._columns(views[chunk]) if columns is None else columns
+            dY = self._gather(dy[chunk])
+            part = self._multiply(dY, transposed(X))
+            dW = part if dW is None else dW + part
+            self._sum_windows(dx, chunk, self._multiply(transposed(W), dY), dy[chunk].shape)
+        if dW is not None:
+            self.weight.add(self._weights(dW))
+        return self.windows.back(dx[inside])
+
+    # -- matrices: (rows, columns), by group where there are groups
+
+    def _multiply(self, a, b):
+        """A B, by rows in NCHW and by columns in NHWC, as images lie there."""
+        multiply = product if self.groups == 1 else products
+        if self.windows.last:
+            return transposed(multiply(transposed(b), transposed(a)))
+        return multiply(a, b)
+
+    def _chunks(self, n, counts):
+        """Slices of (images, channels, first axis of windows) of at most `_limit()` elements."""
+        row = self.channels * prod(self.windows.kernel) * prod(counts[1:])
+        images = max(_limit() // (row * counts[0]), 1)
+        rows = max(_limit() // row, 1) if images == 1 else counts[0]
+        return [(slice(i, i + images), slice(None), slice(j, j + rows))
+                for i in range(0, n, images) for j in range(0, counts[0], rows)]
+
+    def _order(self):
+        """The axes (group, channel, kernel...) of columns as they lie in memory: as images do,
+        so that gathering moves long runs."""
+        kernel = tuple(range(2, 2 + self.DIMS))
+        return (0, *kernel, 1) if self.windows.last else (0, 1, *kernel)
+
+    def _matrix(self):
+        """W (g, filters / g, channels / g * kernel) in the order of columns."""
+        g, w = self.groups, self.weight.value
+        w = w.reshape(g, self.filters // g, self.channels // g, *self.windows.kernel)
+        order = self._order()
+        w = w.transpose(0, 1, *(a + 1 for a in order[1:]))
+        w = w.reshape(g, self.filters // g, -1)
+        return w[0] if g == 1 else w
+
+    def _weights(self, dW):
+        """dW in the shape of the weights: `_matrix` undone."""
+        g, order = self.groups, self._order()
+        shape = g, self.channels // g, *self.windows.kernel
+        dw = dW.reshape(g, self.filters // g, *(shape[a] for a in order[1:]))
+        back = sorted(range(1, len(order)), key=lambda i: order[i])
+        return dw.transpose(0, 1, *(b + 1 for b in back)).reshape(self.weight.value.shape)
+
+    def _columns(self, view):
+        """X of a view (n, c, windows..., kernel...): a column to a window, in the memory order
+        of the layout."""
+        n, c, g, d = *view.shape[:2], self.groups, self.DIMS
+        counts, kernel = view.shape[2:2 + d], view.shape[2 + d:]
+        size = c // g * prod(kernel), n * prod(counts)
+        view = view.reshape(n, g, c // g, *counts, *kernel) if g > 1 else view[:, None]
+        windows, elements = (0, *range(3, 3 + d)), tuple(range(3 + d, 3 + 2 * d))
+        if self.windows.last:
+            X = transposed(view.transpose(1, *windows, *elements, 2).reshape(g, *size[::-1]))
+        else:
+            X = view.transpose(1, 2, *elements, *windows).reshape(g, *size)
+        return X[0] if g == 1 else X
+
+    def _scatter(self, y, Y):
+        """Y (g, filters / g, windows) into y (n, filters, windows...)."""
+        n, m, *counts = y.shape
+        Y = Y.reshape(m, -1) if self.groups > 1 else Y
+        y[...] = Y.reshape(m, n, *counts).swapaxes(0, 1)
+
+    def _gather(self, dy):
+        """dY (g, filters / g, windows) of dy (n, filters, windows...)."""
+        n, m = dy.shape[:2]
+        if self.windows.last:
+            dY = dy.transpose(0, *range(2, dy.ndim), 1).reshape(-1, m).T
+        else:
+            dY = dy.swapaxes(0, 1).reshape(m, -1)
+        return dY if self.groups == 1 else dY.reshape(self.groups, m // self.groups, -1)
+
+    def _sum_windows(self, dx, chunk, dX, shape):
+        """Add dX, a column to a window, to the elements of dx that the windows have."""
+        images, channels, rows = chunk
+        n, counts, c, d = shape[0], shape[2:], dx.shape[1], self.DIMS
+        kernel, g = self.windows.kernel, self.groups
+        if self.windows.last:
+            parts = transposed(dX).reshape(g, n, *counts, *kernel, c // g)
+            axes = (1, 0, 2 + 2 * d, *range(2, 2 + 2 * d))
+        else:
+            parts = dX.reshape(g, c // g, *kernel, n, *counts)
+            axes = (2 + d, 0, 1, *range(3 + d, 3 + 2 * d), *range(2, 2 + d))
+        parts = parts.transpose(axes)
+        if g > 1:
+            parts = parts.reshape(n, c, *counts, *kernel)
+        else:
+            parts = parts[:, 0]
+        at = rows.start * self.windows.stride[0]
+        dx = dx[images, :, at:]
+        for place, slices in self.windows.each(counts):
+            dx[slices] += parts[(..., *place)]
+
+    def described(self):
+        return self.channels, self.filters, self.windows.kernel
+
+
+class Conv1d(Convolution):
+    """Convolution along one axis; `x` (n, channels, length), or (n, length, channels) in NHWC.
+
+    Arguments are `Conv2d`'s.
+    """
+
+    DIMS = 1
+
+    def __init__(self, channels, filters, kernel, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, layout="NCHW", dtype="f4", rng=None):
+        super().__init__(channels, filters, kernel, stride, padding, dilation, groups, bias,
+                         layout, dtype, rng)
+
+
+class Conv2d(Convolution):
+    """Convolution of images; `x` (n, channels, height, width), or (n, height, width, channels).
+
+    Parameters
+    ----------
+    channels, filters : int
+        Of what goes in and comes out. The weights are (filters, channels / groups, *kernel).
+    kernel, stride, dilation : int or tuple
+    padding : int, tuple or "same"
+        Zeros before and behind; "same" leaves n / stride windows, rounded up.
+    groups : int
+        Filters see the channels of their group only; `channels` groups: depthwise.
+    layout : "NCHW" or "NHWC"
+        Of x and y; any strides.
+    dtype, rng
+        As Dense.
+    """
+
+    DIMS = 2
+
+    def __init__(self, channels, filters, kernel, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, layout="NCHW", dtype="f4", rng=None):
+        super().__init__(channels, filters, kernel, stride, padding, dilation, groups, bias,
+                         layout, dtype, rng)
