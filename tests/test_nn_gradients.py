@@ -18,6 +18,20 @@ def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
+class Wrong(nn.Tanh):
+    """Off by one part in 100,000, in one element of many."""
+
+    def backward(self, dy):
+        dx = super().backward(dy)
+        dx[1, 2] *= 1 + 1e-5
+        return dx
+
+
+def test_the_check_sees_a_wrong_gradient():
+    with pytest.raises(AssertionError, match="input 0"):
+        gradients.check(Wrong(), normal(0, 3, 4))
+
+
 @FEW
 @given(seeds, small, small, small, st.booleans(), st.booleans())
 def test_dense(seed, n_in, n_out, batch, bias, deep):
@@ -101,8 +115,8 @@ def test_convolution(dims, limit, monkeypatch):
 
 @FEW
 @given(seeds, st.sampled_from([nn.MaxPool, nn.AveragePool]), st.integers(1, 3),
-       st.sampled_from([None, 1, 2]), st.sampled_from([0, "same"]), st.sampled_from(["NCHW", "NHWC"]),
-       st.sampled_from([1, 2]))
+       st.sampled_from([None, 1, 2]), st.sampled_from([0, "same"]),
+       st.sampled_from(["NCHW", "NHWC"]), st.sampled_from([1, 2]))
 def test_pools(seed, kind, kernel, stride, padding, layout, dims):
     layer = kind(kernel, stride, padding, layout, dims)
     x = normal(seed, *(2, 3, 5, 4)[:dims + 2])

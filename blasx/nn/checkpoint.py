@@ -181,10 +181,13 @@ def _lstm(layer, take):
 
 def _attention(layer, take):
     """torch: query, key and value by rows of one matrix."""
-    own = {"output.weight": take("out_proj.weight").T, "output.bias": take("out_proj.bias")}
-    weights, biases = take("in_proj_weight"), take("in_proj_bias")
-    for name, w, b in zip(("query", "key", "value"), np.split(weights, 3), np.split(biases, 3)):
-        own |= {f"{name}.weight": w.T, f"{name}.bias": b}
+    weights = np.split(take("in_proj_weight"), 3)
+    own = {f"{name}.weight": w.T for name, w in zip(("query", "key", "value"), weights)}
+    own["output.weight"] = take("out_proj.weight").T
+    if layer.output.bias:
+        biases = np.split(take("in_proj_bias"), 3)
+        own |= {f"{name}.bias": b for name, b in zip(("query", "key", "value"), biases)}
+        own["output.bias"] = take("out_proj.bias")
     return own
 
 
