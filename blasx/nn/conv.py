@@ -5,12 +5,18 @@
 (i and j are pairs in two dimensions; as in the field, no kernel is turned round.) With one column
 for every window, X[(c, j), (n, i)] = x[n, c, i s + j d - p], that is
 
-    Y = W X,      dW = dY X^T,      dX = W^T dY,
+    Y = W X,      dW = dY X^T.
 
-and dx sums dX over the windows that an element is in. X is a copy of x as often as a kernel has
-elements, so it is never whole in memory: windows go through in chunks whose columns stay in the
-cache, images of a batch at a time or rows of one image. Only if one chunk holds all is it kept for
-the backward pass; else its columns are gathered again.
+dx is a convolution of dy: element u = v s + r of the padded image is element j of window i where
+u = i s + j d, so only those j meet it that leave j d = r (mod s), and
+
+    dx[n, c, v s + r] = sum over m, j of w[m, c, j] dy[n, m, v - (j d - r) / s],
+
+for each r a convolution of stride 1 by a part of the kernel, turned round.
+
+X has each element as often as a kernel has elements, so it is never whole in memory: windows go
+through in chunks whose columns stay in the cache, images of a batch at a time or rows of one image.
+Only if one chunk holds all is it kept for the backward pass; else its columns are gathered again.
 
 Groups are products beside each other: group g has its channels' rows of W and X. In the depthwise
 case a group is one channel.
@@ -23,7 +29,7 @@ from math import prod
 import numpy as np
 
 from .._sources import FOLDER
-from ._arrays import glorot, product, products, transposed
+from ._arrays import glorot, module, product, products, transposed
 from .layer import Layer, Parameter
 from .windows import Windows
 
@@ -59,34 +65,38 @@ class Convolution(Layer):
         padding, counts = self.windows.fit(self, x.shape[2:])
         x, inside = self.windows.padded(x, padding)
         y = self.windows.empty(x, len(x), self.filters, counts)
-        W, views = self._matrix(), self.windows.all(x, counts)
-        chunks, columns = self._chunks(len(x), counts), None
-        for chunk in chunks:
-            columns = self._columns(views[chunk])
-            self._scatter(y[chunk], self._multiply(W, columns))
+        columns = self._convolve(self._matrix(self._grouped()), self.windows.all(x, counts), y)
         if self.bias:
             y += self.bias.value.reshape(-1, *(1,) * self.DIMS)
-        only = columns if len(chunks) == 1 else None
-        return self.keep(self.windows.back(y), x, inside, counts, chunks, only)
+        return self.keep(self.windows.back(y), x, inside, counts, columns)
 
     def backward(self, dy):
-        """db = sum of dy, dW = dY X^T, and dX = W^T dY summed where windows overlap."""
-        x, inside, counts, chunks, columns = self.kept(dy)
+        """db = sum of dy, dW = dY X^T, dx as above."""
+        x, inside, counts, columns = self.kept(dy)
         dy, views = self.windows.first(dy), self.windows.all(x, counts)
         if self.bias:
             self.bias.add(dy.sum((0, *range(2, dy.ndim))))
-        W, dW = self._matrix(), None
+        dW = module(dy).zeros_like(self._matrix(self._grouped()))
+        for chunk in self._chunks(views):
+            X = self._columns(views[chunk]) if columns is None else columns
+            dW += self._multiply(self._gather(dy[chunk]), transposed(X))
+        self.weight.add(self._weights(dW))
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
-        for chunk in chunks:
-            X = self._columns(views[chunk]) if columns is None else columns
-            dY = self._gather(dy[chunk])
-            part = self._multiply(dY, transposed(X))
-            dW = part if dW is None else dW + part
-            self._sum_windows(dx, chunk, self._multiply(transposed(W), dY), dy[chunk].shape)
-        if dW is not None:
-            self.weight.add(self._weights(dW))
+        w = self._grouped().swapaxes(1, 2)
+        for part, view, place in self.windows.turned(dy, x.shape[2:]):
+            turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
+            self._convolve(self._matrix(turned), view, dx[place])
         return self.windows.back(dx[inside])
+
+    def _convolve(self, W, view, y):
+        """y (n, filters, windows...) = W X of a view of windows, by chunks. Returns X if one chunk
+        is all, else None."""
+        chunks = self._chunks(view)
+        for chunk in chunks:
+            X = self._columns(view[chunk])
+            self._scatter(y[chunk], self._multiply(W, X))
+        return X if len(chunks) == 1 else None
 
     # -- matrices: (rows, columns), by group where there are groups
 
@@ -97,13 +107,15 @@ class Convolution(Layer):
             return transposed(multiply(transposed(b), transposed(a)))
         return multiply(a, b)
 
-    def _chunks(self, n, counts):
-        """Slices of (images, channels, first axis of windows) of at most `_limit()` elements."""
-        row = self.channels * prod(self.windows.kernel) * prod(counts[1:])
-        images = max(_limit() // (row * counts[0]), 1)
-        rows = max(_limit() // row, 1) if images == 1 else counts[0]
-        return [(slice(i, i + images), slice(None), slice(j, j + rows))
-                for i in range(0, n, images) for j in range(0, counts[0], rows)]
+    def _chunks(self, view):
+        """Slices of a view (images, channels, windows..., kernel...), images and rows of windows,
+        of at most `_limit()` elements."""
+        n, channels, rows, *others = view.shape
+        row = max(channels * prod(others), 1)
+        images = max(_limit() // (row * rows), 1)
+        height = max(_limit() // row, 1) if images == 1 else rows
+        return [(slice(i, i + images), slice(None), slice(j, j + height))
+                for i in range(0, n, images) for j in range(0, rows, height)]
 
     def _order(self):
         """The axes (group, channel, kernel...) of columns as they lie in memory: as images do,
@@ -111,14 +123,17 @@ class Convolution(Layer):
         kernel = tuple(range(2, 2 + self.DIMS))
         return (0, *kernel, 1) if self.windows.last else (0, 1, *kernel)
 
-    def _matrix(self):
-        """W (g, filters / g, channels / g * kernel) in the order of columns."""
-        g, w = self.groups, self.weight.value
-        w = w.reshape(g, self.filters // g, self.channels // g, *self.windows.kernel)
-        order = self._order()
-        w = w.transpose(0, 1, *(a + 1 for a in order[1:]))
-        w = w.reshape(g, self.filters // g, -1)
-        return w[0] if g == 1 else w
+    def _grouped(self):
+        """The weights as (g, filters / g, channels / g, kernel...)."""
+        g = self.groups
+        return self.weight.value.reshape(g, self.filters // g, self.channels // g,
+                                         *self.windows.kernel)
+
+    def _matrix(self, w):
+        """Grouped weights as matrices (g, rows, channels * kernel) in the order of columns."""
+        w = w.transpose(0, 1, *(a + 1 for a in self._order()[1:]))
+        w = w.reshape(*w.shape[:2], -1)
+        return w[0] if self.groups == 1 else w
 
     def _weights(self, dW):
         """dW in the shape of the weights: `_matrix` undone."""
@@ -156,27 +171,6 @@ class Convolution(Layer):
         else:
             dY = dy.swapaxes(0, 1).reshape(m, -1)
         return dY if self.groups == 1 else dY.reshape(self.groups, m // self.groups, -1)
-
-    def _sum_windows(self, dx, chunk, dX, shape):
-        """Add dX, a column to a window, to the elements of dx that the windows have."""
-        images, channels, rows = chunk
-        n, counts, c, d = shape[0], shape[2:], dx.shape[1], self.DIMS
-        kernel, g = self.windows.kernel, self.groups
-        if self.windows.last:
-            parts = transposed(dX).reshape(g, n, *counts, *kernel, c // g)
-            axes = (1, 0, 2 + 2 * d, *range(2, 2 + 2 * d))
-        else:
-            parts = dX.reshape(g, c // g, *kernel, n, *counts)
-            axes = (2 + d, 0, 1, *range(3 + d, 3 + 2 * d), *range(2, 2 + d))
-        parts = parts.transpose(axes)
-        if g > 1:
-            parts = parts.reshape(n, c, *counts, *kernel)
-        else:
-            parts = parts[:, 0]
-        at = rows.start * self.windows.stride[0]
-        dx = dx[images, :, at:]
-        for place, slices in self.windows.each(counts):
-            dx[slices] += parts[(..., *place)]
 
     def described(self):
         return self.channels, self.filters, self.windows.kernel

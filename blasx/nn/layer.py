@@ -155,6 +155,17 @@ class Layer:
         self.given(dy, *y.shape, argument="dy", like=y)
         return values
 
+    def record(self):
+        """What `backward` of this layer and all beneath needs after the last `forward`: a layer
+        that is used at several times is told by `replay` which of them it answers for."""
+        return [part._kept for _, part in self.walk() if isinstance(part, Layer)]
+
+    def replay(self, record):
+        """Take back what `record` gave."""
+        layers = [part for _, part in self.walk() if isinstance(part, Layer)]
+        for layer, kept in zip(layers, record, strict=True):
+            layer._kept = kept
+
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(map(str, self.described()))})"
 

@@ -11,6 +11,9 @@ Layers work on views with channels second, (n, c, height, width); NHWC images ar
 their way in and out, which moves nothing.
 """
 
+from itertools import product
+from math import gcd
+
 from ._arrays import module
 
 LAYOUTS = {"NCHW": False, "NHWC": True}
@@ -76,6 +79,32 @@ class Windows:
             x, (*x.shape[:2], *counts, *self.kernel),
             (*x.strides[:2], *(s * t for s, t in zip(self.stride, steps)),
              *(d * t for d, t in zip(self.dilation, steps))))
+
+    def turned(self, dy, extents):
+        """(part, view, place) for every remainder r of u = v s + r (see `conv`): the elements j of
+        the kernel that meet such u; the windows of dy that they meet it from, the last j first;
+        where these u are in an image padded to `extents`."""
+        counts = dy.shape[2:]
+        before = [(k - 1) * d // s for k, s, d in zip(self.kernel, self.stride, self.dilation)]
+        behind = [max(-(-n // s) - m, 0) for n, m, s in zip(extents, counts, self.stride)]
+        dy, _ = self.padded(dy, list(zip(before, behind)))
+        axes = []
+        for n, k, s, d, b in zip(extents, self.kernel, self.stride, self.dilation, before):
+            axes.append([])
+            for r in range(min(s, n)):
+                meet = [j for j in range(k) if j * d % s == r]  # every (s / gcd(d, s))-th
+                if meet:
+                    part = slice(meet[0], None, s // gcd(d, s))
+                    last = b - (meet[-1] * d - r) // s  # where in dy the last begins
+                    axes[-1].append((part, len(meet), last, d // gcd(d, s), slice(r, None, s),
+                                     len(range(r, n, s))))
+        for phase in product(*axes):
+            part, kernel, start, step, place, number = zip(*phase)
+            begin = dy[(slice(None), slice(None), *(slice(a, None) for a in start))]
+            view = module(dy).lib.stride_tricks.as_strided(
+                begin, (*dy.shape[:2], *number, *kernel),
+                (*dy.strides, *(t * a for t, a in zip(dy.strides[2:], step))))
+            yield part, view, (slice(None), slice(None), *place)
 
     def each(self, counts):
         """(place in the kernel, slices): what all windows of a padded image have at that place."""
