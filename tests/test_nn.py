@@ -117,6 +117,22 @@ def test_extreme_scores_do_not_overflow():
         assert nn.BinaryCrossEntropy().forward(x, np.array([[1, 0, 0]], "f4")) < 1
 
 
+def test_backward_without_dx():
+    """The parameters' gradients are the same, and layers before the first that learns are left."""
+    model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Tanh(), nn.Dense(4, 3)), nn.ReLU(),
+                          nn.Dense(3, 2))
+    y = model.forward(normal(0, 5, 2, 2))
+    assert model.backward(y).shape == (5, 2, 2)
+    grads = {path: p.grad for path, p in model.parameters().items()}
+    for p in model.parameters().values():
+        p.grad = None
+    assert model.backward(y, dx=False) is None
+    assert all((p.grad == grads[path]).all() for path, p in model.parameters().items())
+    conv, x = nn.Conv2d(2, 3, 3), normal(0, 2, 2, 5, 5)
+    assert conv.backward(conv.forward(x), dx=False) is None and conv.weight.grad.any()
+    assert nn.Sequential(nn.ReLU()).backward(y, dx=False) is None
+
+
 # -- optimisers, by hand
 
 

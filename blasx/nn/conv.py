@@ -43,6 +43,8 @@ def _limit():
 class Convolution(Layer):
     """What Conv1d and Conv2d share: all, but for the number of axes."""
 
+    SKIPS_DX = True
+
     def __init__(self, channels, filters, kernel, stride, padding, dilation, groups, bias, layout,
                  dtype, rng):
         name = type(self).__name__
@@ -70,7 +72,7 @@ class Convolution(Layer):
             y += self.bias.value.reshape(-1, *(1,) * self.DIMS)
         return self.keep(self.windows.back(y), x, inside, counts, columns)
 
-    def backward(self, dy):
+    def backward(self, dy, dx=True):
         """db = sum of dy, dW = dY X^T, dx as above."""
         x, inside, counts, columns = self.kept(dy)
         dy, views = self.windows.first(dy), self.windows.all(x, counts)
@@ -81,6 +83,8 @@ class Convolution(Layer):
             X = self._columns(views[chunk]) if columns is None else columns
             dW += self._multiply(self._gather(dy[chunk]), transposed(X))
         self.weight.add(self._weights(dW))
+        if not dx:
+            return None
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
         w = self._grouped().swapaxes(1, 2)

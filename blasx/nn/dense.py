@@ -20,6 +20,8 @@ class Dense(Layer):
         Draws W (Glorot's uniform); b starts as 0.
     """
 
+    SKIPS_DX = True
+
     def __init__(self, n_in, n_out, bias=True, dtype="f4", rng=None):
         self.n_in, self.n_out = n_in, n_out
         self.weight = Parameter(glorot(rng, (n_in, n_out), n_in, n_out, dtype))
@@ -33,13 +35,15 @@ class Dense(Layer):
             y += self.bias.value
         return self.keep(y.reshape(*x.shape[:-1], self.n_out), rows)
 
-    def backward(self, dy):
+    def backward(self, dy, dx=True):
         """dW = x^T dy,  db = sum of dy,  dx = dy W^T."""
         (rows,) = self.kept(dy)
         shape, dy = dy.shape, dy.reshape(-1, self.n_out)
         self.weight.add(product(rows.T, dy))
         if self.bias:
             self.bias.add(dy.sum(0))
+        if not dx:
+            return None
         return product(dy, self.weight.value.T).reshape(*shape[:-1], self.n_in)
 
     def described(self):

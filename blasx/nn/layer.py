@@ -7,7 +7,8 @@ A layer is a function with parameters that knows its derivative:
 
 where dy is the gradient of a number, the loss, in y. `backward` answers for the last `forward`.
 Every array that goes in is of the dtype and on the device of the parameters; nothing is moved or
-cast unasked.
+cast unasked. Where nothing comes before a layer nobody wants dx: those with SKIPS_DX leave it out
+in `backward(dy, dx=False)`.
 """
 
 from ._arrays import module
@@ -32,6 +33,7 @@ class Layer:
     are its parts, named by their attribute."""
 
     training = True
+    SKIPS_DX = False
     _kept = None
 
     # -- parts
@@ -61,6 +63,10 @@ class Layer:
             if isinstance(part, Parameter) and part.trained and part not in found.values():
                 found[path] = part
         return found
+
+    def learns(self):
+        """Whether anything in this layer is trained."""
+        return any(isinstance(part, Parameter) and part.trained for _, part in self.walk())
 
     def state(self):
         """{path: array} of all that the layer knows: parameters, running statistics, counts."""
@@ -188,10 +194,20 @@ class Sequential(Layer):
             x = layer.forward(x)
         return x
 
-    def backward(self, dy):
-        for layer in reversed(self.layers):
+    SKIPS_DX = True
+
+    def backward(self, dy, dx=True):
+        """dx; without it backward ends at the first layer that has something to learn."""
+        if dx:
+            for layer in reversed(self.layers):
+                dy = layer.backward(dy)
+            return dy
+        learning = [layer for layer in self.layers if layer.learns()]
+        for layer in reversed(self.layers if learning else []):
+            if layer is learning[0]:
+                layer.backward(dy, dx=False) if layer.SKIPS_DX else layer.backward(dy)
+                return None
             dy = layer.backward(dy)
-        return dy
 
     def described(self):
         return self.layers

@@ -94,7 +94,8 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
             if not np.isfinite(value):
                 history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
                 break
-            model.backward(loss.backward())
+            dy = loss.backward()
+            model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
             norm = clip_norm(model, clip) if clip else gradient_norm(model)
             if not np.isfinite(norm):
                 history.stopped = _first_bad_gradient(model)
