@@ -16,13 +16,21 @@ def module(a):
 
 
 def product(a, b):
-    """A B by rows. gemm answers by columns: its answer to B^T A^T is that, without a copy."""
-    return _GEMM[a.dtype.char](1.0, b.T, a.T).T
+    """A B, by columns if it has more columns than rows, else by rows.
+
+    gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
+    up to twice as fast where the contiguous side is the shorter one.
+    """
+    gemm = _GEMM[a.dtype.char]
+    return gemm(1.0, a, b) if len(a) < b.shape[1] else gemm(1.0, b.T, a.T).T
 
 
 def add_product(a, b, c):
-    """C := A B + C, by rows and in place."""
-    _GEMM[a.dtype.char](1.0, b.T, a.T, 1.0, c.T, overwrite_c=1)
+    """C := A B + C in place; by gemm itself where C lies by columns."""
+    if c.flags.f_contiguous:
+        _GEMM[a.dtype.char](1.0, a, b, 1.0, c, overwrite_c=1)
+    else:
+        c += product(a, b)
 
 
 def products(a, b):

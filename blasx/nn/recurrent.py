@@ -62,17 +62,18 @@ class Recurrence(Layer):
             raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
                              f"{mask.dtype} {mask.shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
-        z = product(rows, self.W.value)
-        z += self.b.value
-        z = z.reshape(times, batch, -1)
-        y = xp.empty((times, batch, self.n), x.dtype)
+        z = _by_columns(xp, times, batch, self.GATES * self.n, x.dtype)
+        xW = product(rows, self.W.value).reshape(z.shape)
+        xp.add(xW, self.b.value, out=z)
+        y = _by_columns(xp, times, batch, self.n, x.dtype)
+        U = xp.asfortranarray(self.U.value)
         before, steps = [None] * times, [None] * times
         for t in self._order(times):
             before[t] = state
             if self.SPLIT:
-                hU = product(state[0], self.U.value)
+                hU = product(state[0], U)
             else:
-                hU = add_product(state[0], self.U.value, z[t])
+                hU = add_product(state[0], U, z[t])
             state, steps[t] = self.step(z[t], hU, state)
             y[t] = state[0]
             if mask is not None:
@@ -88,15 +89,16 @@ class Recurrence(Layer):
         rows, before, steps, mask = self.kept(dy)
         xp, (batch, times, _) = module(dy), dy.shape
         dstate = self._start(xp, dstate, batch)
-        dz = xp.empty((times, batch, self.GATES * self.n), dy.dtype)
+        dz = _by_columns(xp, times, batch, self.GATES * self.n, dy.dtype)
         dhU = xp.empty_like(dz) if self.SPLIT else dz
-        U = self.U.value.T
+        U = xp.asfortranarray(self.U.value.T)
+        dy = xp.ascontiguousarray(dy.transpose(1, 2, 0)).swapaxes(1, 2)  # a time by columns
         for t in reversed(self._order(times)):
             if mask is None:
-                new = (dstate[0] + dy[:, t], *dstate[1:])
+                new = (dstate[0] + dy[t], *dstate[1:])
             else:
                 there = mask[:, t, None]
-                new = tuple(d * there for d in (dstate[0] + dy[:, t], *dstate[1:]))
+                new = tuple(d * there for d in (dstate[0] + dy[t], *dstate[1:]))
             old = self.unstep(dz[t], dhU[t], new, before[t], steps[t])
             add_product(dhU[t], U, old[0])
             if mask is not None:
@@ -105,8 +107,9 @@ class Recurrence(Layer):
             cut = self.truncate is not None and k and k % self.truncate == 0
             dstate = tuple(d * 0 for d in old) if cut else old
         self.dstate = dstate
-        dz, dhU = dz.reshape(times * batch, -1), dhU.reshape(times * batch, -1)
-        h = xp.stack([b[0] for b in before]).reshape(times * batch, self.n) if times else rows
+        h = xp.stack([b[0].T for b in before], 1) if times else xp.empty((self.n, 0), dy.dtype)
+        dz, dhU, h = (a.reshape(len(a), times * batch).T for a in (
+            dz.transpose(2, 0, 1), dhU.transpose(2, 0, 1), h))
         self.W.add(product(rows.T, dz))
         self.U.add(product(h.T, dhU))
         self.b.add(dz.sum(0))
@@ -117,13 +120,20 @@ class Recurrence(Layer):
 
     def _start(self, xp, state, batch):
         if state is None:
-            return tuple(xp.zeros((batch, self.n), self.W.value.dtype) for _ in range(self.STATES))
+            return tuple(xp.zeros((batch, self.n), self.W.value.dtype, "F")
+                         for _ in range(self.STATES))
         if len(state) != self.STATES:
             raise ValueError(f"{self!r}: state must be {self.STATES} arrays, got {len(state)}")
-        return tuple(self.given(s, batch, self.n, argument="state", like=self.W) for s in state)
+        return tuple(xp.asfortranarray(self.given(s, batch, self.n, argument="state", like=self.W))
+                     for s in state)
 
     def described(self):
         return self.n_in, self.n
+
+
+def _by_columns(xp, times, batch, width, dtype):
+    """A new (times, batch, width), each time by columns."""
+    return xp.empty((times, width, batch), dtype).swapaxes(1, 2)
 
 
 class RNNCell(Recurrence):
