@@ -18,6 +18,9 @@ X has each element as often as a kernel has elements, so it is never whole in me
 through in chunks whose columns stay in the cache, images of a batch at a time or rows of one image.
 Only if one chunk holds all is it kept for the backward pass; else its columns are gathered again.
 
+X is gathered in the order that moves the longer runs, channels last or images' rows, whatever the
+layout: `last` says which, and the padded copy of the image is made to suit.
+
 Groups are products beside each other: group g has its channels' rows of W and X. In the depthwise
 case a group is one channel.
 """
@@ -65,49 +68,59 @@ class Convolution(Layer):
                         (None, self.channels, *extents)), like=self.weight)
         x = self.windows.first(x)
         padding, counts = self.windows.fit(self, x.shape[2:])
-        x, inside = self.windows.padded(x, padding)
+        last = self._last(self.channels, self.windows.stride[-1], counts[-1])
+        x, inside = self.windows.padded(x, padding, last=last)
         y = self.windows.empty(x, len(x), self.filters, counts)
-        columns = self._convolve(self._matrix(self._grouped()), self.windows.all(x, counts), y)
+        W = self._matrix(self._grouped(), last)
+        columns = self._convolve(W, self.windows.all(x, counts), y, last)
         if self.bias:
             y += self.bias.value.reshape(-1, *(1,) * self.DIMS)
-        return self.keep(self.windows.back(y), x, inside, counts, columns)
+        return self.keep(self.windows.back(y), x, inside, counts, columns, last)
 
     def backward(self, dy, dx=True):
         """db = sum of dy, dW = dY X^T, dx as above."""
-        x, inside, counts, columns = self.kept(dy)
+        x, inside, counts, columns, last = self.kept(dy)
         dy, views = self.windows.first(dy), self.windows.all(x, counts)
         if self.bias:
             self.bias.add(dy.sum((0, *range(2, dy.ndim))))
-        dW = module(dy).zeros_like(self._matrix(self._grouped()))
+        dW = module(dy).zeros_like(self._matrix(self._grouped(), last))
         for chunk in self._chunks(views):
-            X = self._columns(views[chunk]) if columns is None else columns
-            dW += self._multiply(self._gather(dy[chunk]), transposed(X))
-        self.weight.add(self._weights(dW))
+            X = self._columns(views[chunk], last) if columns is None else columns
+            dW += self._multiply(self._gather(dy[chunk]), transposed(X), last)
+        self.weight.add(self._weights(dW, last))
         if not dx:
             return None
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
-        w = self._grouped().swapaxes(1, 2)
-        for part, view, place in self.windows.turned(dy, x.shape[2:]):
+        w, last = self._grouped().swapaxes(1, 2), self._last(self.filters, 1, counts[-1])
+        for part, view, place in self.windows.turned(dy, x.shape[2:], last):
             turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
-            self._convolve(self._matrix(turned), view, dx[place])
+            self._convolve(self._matrix(turned, last), view, dx[place], last)
         return self.windows.back(dx[inside])
 
-    def _convolve(self, W, view, y):
+    def _last(self, channels, stride, width):
+        """Whether runs are longer with channels last: a kernel's row of channels, beside an image's
+        row of windows. Of a kernel of one element the whole image is a run."""
+        if prod(self.windows.kernel) == 1:
+            return self.windows.last
+        run = channels // self.groups * self.windows.kernel[-1]
+        return stride > 1 or run >= width
+
+    def _convolve(self, W, view, y, last):
         """y (n, filters, windows...) = W X of a view of windows, by chunks. Returns X if one chunk
         is all, else None."""
         chunks = self._chunks(view)
         for chunk in chunks:
-            X = self._columns(view[chunk])
-            self._scatter(y[chunk], self._multiply(W, X))
+            X = self._columns(view[chunk], last)
+            self._scatter(y[chunk], self._multiply(W, X, last))
         return X if len(chunks) == 1 else None
 
     # -- matrices: (rows, columns), by group where there are groups
 
-    def _multiply(self, a, b):
-        """A B, by rows in NCHW and by columns in NHWC, as images lie there."""
+    def _multiply(self, a, b, last):
+        """A B, asked for as its transpose where X lies by columns."""
         multiply = product if self.groups == 1 else products
-        if self.windows.last:
+        if last:
             return transposed(multiply(transposed(b), transposed(a)))
         return multiply(a, b)
 
@@ -121,11 +134,10 @@ class Convolution(Layer):
         return [(slice(i, i + images), slice(None), slice(j, j + height))
                 for i in range(0, n, images) for j in range(0, rows, height)]
 
-    def _order(self):
-        """The axes (group, channel, kernel...) of columns as they lie in memory: as images do,
-        so that gathering moves long runs."""
+    def _order(self, last):
+        """The axes (group, channel, kernel...) of X's rows."""
         kernel = tuple(range(2, 2 + self.DIMS))
-        return (0, *kernel, 1) if self.windows.last else (0, 1, *kernel)
+        return (0, *kernel, 1) if last else (0, 1, *kernel)
 
     def _grouped(self):
         """The weights as (g, filters / g, channels / g, kernel...)."""
@@ -133,29 +145,29 @@ class Convolution(Layer):
         return self.weight.value.reshape(g, self.filters // g, self.channels // g,
                                          *self.windows.kernel)
 
-    def _matrix(self, w):
-        """Grouped weights as matrices (g, rows, channels * kernel) in the order of columns."""
-        w = w.transpose(0, 1, *(a + 1 for a in self._order()[1:]))
+    def _matrix(self, w, last):
+        """Grouped weights as matrices (g, rows, channels * kernel) in the order of X's rows."""
+        w = w.transpose(0, 1, *(a + 1 for a in self._order(last)[1:]))
         w = w.reshape(*w.shape[:2], -1)
         return w[0] if self.groups == 1 else w
 
-    def _weights(self, dW):
+    def _weights(self, dW, last):
         """dW in the shape of the weights: `_matrix` undone."""
-        g, order = self.groups, self._order()
+        g, order = self.groups, self._order(last)
         shape = g, self.channels // g, *self.windows.kernel
         dw = dW.reshape(g, self.filters // g, *(shape[a] for a in order[1:]))
         back = sorted(range(1, len(order)), key=lambda i: order[i])
         return dw.transpose(0, 1, *(b + 1 for b in back)).reshape(self.weight.value.shape)
 
-    def _columns(self, view):
-        """X of a view (n, c, windows..., kernel...): a column to a window, in the memory order
-        of the layout."""
+    def _columns(self, view, last):
+        """X of a view (n, c, windows..., kernel...): a column to a window; in memory by columns
+        if `last`."""
         n, c, g, d = *view.shape[:2], self.groups, self.DIMS
         counts, kernel = view.shape[2:2 + d], view.shape[2 + d:]
         size = c // g * prod(kernel), n * prod(counts)
         view = view.reshape(n, g, c // g, *counts, *kernel) if g > 1 else view[:, None]
         windows, elements = (0, *range(3, 3 + d)), tuple(range(3 + d, 3 + 2 * d))
-        if self.windows.last:
+        if last:
             X = transposed(view.transpose(1, *windows, *elements, 2).reshape(g, *size[::-1]))
         else:
             X = view.transpose(1, 2, *elements, *windows).reshape(g, *size)

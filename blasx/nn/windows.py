@@ -40,10 +40,13 @@ class Windows:
         """The view of y in the layer's layout."""
         return y.transpose(0, *range(2, self.dims + 2), 1) if self.last else y
 
-    def empty(self, like, n, channels, extents):
-        """A new array in the layer's layout, seen with channels second."""
-        shape = (n, *extents, channels) if self.last else (n, channels, *extents)
-        return self.first(module(like).empty(shape, like.dtype))
+    def empty(self, like, n, channels, extents, last=None):
+        """A new array in the layer's layout, or with channels last or not, seen with channels
+        second."""
+        last = self.last if last is None else last
+        shape = (n, *extents, channels) if last else (n, channels, *extents)
+        new = module(like).empty(shape, like.dtype)
+        return new.transpose(0, -1, *range(1, self.dims + 1)) if last else new
 
     def fit(self, layer, extents):
         """Padding before and behind, and how many windows there are, axis by axis."""
@@ -60,15 +63,18 @@ class Windows:
                              f"{self.padding}, got {tuple(extents)}")
         return [(p, p) for p in self.padding], counts
 
-    def padded(self, x, padding, value=0):
-        """x (channels second) with `padding` full of `value` around it, and what of that is x."""
+    def padded(self, x, padding, value=0, last=None):
+        """x (channels second) with `padding` full of `value` around it, and what of that is x; in
+        memory with channels last or not, if that is asked."""
         inside = (slice(None), slice(None), *(slice(p, p + n)
                                               for (p, _), n in zip(padding, x.shape[2:])))
-        if not any(map(any, padding)):
+        if not any(map(any, padding)) and (last is None or x.strides[1 if last else -1] ==
+                                           x.itemsize):
             return x, inside
         extents = [p + n + q for (p, q), n in zip(padding, x.shape[2:])]
-        y = self.empty(x, *x.shape[:2], extents)
-        y[...] = value
+        y = self.empty(x, *x.shape[:2], extents, last)
+        if any(map(any, padding)):
+            y[...] = value
         y[inside] = x
         return y, inside
 
@@ -80,14 +86,14 @@ class Windows:
             (*x.strides[:2], *(s * t for s, t in zip(self.stride, steps)),
              *(d * t for d, t in zip(self.dilation, steps))))
 
-    def turned(self, dy, extents):
+    def turned(self, dy, extents, last):
         """(part, view, place) for every remainder r of u = v s + r (see `conv`): the elements j of
         the kernel that meet such u; the windows of dy that they meet it from, the last j first;
         where these u are in an image padded to `extents`."""
         counts = dy.shape[2:]
         before = [(k - 1) * d // s for k, s, d in zip(self.kernel, self.stride, self.dilation)]
         behind = [max(-(-n // s) - m, 0) for n, m, s in zip(extents, counts, self.stride)]
-        dy, _ = self.padded(dy, list(zip(before, behind)))
+        dy, _ = self.padded(dy, list(zip(before, behind)), last=last)
         axes = []
         for n, k, s, d, b in zip(extents, self.kernel, self.stride, self.dilation, before):
             axes.append([])
