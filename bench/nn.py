@@ -1,6 +1,7 @@
-"""blasx.nn on the CPU: a layer forward and all its gradients, beside the same in plain
-NumPy. Where NumPy's convolution gathers sliding windows for one matmul, `scatter` adds their
-gradients back window element by window element.
+"""blasx.nn on the CPU: layers, forward and with all gradients, beside the same in plain NumPy.
+
+NumPy's convolution gathers sliding windows for one matmul, and adds gradients back window element
+by window element. An image of one channel is a network's input: nobody wants its gradient.
 """
 
 from functools import partial
@@ -28,33 +29,34 @@ def rows(letters, quick, family):
             yield dense(letter, *shape)
         for shape in CONVOLUTIONS[take]:
             for layout in ("NHWC", "NCHW"):
-                yield convolution(letter, layout, *shape)
+                yield from convolution(letter, layout, *shape)
         for shape in LSTMS[take]:
             yield lstm(letter, *shape)
 
 
-def row(name, letter, shape, terms, layer, x, peer, clock=PAUSING):
-    """Forward and backward of a layer beside `peer(x, dy, *weights)`, which answers y, dx and the
-    gradients of the weights."""
-    dtype = np.dtype({"s": "f4", "d": "f8"}[letter])
-    weights = [p.value for p in layer.parameters().values()]
+def row(name, letter, shape, terms, layer, x, peer, dx=True):
+    """Forward and backward of a layer beside `peer(x, dy, *weights)`, which answers y, the
+    gradients of the weights, and dx."""
+    dtype = x.dtype
+    parameters = layer.parameters().values()
+    weights = [p.value for p in parameters]
     dy = np.random.default_rng(1).standard_normal(layer.forward(x).shape).astype(dtype)
-    wide = [a.astype("f8") for a in (x, dy, *weights)]
-    wanted = peer(*wide)
+    wanted = peer(*(a.astype("f8") for a in (x, dy, *weights)))
 
     def ours(x, dy):
         y = layer.forward(x)
-        dx = layer.backward(dy)
-        grads = [p.grad for p in layer.parameters().values()]
-        for p in layer.parameters().values():
+        below = layer.backward(dy) if dx else layer.backward(dy, dx=False)
+        grads = [p.grad for p in parameters]
+        for p in parameters:
             p.grad = None
-        return y, dx, *grads
+        return y, *grads, below
 
     def check(found):
-        return max(errors.near(a, b, dtype, terms) for a, b in zip(found, wanted, strict=True))
+        return max(errors.near(a, b, dtype, terms) for a, b in zip(found, wanted, strict=True)
+                   if b is not None)
 
     return Row(name, letter, shape, {"step": lambda: Side(lambda: (x, dy), ours)},
-               {"NumPy": lambda: Side(lambda: (x, dy, *weights), peer)}, check, clock)
+               {"NumPy": lambda: Side(lambda: (x, dy, *weights), peer)}, check, PAUSING)
 
 
 def normal(letter, *shape):
@@ -72,28 +74,41 @@ def dense(letter, batch, n_in, n_out):
 
 
 def numpy_dense(x, dy, w, b):
-    return x @ w + b, dy @ w.T, x.T @ dy, dy.sum(0)
+    return x @ w + b, x.T @ dy, dy.sum(0), dy @ w.T
 
 
 # -- convolution
 
 
 def convolution(letter, layout, batch, channels, size, filters, kernel, stride):
-    layer = nn.Conv2d(channels, filters, kernel, stride, "same", layout=layout,
-                      dtype=normal(letter).dtype, rng=0)
+    """The row of the forward pass, and that of the step."""
     x = normal(letter, batch, size, size, channels)
-    x = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
-    peer = partial(numpy_convolution, stride=stride, last=layout == "NHWC")
+    layer = nn.Conv2d(channels, filters, kernel, stride, "same", layout=layout, dtype=x.dtype,
+                      rng=0)
+    last, dx = layout == "NHWC", channels > 1
+    x = x if last else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+    w, b = (p.value for p in layer.parameters().values())
     shape = f"{batch}x{channels}x{size}x{size} {filters} of {kernel}/{stride} {layout}"
-    return row("conv2d", letter, shape, max(channels * kernel**2, batch * size**2), layer, x, peer)
+
+    def check(y):
+        wanted = numpy_forward(*(a.astype("f8") for a in (x, w, b)), stride, last)[0]
+        return errors.near(y, wanted, x.dtype, channels * kernel**2)
+
+    def forward(x, w, b):
+        return numpy_forward(x, w, b, stride, last)[0]
+
+    yield Row("conv2d_forward", letter, shape, {"forward": lambda: Side(lambda: (x,),
+                                                                        layer.forward)},
+              {"NumPy": lambda: Side(lambda: (x, w, b), forward)}, check, PAUSING)
+    yield row("conv2d", letter, shape, max(channels * kernel**2, batch * size**2), layer, x,
+              partial(numpy_convolution, stride=stride, last=last, with_dx=dx), dx)
 
 
-def numpy_convolution(x, dy, w, b, stride, last):
-    """sliding_window_view and one matmul; "same" padding."""
-    if last:
-        x, dy = x.transpose(0, 3, 1, 2), dy.transpose(0, 3, 1, 2)
+def numpy_forward(x, w, b, stride, last):
+    """sliding_window_view and one matmul, "same" padding: y, its columns, the padding."""
+    x = x.transpose(0, 3, 1, 2) if last else x
     (n, c, size, _), (m, _, k, _) = x.shape, w.shape
-    count = dy.shape[2]
+    count = -(-size // stride)
     total = max((count - 1) * stride + k - size, 0)
     pad = (total // 2, total - total // 2)
     padded = np.pad(x, ((0, 0), (0, 0), pad, pad))
@@ -101,13 +116,21 @@ def numpy_convolution(x, dy, w, b, stride, last):
     windows = windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
     columns = windows.reshape(n * count * count, c * k * k)
     y = (columns @ w.reshape(m, -1).T + b).reshape(n, count, count, m)
-    rows = dy.transpose(0, 2, 3, 1).reshape(-1, m)
-    dw = (rows.T @ columns).reshape(w.shape)
-    dcolumns = (rows @ w.reshape(m, -1)).reshape(n, count, count, c, k, k)
-    dx = scatter(dcolumns, padded.shape, stride)[:, :, pad[0]:pad[0] + size, pad[0]:pad[0] + size]
-    if last:
-        return y, dx.transpose(0, 2, 3, 1), dw, rows.sum(0)
-    return y.transpose(0, 3, 1, 2), dx, dw, rows.sum(0)
+    return y if last else y.transpose(0, 3, 1, 2), columns, padded.shape, pad
+
+
+def numpy_convolution(x, dy, w, b, stride, last, with_dx):
+    y, columns, shape, pad = numpy_forward(x, w, b, stride, last)
+    c, (m, _, k, _), size = shape[1], w.shape, x.shape[2]
+    dy = dy if last else dy.transpose(0, 2, 3, 1)
+    rows = dy.reshape(-1, m)
+    dw, dx = (rows.T @ columns).reshape(w.shape), None
+    if with_dx:
+        dcolumns = (rows @ w.reshape(m, -1)).reshape(*dy.shape[:3], c, k, k)
+        inside = slice(pad[0], pad[0] + size)
+        dx = scatter(dcolumns, shape, stride)[:, :, inside, inside]
+        dx = dx.transpose(0, 2, 3, 1) if last else dx
+    return y, dw, rows.sum(0), dx
 
 
 def scatter(dcolumns, shape, stride):
@@ -157,4 +180,4 @@ def numpy_lstm(x, dy, W, U, b):
         db += dz.sum(0)
         dx[:, t] = dz @ W.T
         dh, dc = dz @ U.T, dc * f
-    return y, dx, dW, dU, db
+    return y, dW, dU, db, dx
