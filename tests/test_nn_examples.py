@@ -70,7 +70,8 @@ def test_fibonacci(capsys):
 
 @pytest.mark.parametrize("name", ["char-lstm", "transformer-lm"])
 def test_language_models(name, capsys):
-    lines = run(capsys, name, "--characters", "12000", "--epochs", "1", "--batch", "8", "--sample", "40")
+    lines = run(capsys, name, "--characters", "12000", "--epochs", "1", "--batch", "8",
+                "--sample", "40")
     loss = float(re.search(r"test loss (\S+) nats", lines[-1])[1])
     assert loss < np.log(len(language.CHARACTERS)) - 1
 

@@ -90,13 +90,13 @@ class Convolution(Layer):
         self.weight.add(self._weights(dW, last))
         if not dx:
             return None
-        dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
-        dx[...] = 0
+        below = self.windows.empty(x, *x.shape[:2], x.shape[2:])
+        below[...] = 0
         w, last = self._grouped().swapaxes(1, 2), self._last(self.filters, 1, counts[-1])
         for part, view, place in self.windows.turned(dy, x.shape[2:], last):
             turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
-            self._convolve(self._matrix(turned, last), view, dx[place], last)
-        return self.windows.back(dx[inside])
+            self._convolve(self._matrix(turned, last), view, below[place], last)
+        return self.windows.back(below[inside])
 
     def _last(self, channels, stride, width):
         """Whether runs are longer with channels last: a kernel's row of channels, beside an image's

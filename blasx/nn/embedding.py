@@ -9,7 +9,8 @@ from .layer import Layer, Parameter
 class Embedding(Layer):
     """y = W[x]: row x of W for every index, what a one-hot vector times W would be.
 
-    dW[k] is the sum of dy where x is k; an index has no derivative, so `backward` gives None.
+    dW = X^T dy with X the one-hot vectors, a sparse matrix: dW[k] is the sum of dy where x is k. An
+    index has no derivative, so `backward` gives None.
 
     Parameters
     ----------
@@ -31,9 +32,14 @@ class Embedding(Layer):
 
     def backward(self, dy):
         (x,) = self.kept(dy)
-        xp, dw = module(dy), module(dy).zeros_like(self.weight.value)
-        xp.add.at(dw, x.reshape(-1), dy.reshape(-1, self.width))
-        self.weight.add(dw)
+        xp, count = module(dy), x.size
+        if xp.__name__ == "numpy":
+            from scipy.sparse import csr_matrix
+        else:
+            from cupyx.scipy.sparse import csr_matrix
+        X = csr_matrix((xp.ones(count, dy.dtype), x.reshape(-1).astype("i4"),
+                        xp.arange(count + 1, dtype="i4")), (count, self.n))
+        self.weight.add(X.T @ dy.reshape(count, self.width))
 
     def described(self):
         return self.n, self.width

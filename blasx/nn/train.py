@@ -136,7 +136,10 @@ def evaluate(model, loss, x, y, batch=256):
 
 
 def _rows(x, chosen):
-    return tuple(a[chosen] for a in x) if isinstance(x, tuple) else x[chosen]
+    """The chosen samples (a slice, or their numbers) of an array or of each of a tuple."""
+    if isinstance(x, tuple):
+        return tuple(_rows(a, chosen) for a in x)
+    return x[chosen if isinstance(chosen, slice) else module(x).asarray(chosen)]
 
 
 # -- what is not a number
