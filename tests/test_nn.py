@@ -107,6 +107,20 @@ def test_float32_stays_float32():
     assert loss.forward(rows, np.zeros(3, int)).dtype == loss.backward().dtype == np.float32
 
 
+def test_nothing_at_all():
+    """Batches of none, sequences of none."""
+    def empty(*shape):
+        return np.zeros(shape, "f4")
+
+    for layer, x in ((nn.Dense(4, 3), empty(0, 4)), (nn.Conv2d(2, 3, 3), empty(0, 2, 5, 5)),
+                     (nn.LSTM(3, 2, 2, True), empty(0, 4, 3)), (nn.GRU(3, 2), empty(2, 0, 3)),
+                     (nn.MultiHeadAttention(4, 2), empty(0, 3, 4)), (nn.LayerNorm(3), empty(0, 3)),
+                     (nn.MaxPool(2), empty(0, 2, 4, 4)), (nn.AveragePool(2), empty(0, 2, 4, 4))):
+        y = layer.forward(x)
+        assert y.size == 0 and layer.backward(y).shape == x.shape
+        assert all(not p.grad.any() for p in layer.parameters().values())
+
+
 def test_extreme_scores_do_not_overflow():
     x = np.array([[1e4, 0, -1e4]], "f4")
     with np.errstate(all="raise", under="ignore"):

@@ -105,8 +105,8 @@ class AdditiveAttention(Layer):
         self.given(q, None, None, self.n_query, like=self.W)
         self.given(k, len(q), None, self.n_key, argument="k", like=self.W)
         (n, m), keys = q.shape[:2], k.shape[1]
-        qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, -1)
-        kU = product(k.reshape(-1, self.n_key), self.U.value).reshape(n, 1, keys, -1)
+        qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, self.width)
+        kU = product(k.reshape(-1, self.n_key), self.U.value).reshape(n, 1, keys, self.width)
         t = module(q).tanh(qW + kU + self.b.value)
         scores = product(t.reshape(-1, self.width), self.v.value[:, None]).reshape(n, m, keys)
         if mask is not None:
@@ -191,7 +191,7 @@ class MultiHeadAttention(Layer):
 
     def _split(self, x):
         """(n, m, width) as (n, heads, m, width / heads)."""
-        return x.reshape(*x.shape[:2], self.heads, -1).swapaxes(1, 2)
+        return x.reshape(*x.shape[:2], self.heads, self.width // self.heads).swapaxes(1, 2)
 
     def _joined(self, x):
         """`_split` undone."""

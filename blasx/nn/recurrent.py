@@ -38,7 +38,9 @@ class Recurrence(Layer):
         step(z, hU, state) -> state, kept       z: x W + b and, unless SPLIT, h' U in it
         unstep(dz, dstate, state, kept) -> dstate before, dhU
 
-    which leaves in dz the gradient in z; dhU is that in h' U (dz itself unless SPLIT).
+    which leaves in dz the gradient in z; dhU is that in h' U (dz itself unless SPLIT). Of dh' it
+    gives only what does not come through U, None if that is nothing. A SPLIT cell has a bias c
+    of its own in the last gate of h' U.
     """
 
     SPLIT = False
@@ -99,8 +101,9 @@ class Recurrence(Layer):
             else:
                 there = mask[:, t, None]
                 new = tuple(d * there for d in (dstate[0] + dy[t], *dstate[1:]))
-            old = self.unstep(dz[t], dhU[t], new, before[t], steps[t])
-            add_product(dhU[t], U, old[0])
+            beside, *others = self.unstep(dz[t], dhU[t], new, before[t], steps[t])
+            dh = product(dhU[t], U)
+            old = (dh if beside is None else dh + beside, *others)
             if mask is not None:
                 old = tuple(d + e * ~there for d, e in zip(old, dstate))
             k = times - 1 - t if self.reverse else t
@@ -113,6 +116,8 @@ class Recurrence(Layer):
         self.W.add(product(rows.T, dz))
         self.U.add(product(h.T, dhU))
         self.b.add(dz.sum(0))
+        if self.SPLIT:
+            self.c.add(dhU[:, -self.n:].sum(0))
         return product(dz, self.W.value.T).reshape(times, batch, self.n_in).swapaxes(0, 1)
 
     def _order(self, times):
@@ -155,7 +160,7 @@ class RNNCell(Recurrence):
     def unstep(self, dz, dhU, dstate, state, h):
         slope = 1 - h * h if self.function == "tanh" else h > 0
         module(dz).multiply(dstate[0], slope, out=dz)
-        return (module(dz).zeros_like(h),)
+        return (None,)
 
 
 class GRUCell(Recurrence):
@@ -184,8 +189,7 @@ class GRUCell(Recurrence):
         dz[:, n:2 * n] = dh * (h - new) * u * (1 - u)
         dz[:, 2 * n:] = dnew
         dhU[:, :2 * n] = dz[:, :2 * n]
-        dhU[:, 2 * n:] = ds = dnew * r
-        self.c.add(ds.sum(0))
+        dhU[:, 2 * n:] = dnew * r
         return (dh * u,)
 
 
@@ -232,7 +236,7 @@ class LSTMCell(Recurrence):
         xp.multiply(dh, squashed, out=dz[:, 2 * n:3 * n])
         dz[:, :3 * n] *= z[:, :3 * n] * (1 - z[:, :3 * n])
         xp.multiply(dc * i, 1 - g * g, out=dz[:, 3 * n:])
-        return xp.zeros_like(dh), dc * f
+        return None, dc * f
 
 
 class Recurrent(Layer):
