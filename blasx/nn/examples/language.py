@@ -119,7 +119,7 @@ def main(name, arguments):
     parser.add_argument("--characters", type=int, default=400_000, help="of training text")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--sample", type=int, default=300, help="characters to write at the end")
-    parser.add_argument("--temperature", type=float, default=0.6)
+    parser.add_argument("--temperature", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quiet", action="store_true")
     o = parser.parse_args(arguments)
