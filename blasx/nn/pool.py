@@ -17,7 +17,7 @@ class Pool(Layer):
         if padding != "same" and any(p >= k for p, k in zip(w.padding, w.kernel)):
             raise ValueError(f"{self!r}: padding must be less than the kernel, got {padding}")
 
-    def open(self, x, fill):
+    def opened(self, x, fill):
         """x padded, channels second; what of that is x; the numbers of windows."""
         self.given(x, *(None,) * (self.windows.dims + 2))
         x = self.windows.first(x)
@@ -32,10 +32,10 @@ class MaxPool(Pool):
     """y = the largest element of each window; dy goes to the first that is as large."""
 
     def forward(self, x):
-        x, inside, counts = self.open(x, -float("inf"))
-        (_, first), *others = self.windows.each(counts)
+        x, inside, counts = self.opened(x, -float("inf"))
+        first, *others = self.windows.each(counts)
         y = x[first].copy(order="K")
-        for _, slices in others:
+        for slices in others:
             module(y).maximum(y, x[slices], out=y)
         return self.keep(self.windows.back(y), x, y, inside, counts)
 
@@ -45,7 +45,7 @@ class MaxPool(Pool):
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
         left = dy.astype(dy.dtype, order="K")  # what has not found its element yet
-        for _, slices in self.windows.each(counts):
+        for slices in self.windows.each(counts):
             here = left * (x[slices] == y)
             dx[slices] += here
             left -= here
@@ -57,10 +57,10 @@ class AveragePool(Pool):
 
     def forward(self, x):
         n, c = x.shape[0], x.shape[-1 if self.windows.last else 1]
-        x, inside, counts = self.open(x, 0)
+        x, inside, counts = self.opened(x, 0)
         y = self.windows.empty(x, n, c, counts)
         y[...] = 0
-        for _, slices in self.windows.each(counts):
+        for slices in self.windows.each(counts):
             y += x[slices]
         share = self._share(x, inside, counts)
         y *= share
@@ -71,7 +71,7 @@ class AveragePool(Pool):
         dy = self.windows.first(dy) * share
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
-        for _, slices in self.windows.each(counts):
+        for slices in self.windows.each(counts):
             dx[slices] += dy
         return self.windows.back(dx[inside])
 
@@ -79,7 +79,7 @@ class AveragePool(Pool):
         """1 / the number of elements of x, padding left out, in each window."""
         ones = module(x).zeros_like(x[:1, :1])
         ones[inside] = 1
-        return 1 / sum(ones[slices] for _, slices in self.windows.each(counts))
+        return 1 / sum(ones[slices] for slices in self.windows.each(counts))
 
 
 class GlobalPool(Layer):

@@ -101,26 +101,23 @@ class Windows:
                 meet = [j for j in range(k) if j * d % s == r]  # every (s / gcd(d, s))-th
                 if meet:
                     part = slice(meet[0], None, s // gcd(d, s))
-                    last = b - (meet[-1] * d - r) // s  # where in dy the last begins
-                    axes[-1].append((part, len(meet), last, d // gcd(d, s), slice(r, None, s),
+                    start = b - (meet[-1] * d - r) // s  # of the last j, in dy
+                    axes[-1].append((part, len(meet), start, d // gcd(d, s), slice(r, None, s),
                                      len(range(r, n, s))))
         for phase in product(*axes):
-            part, kernel, start, step, place, number = zip(*phase)
-            begin = dy[(slice(None), slice(None), *(slice(a, None) for a in start))]
+            part, kernel, starts, step, place, number = zip(*phase)
+            begin = dy[(slice(None), slice(None), *(slice(a, None) for a in starts))]
             view = module(dy).lib.stride_tricks.as_strided(
                 begin, (*dy.shape[:2], *number, *kernel),
                 (*dy.strides, *(t * a for t, a in zip(dy.strides[2:], step))))
             yield part, view, (slice(None), slice(None), *place)
 
     def each(self, counts):
-        """(place in the kernel, slices): what all windows of a padded image have at that place."""
-        places = [[]]
-        for k in self.kernel:
-            places = [[*p, j] for p in places for j in range(k)]
-        for place in places:
-            yield tuple(place), (slice(None), slice(None), *(
+        """Slices of a padded image: what its windows have at one place of the kernel, for each."""
+        for place in product(*map(range, self.kernel)):
+            yield slice(None), slice(None), *(
                 slice(j * d, j * d + (m - 1) * s + 1, s)
-                for j, d, m, s in zip(place, self.dilation, counts, self.stride)))
+                for j, d, m, s in zip(place, self.dilation, counts, self.stride))
 
 
 def sizes(layer, name, x, dims, least=1):
