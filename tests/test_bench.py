@@ -31,7 +31,7 @@ def test_compare_writes_the_schema(quick):
 
 def test_compare_nn_is_right_beside_numpy(tmp_path):
     path = tmp_path / "nn.json"
-    command = ["compare", "nn", "--quick", "-p", "sd", "--samples", "1", "--json", str(path)]
+    command = ["compare", "nn", "--quick", "-p", "s", "--samples", "1", "--json", str(path)]
     assert __main__.main(command) == 0
     found = json.loads(path.read_text())
     assert found["gpu"] is None

@@ -56,6 +56,8 @@ def test_wrong_gradients_and_targets():
         layer.backward(normal(0, 2, 4))
     with pytest.raises(ValueError, match=r"\(2,\).*\(2, 3\).*\(3,\)"):
         nn.CrossEntropy().forward(normal(0, 2, 3), np.zeros(3, int))
+    with pytest.raises(TypeError, match="target must be an array of integers, got list"):
+        nn.CrossEntropy().forward(normal(0, 2, 3), [0, 1])
     with pytest.raises(ValueError, match="target must be from 0 to 2"):
         nn.CrossEntropy().forward(normal(0, 2, 3), np.array([0, 3]))
     with pytest.raises(ValueError, match="mask must be broadcast"):
@@ -262,6 +264,20 @@ def test_nan_in_data_is_refused():
     with pytest.raises(ValueError, match="x must be finite.* 2 samples, the first 5"):
         nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1)
     assert all((before[k] == v).all() for k, v in model.state().items())
+
+
+@pytest.mark.parametrize("wrong, error, words", [
+    ({"x": [[1.0, 2.0]]}, TypeError, "x must be an array of samples, got list"),
+    ({"y": np.zeros(5, int)}, ValueError, r"as many samples.*\[5, 96\]"),
+    ({"x": np.zeros((0, 2), "f4"), "y": np.zeros(0, int)}, ValueError, "at least one"),
+    ({"batch": 0}, ValueError, "batch must be at least"),
+    ({"validation": (np.zeros((3, 2), "f4"), np.zeros(2, int))}, ValueError, "validation x and"),
+    ({"x": np.zeros((96, 2))}, TypeError, "Dense.*float64")])
+def test_wrong_calls_of_fit(wrong, error, words):
+    (x, y), model = two_moons(), classifier()
+    with pytest.raises(error, match=words):
+        nn.fit(model, nn.CrossEntropy(), nn.Adam(model), wrong.pop("x", x), wrong.pop("y", y),
+               **{"epochs": 1, "progress": False} | wrong)
 
 
 def test_training_stops_at_nan_and_names_the_layer():

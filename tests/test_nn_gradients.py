@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from blasx import nn
@@ -127,16 +127,14 @@ def test_a_convolution_needs_little_memory(layout):
     assert most < 25 * x.nbytes / 3
 
 
-@FEW
+@settings(max_examples=30)
 @given(seeds, st.sampled_from([nn.MaxPool, nn.AveragePool]), st.integers(1, 3),
-       st.sampled_from([None, 1, 2]), st.sampled_from([0, "same"]),
+       st.sampled_from([None, 1, 2]), st.sampled_from([0, 1, "same"]),
        st.sampled_from(["NCHW", "NHWC"]), st.sampled_from([1, 2]))
 def test_pools(seed, kind, kernel, stride, padding, layout, dims):
+    assume(padding != kernel)  # a window of padding alone
     layer = kind(kernel, stride, padding, layout, dims)
-    x = normal(seed, *(2, 3, 5, 4)[:dims + 2])
-    if dims == 1:
-        x = normal(seed, 2, 5, 4)
-    gradients.check(layer, x)
+    gradients.check(layer, normal(seed, *((2, 3, 5, 4) if dims == 2 else (2, 5, 4))))
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])

@@ -135,17 +135,16 @@ class Layer:
             raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {x.shape}")
         return x
 
-    def indices(self, x, n, *shape, argument="x"):
-        """Refuse what is not an array of integers below n; their values are seen on the CPU
-        only."""
+    def indices(self, x, n=None, argument="x"):
+        """Refuse what is not an array of integers, or of some that are not below n (on the CPU
+        only: elsewhere their values are not waited for). Returns it."""
         if not hasattr(x, "dtype") or x.dtype.kind not in "iu":
             got = x.dtype if hasattr(x, "dtype") else type(x).__name__
             raise TypeError(f"{self!r}: {argument} must be an array of integers, got {got}")
-        if shape and x.shape != shape:
-            raise ValueError(f"{self!r}: {argument} must be of shape {shape}, got {x.shape}")
-        if module(x).__name__ == "numpy" and x.size and not 0 <= x.min() <= x.max() < n:
-            raise ValueError(f"{self!r}: {argument} must be from 0 to {n - 1}, got {x.min()} to "
-                             f"{x.max()}")
+        if n is not None and module(x).__name__ == "numpy" and x.size:
+            if not 0 <= x.min() <= x.max() < n:
+                raise ValueError(f"{self!r}: {argument} must be from 0 to {n - 1}, got {x.min()} "
+                                 f"to {x.max()}")
         return x
 
     def keep(self, y, *values):

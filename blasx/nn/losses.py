@@ -56,6 +56,7 @@ class CrossEntropy(Loss):
 
     def forward(self, y, target):
         self.given(y, ..., None)
+        self.indices(target, argument="target")
         xp, k = module(y), y.shape[-1]
         if target.shape != y.shape[:-1]:
             raise ValueError(f"{self!r}: target must be of shape {y.shape[:-1]}, for y is "

@@ -74,7 +74,9 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     -----
     Every step reads the loss and the gradients' norm: on the GPU, it waits for them.
     """
-    _finite(x, y, *(validation or ()))
+    if epochs < 0 or batch < 1:
+        raise ValueError(f"fit: epochs and batch must be at least 0 and 1, got {epochs}, {batch}")
+    _data(x, y, *(validation or ()))
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
         history, done = _restore(checkpoint, model, optimiser)
@@ -145,15 +147,25 @@ def _rows(x, chosen):
 # -- what is not a number
 
 
-def _finite(*arrays):
-    """Refuse data with nan or inf, naming the first sample that has one."""
-    for name, data in zip(("x", "y", "validation x", "validation y"), arrays):
-        for a in data if isinstance(data, tuple) else (data,):
-            if a.dtype.kind == "f":
-                bad = ~module(a).isfinite(a).reshape(len(a), -1).all(1)
-                if bad.any():
-                    raise ValueError(f"fit: {name} must be finite, got nan or inf in "
-                                     f"{int(bad.sum())} samples, the first {int(bad.argmax())}")
+def _data(*arrays):
+    """Refuse samples and targets that are not arrays, not as many, or not finite."""
+    names = "x", "y", "validation x", "validation y"
+    given = [(name, a) for name, data in zip(names, arrays)
+             for a in (data if isinstance(data, tuple) else (data,))]
+    for name, a in given:
+        if not hasattr(a, "dtype") or not a.ndim:
+            raise TypeError(f"fit: {name} must be an array of samples, got {type(a).__name__}")
+    for part in names[:2], names[2:]:
+        lengths = {len(a) for name, a in given if name in part}
+        if len(lengths) > 1 or 0 in lengths:
+            raise ValueError(f"fit: {part[0]} and {part[1]} must have as many samples, at least "
+                             f"one, got {sorted(lengths)}")
+    for name, a in given:
+        if a.dtype.kind == "f":
+            bad = ~module(a).isfinite(a).reshape(len(a), -1).all(1)
+            if bad.any():
+                raise ValueError(f"fit: {name} must be finite, got nan or inf in "
+                                 f"{int(bad.sum())} samples, the first {int(bad.argmax())}")
 
 
 def _first_bad_output(model, x):
