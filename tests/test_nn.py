@@ -352,7 +352,8 @@ def test_files_come_back(tmp_path_factory, shapes, metadata):
 def test_a_damaged_file_is_refused(tmp_path):
     """Cut anywhere, or with any byte changed, it is not taken for a checkpoint."""
     path = tmp_path / "x.safetensors"
-    checkpoint.save(path, {"a": normal(0, 2, 3), "b": np.arange(4)})
+    given = {"a": normal(0, 2, 3), "b": np.arange(4)}
+    checkpoint.save(path, given)
     data = path.read_bytes()
     for n in range(len(data)):
         path.write_bytes(data[:n])
@@ -365,8 +366,17 @@ def test_a_damaged_file_is_refused(tmp_path):
             found, _ = checkpoint.load(path)
         except nn.CorruptFile:
             continue
-        assert found.keys() != {"a", "b"} or n < 8 + int.from_bytes(data[:8], "little")
-        assert sum(x.nbytes for x in found.values()) == 56  # a name or a dtype of the same size
+        # white space for white space, or a checksum that is not called one any more
+        assert n < 8 + int.from_bytes(data[:8], "little")
+        assert all((found[name] == x).all() for name, x in given.items())
+    for header in (b"[]", b"5", b'{"__metadata__": 5}', b'{"a": 1}',
+                   b"[" * 100_000, b'{"a": {}, "a": {}}',
+                   b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}',
+                   b'{"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}',
+                   b'{"a": {"dtype": "F32", "shape": [1e9], "data_offsets": [0, 4]}}'):
+        path.write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(nn.CorruptFile):
+            checkpoint.load(path)
     path.write_bytes(data + b"x")
     with pytest.raises(nn.CorruptFile, match="1 bytes behind"):
         checkpoint.load(path)

@@ -6,12 +6,11 @@
     data:    the arrays by rows, one after the other
 
 Nothing in it is code: what is read is checked, never run. A file appears whole or not at all, since
-it is written beside its place and then renamed; files from here carry a checksum of their data.
+it is written beside its place and then renamed; files from here carry a checksum.
 """
 
 import json
 import os
-import tempfile
 import zlib
 from math import prod
 from pathlib import Path
@@ -40,29 +39,36 @@ def save(path, arrays, metadata=None):
     new one is on disk."""
     host = {name: np.ascontiguousarray(x.get() if hasattr(x, "get") else x).reshape(x.shape)
             for name, x in arrays.items()}
-    header, at, checksum = {}, 0, 0
+    header, at = {}, 0
     for name, x in host.items():
         if x.dtype not in NAMES:
             raise TypeError(f"save: {name} must be an array of numbers, got {x.dtype}")
+        if name == "__metadata__":
+            raise ValueError("save: the name __metadata__ is the format's own")
         header[name] = {"dtype": NAMES[x.dtype], "shape": list(x.shape),
                         "data_offsets": [at, at + x.nbytes]}
-        at, checksum = at + x.nbytes, zlib.crc32(x.tobytes(), checksum)
-    header["__metadata__"] = {**(metadata or {}), "crc32": f"{checksum:08x}"}
-    text = json.dumps(header).encode()
+        at += x.nbytes
+    data, metadata = b"".join(x.tobytes() for x in host.values()), dict(metadata or {})
+    metadata["crc32"] = _checksum(header, metadata, data)
+    text = json.dumps(header | {"__metadata__": metadata}).encode()
     text += b" " * (-len(text) % 8)  # data aligned
     path = Path(path)
-    handle, beside = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for x in host.values():
-                file.write(x.tobytes())
+        with open(beside, "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text + data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
-        os.unlink(beside)
+        beside.unlink(missing_ok=True)
         raise
+
+
+def _checksum(header, metadata, data):
+    """Of all that a file says, in hexadecimal."""
+    said = json.dumps([header, {k: v for k, v in metadata.items() if k != "crc32"}])
+    return f"{zlib.crc32(data, zlib.crc32(said.encode())):08x}"
 
 
 def load(path):
@@ -78,7 +84,7 @@ def load(path):
         corrupt(f"a header to byte {start} in {len(data)} bytes")
     try:
         header = json.loads(data[8:start], object_pairs_hook=_once)
-        metadata = header.pop("__metadata__", {})
+        metadata = dict(header.pop("__metadata__", {}))
         entries = {name: (DTYPES[e["dtype"]], tuple(map(_count, e["shape"])),
                           *map(_count, e["data_offsets"])) for name, e in header.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
@@ -93,9 +99,8 @@ def load(path):
         at, arrays[name] = end, _widened(x) if header[name]["dtype"] == "BF16" else x.copy()
     if start + at != len(data):
         corrupt(f"{len(data) - start - at} bytes behind the last array")
-    checksum = f"{zlib.crc32(data[start:]):08x}"
-    if metadata.get("crc32", checksum) != checksum:
-        corrupt("the checksum of its data is another")
+    if "crc32" in metadata and metadata["crc32"] != _checksum(header, metadata, data[start:]):
+        corrupt("its checksum is another")
     return {name: arrays[name] for name in header}, metadata
 
 
