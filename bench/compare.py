@@ -21,7 +21,8 @@ from . import timing
 
 FAMILIES = {"batched": "batched", "batched_blas": "batched_blas", "batched_qr": "batched_qr",
             "batched_svd": "batched_svd", "ragged": "ragged", "gemm": "single", "lapack": "single",
-            "blas12": "single", "cpu": "cpu"}
+            "blas12": "single", "cpu": "cpu", "nn": "nn"}
+ON_CPU = ("cpu", "nn")
 PEERS = ("numpy", "scipy", "cupy-cuda12x", "cupy-cuda13x", "torch", "jax")
 
 
@@ -29,13 +30,13 @@ def main(arguments):
     """Measure a family; 1 if an answer of ours was wrong or missing, 2 without its device."""
     options = parse(arguments)
     module = import_module(f"bench.{FAMILIES[options.family]}")
-    report = {**machine(options.family != "cpu", options.commit), "rows": []}
+    report = {**machine(options.family not in ON_CPU, options.commit), "rows": []}
     try:
         for row in module.rows(options.precision, options.quick, options.family):
             for line, text in measured(row, options.family, options.samples):
                 report["rows"].append(line)
                 print(text, flush=True)
-            if options.family != "cpu":
+            if options.family not in ON_CPU:
                 timing.release()
             if options.json:  # after every row: a run that is cut short leaves what it has
                 Path(options.json).write_text(json.dumps(report, indent=1) + "\n")

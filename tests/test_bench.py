@@ -33,6 +33,17 @@ def test_compare_writes_the_schema(quick):
         assert all(peer.keys() == {"ms", "error"} for peer in row["peers"].values())
 
 
+def test_compare_nn_is_right_beside_numpy(tmp_path):
+    path = tmp_path / "nn.json"
+    command = ["compare", "nn", "--quick", "-p", "s", "--samples", "1", "--json", str(path)]
+    assert __main__.main(command) == 0
+    found = json.loads(path.read_text())
+    assert found["gpu"] is None
+    assert {row["routine"] for row in found["rows"]} == {"dense", "conv2d", "conv2d_forward",
+                                                         "lstm"}
+    assert all(row["ratio"] > 0 and "NumPy" in row["peers"] for row in found["rows"])
+
+
 def test_report_draws_and_prints(quick, tmp_path, capsys):
     assert report.main([str(quick), "--out", str(tmp_path)]) == 0
     assert (tmp_path / "cpu_d.png").read_bytes()[:4] == b"\x89PNG"

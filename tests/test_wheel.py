@@ -69,7 +69,8 @@ lu, piv, info = blasx.dgetrf(np.eye(3) * 2)
 assert info == 0 and (lu.diagonal() == 2).all()
 assert not blasx.gesv_batched(np.eye(3)[None], np.ones((1, 3)))[3].any()
 from blasx.blas import dgemm
-import blasx.kernels, blasx.testing
+import blasx.kernels, blasx.nn, blasx.testing
+assert blasx.nn.Conv2d(1, 1, 1).forward(np.ones((1, 1, 2, 2), "f4")).shape == (1, 1, 2, 2)
 assert list(pathlib.Path(blasx.kernels.__path__[0]).glob("*.cu"))
 blasx.show_config()
 """, cwd=tmp_path)

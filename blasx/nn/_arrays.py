@@ -1,0 +1,60 @@
+"""What layers share: an array's own module, products by rows, random weights."""
+
+import sys
+
+import numpy as np
+
+from .. import dgemm, dgemm_batched, sgemm, sgemm_batched
+
+_GEMM = {"f": sgemm, "d": dgemm}
+_GEMM_BATCHED = {"f": sgemm_batched, "d": dgemm_batched}
+
+
+def module(a):
+    """The module of an array: numpy or cupy."""
+    return sys.modules[type(a).__module__.partition(".")[0]]
+
+
+def product(a, b):
+    """A B, by columns if it has more columns than rows, else by rows.
+
+    gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
+    up to twice as fast where the contiguous side is the shorter one.
+    """
+    gemm = _GEMM[a.dtype.char]
+    return gemm(1.0, a, b) if len(a) < b.shape[1] else gemm(1.0, b.T, a.T).T
+
+
+def add_product(a, b, c):
+    """C := A B + C in place; by gemm itself where C lies by columns."""
+    if c.flags.f_contiguous:
+        _GEMM[a.dtype.char](1.0, a, b, 1.0, c, overwrite_c=1)
+    else:
+        c += product(a, b)
+
+
+def products(a, b):
+    """A B for stacks of equal leading dimensions, or one matrix for all of the other's members."""
+    lead = max(a.shape[:-2], b.shape[:-2], key=len)
+    a, b = (x if x.ndim == 2 else x.reshape(-1, *x.shape[-2:]) for x in (a, b))
+    c = _GEMM_BATCHED[a.dtype.char](1.0, a, b)
+    return c.reshape(*lead, *c.shape[-2:])
+
+
+def transposed(a):
+    """The transposes of a stack."""
+    return a.swapaxes(-1, -2)
+
+
+def glorot(rng, shape, fan_in, fan_out, dtype):
+    """Uniform weights of variance 2 / (fan_in + fan_out): what goes through a layer keeps its
+    size, forth and back.
+
+    Glorot, Bengio: Understanding the difficulty of training deep feedforward networks, 2010.
+    """
+    return uniform(rng, shape, (6 / (fan_in + fan_out)) ** 0.5, dtype)
+
+
+def uniform(rng, shape, bound, dtype):
+    """Uniform weights in [-bound, bound]."""
+    return np.random.default_rng(rng).uniform(-bound, bound, shape).astype(dtype)

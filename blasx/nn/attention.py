@@ -1,0 +1,292 @@
+"""Attention: every query takes a mean of values, weighted by how well their keys suit it.
+
+    E = scores(Q, K),      A = softmax(E) along the keys,      Y = A V,
+
+    dV = A^T dY,    dA = dY V^T,    dE = A (dA - sum_keys dA A),    and on through the scores.
+
+Scaled dot product: E = Q K^T / sqrt(d), so dQ = dE K / sqrt(d) and dK = dE^T Q / sqrt(d).
+Additive: E_ij = v^T tanh(q_i W + k_j U + b).
+
+A mask is True where a query may look; it is broadcast to (..., queries, keys). A query that may
+look nowhere gets 0. Causal: query i looks at keys up to i, counted from the end if there are more
+keys than queries.
+
+Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate,
+2015. Vaswani et al.: Attention is all you need, 2017.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from ._arrays import glorot, module, product, products, transposed
+from .activations import GELU, softmax
+from .dense import Dense
+from .dropout import Dropout
+from .layer import Layer, Parameter, Sequential
+from .norm import LayerNorm
+
+
+def causal_mask(xp, queries, keys):
+    """(queries, keys), True on and below the diagonal that ends at the last of both."""
+    return xp.tri(queries, keys, keys - queries, dtype=bool)
+
+
+class DotProductAttention(Layer):
+    """Y = softmax(Q K^T / sqrt(d)) V for stacks Q (..., m, d), K (..., n, d), V (..., n, e);
+    `backward` gives (dQ, dK, dV)."""
+
+    def __init__(self, causal=False):
+        self.causal = causal
+
+    def forward(self, q, k, v, mask=None):
+        d = self.given(q, ..., None, None).shape[-1]
+        lead = q.shape[:-2]
+        self.given(k, *lead, None, d, argument="k", like=q)
+        self.given(v, *lead, k.shape[-2], None, argument="v", like=q)
+        scores = products(q, transposed(k))
+        scores *= 1 / sqrt(d)
+        a = softmax(self._masked(scores, mask))
+        return self.keep(products(a, v), q, k, v, a)
+
+    def backward(self, dy):
+        q, k, v, a = self.kept(dy)
+        dv = products(transposed(a), dy)
+        de = products(dy, transposed(v))
+        de -= (de * a).sum(-1, keepdims=True)
+        de *= a
+        de *= 1 / sqrt(q.shape[-1])
+        return products(de, k), products(transposed(de), q), dv
+
+    def _masked(self, scores, mask):
+        """Scores with -inf where a query may not look."""
+        xp, (m, n) = module(scores), scores.shape[-2:]
+        if mask is not None:
+            _looks(self, mask, scores)
+            scores = xp.where(mask, scores, -xp.inf)
+        if self.causal:
+            scores = xp.where(causal_mask(xp, m, n), scores, -xp.inf)
+        return scores
+
+
+def _looks(layer, mask, scores):
+    """Refuse a mask that is not bool or not broadcast to the scores."""
+    kind = getattr(mask, "dtype", type(mask).__name__)
+    if kind != "bool":
+        raise TypeError(f"{layer!r}: mask must be an array of bool, got {kind}")
+    have, want = mask.shape[::-1], scores.shape[::-1]
+    if len(have) > len(want) or any(h not in (1, w) for h, w in zip(have, want)):
+        raise ValueError(f"{layer!r}: mask must be broadcast to {scores.shape}, got {mask.shape}")
+
+
+class AdditiveAttention(Layer):
+    """Bahdanau's: e_ij = v^T tanh(q_i W + k_j U + b), Y = softmax(E) K: values are the keys.
+
+    With t = tanh(...): dt = dE v (1 - t^2) summed over keys is dz of W and b, over queries of U.
+
+    Parameters
+    ----------
+    n_query, n_key, width : int
+        W is (n_query, width), U (n_key, width), v (width).
+    dtype, rng
+        As Dense.
+    """
+
+    def __init__(self, n_query, n_key, width, dtype="f4", rng=None):
+        rng = np.random.default_rng(rng)
+        self.n_query, self.n_key, self.width = n_query, n_key, width
+        self.W = Parameter(glorot(rng, (n_query, width), n_query, width, dtype))
+        self.U = Parameter(glorot(rng, (n_key, width), n_key, width, dtype))
+        self.b = Parameter(np.zeros(width, dtype))
+        self.v = Parameter(glorot(rng, (width, 1), width, 1, dtype)[:, 0].copy())
+
+    def forward(self, q, k, mask=None):
+        """Y (n, queries, n_key) of q (n, queries, n_query), k (n, keys, n_key)."""
+        self.given(q, None, None, self.n_query, like=self.W)
+        self.given(k, len(q), None, self.n_key, argument="k", like=self.W)
+        (n, m), keys = q.shape[:2], k.shape[1]
+        qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, self.width)
+        kU = product(k.reshape(-1, self.n_key), self.U.value).reshape(n, 1, keys, self.width)
+        t = module(q).tanh(qW + kU + self.b.value)
+        scores = product(t.reshape(-1, self.width), self.v.value[:, None]).reshape(n, m, keys)
+        if mask is not None:
+            _looks(self, mask, scores)
+            scores = module(q).where(mask, scores, -module(q).inf)
+        self.weights = a = softmax(scores)
+        return self.keep(products(a, k), q, k, t, a)
+
+    def backward(self, dy):
+        """(dq, dk)."""
+        q, k, t, a = self.kept(dy)
+        dk = products(transposed(a), dy)
+        de = products(dy, transposed(k))
+        de = a * (de - (de * a).sum(-1, keepdims=True))
+        rows = t.reshape(-1, self.width)
+        self.v.add(product(rows.T, de.reshape(-1, 1))[:, 0])
+        dz = de[..., None] * self.v.value * (1 - t * t)
+        self.b.add(dz.sum((0, 1, 2)))
+        dq, dkeys = dz.sum(2).reshape(-1, self.width), dz.sum(1).reshape(-1, self.width)
+        self.W.add(product(q.reshape(-1, self.n_query).T, dq))
+        self.U.add(product(k.reshape(-1, self.n_key).T, dkeys))
+        return (product(dq, self.W.value.T).reshape(q.shape),
+                dk + product(dkeys, self.U.value.T).reshape(k.shape))
+
+
+class MultiHeadAttention(Layer):
+    """Heads that attend beside each other, each in its part of the width:
+
+        Y = [Y_1 ... Y_H] W_o + b_o,   Y_h = attention(Q_h, K_h, V_h),
+        [Q_1 ... Q_H] = X W_q + b_q,  K = Z W_k + b_k,  V = Z W_v + b_v.
+
+    Self-attention has Z = X, cross-attention gives Z apart.
+
+    Parameters
+    ----------
+    width, heads : int
+        `heads` divides `width`.
+    causal : bool
+        No query looks at what comes after it.
+    bias, dtype, rng
+        As Dense.
+    """
+
+    def __init__(self, width, heads, causal=False, bias=True, dtype="f4", rng=None):
+        if heads < 1 or width % heads:
+            raise ValueError(f"MultiHeadAttention: heads must divide width, got {heads}, {width}")
+        rng = np.random.default_rng(rng)
+        self.width, self.heads = width, heads
+        for name in ("query", "key", "value", "output"):
+            setattr(self, name, Dense(width, width, bias, dtype, rng))
+        self.attention = DotProductAttention(causal)
+
+    def forward(self, x, z=None, mask=None, cache=None):
+        """Y (n, queries, width) of x (n, queries, width) and z (n, keys, width).
+
+        `mask` is (n, keys), what is there, or is broadcast to (n, heads, queries, keys). `cache`,
+        a list, empty at first, keeps keys and values of all calls that are given it: x is then
+        what follows, and only that goes through the products. It has no backward.
+        """
+        self.given(x, None, None, self.width, like=self.query.weight)
+        source = x if z is None else z
+        self.given(source, len(x), None, self.width, argument="z", like=self.query.weight)
+        q = self._split(self.query.forward(x))
+        k, v = (self._split(f.forward(source)) for f in (self.key, self.value))
+        if cache is not None:
+            cache[:] = [k, v] if not cache else [module(x).concatenate(pair, 2)
+                                                 for pair in zip(cache, (k, v))]
+            k, v = cache
+        if mask is not None and mask.ndim == 2:
+            mask = mask[:, None, None, :]
+        y = self.output.forward(self._joined(self.attention.forward(q, k, v, mask)))
+        self._kept = None
+        return y if cache is not None else self.keep(y, z is None)
+
+    def backward(self, dy):
+        """dx, or (dx, dz) if there was a z."""
+        (alone,) = self.kept(dy)
+        dq, dk, dv = self.attention.backward(self._split(self.output.backward(dy)))
+        dx = self.query.backward(self._joined(dq))
+        dz = self.key.backward(self._joined(dk)) + self.value.backward(self._joined(dv))
+        return dx + dz if alone else (dx, dz)
+
+    def _split(self, x):
+        """(n, m, width) as (n, heads, m, width / heads)."""
+        return x.reshape(*x.shape[:2], self.heads, self.width // self.heads).swapaxes(1, 2)
+
+    def _joined(self, x):
+        """`_split` undone."""
+        return x.swapaxes(1, 2).reshape(len(x), x.shape[2], self.width)
+
+    def described(self):
+        return self.width, self.heads
+
+
+class Block(Layer):
+    """What the transformer's blocks share. Every part f of one is around x as
+
+        x + dropout(f(norm(x)))  with `norm_first`,   norm(x + dropout(f(x)))  without.
+    """
+
+    def _around(self, k, f, x):
+        norm, drop = self.norms[k], self.drops[k]
+        if self.norm_first:
+            return x + drop.forward(f(norm.forward(x)))
+        return norm.forward(x + drop.forward(f(x)))
+
+    def _back(self, k, f, dy):
+        """dx of part k; `f` is its backward."""
+        norm, drop = self.norms[k], self.drops[k]
+        if self.norm_first:
+            return dy + norm.backward(f(drop.backward(dy)))
+        dy = norm.backward(dy)
+        return dy + f(drop.backward(dy))
+
+    def _frame(self, parts, width, hidden, norm_first, dropout, dtype, rng):
+        """Norms, dropouts and the MLP that goes over each vector by itself."""
+        self.width, self.norm_first = width, norm_first
+        self.mlp = Sequential(Dense(width, hidden, dtype=dtype, rng=rng), GELU(),
+                              Dense(hidden, width, dtype=dtype, rng=rng))
+        self.norms = [LayerNorm(width, dtype=dtype) for _ in range(parts)]
+        self.drops = [Dropout(dropout, int(rng.integers(2**31))) for _ in range(parts)]
+
+    def described(self):
+        return self.width, self.attention.heads
+
+
+class EncoderBlock(Block):
+    """Self-attention, then an MLP. With `causal` it is the block of a language model.
+
+    Parameters
+    ----------
+    width, heads, hidden : int
+        `hidden` is the MLP's inner width, 4 width unless given.
+    causal, norm_first : bool
+    dropout : float
+    dtype, rng
+        As Dense.
+    """
+
+    def __init__(self, width, heads, hidden=None, causal=False, norm_first=True, dropout=0.0,
+                 dtype="f4", rng=None):
+        rng = np.random.default_rng(rng)
+        self.attention = MultiHeadAttention(width, heads, causal, dtype=dtype, rng=rng)
+        self._frame(2, width, hidden or 4 * width, norm_first, dropout, dtype, rng)
+
+    def forward(self, x, mask=None, cache=None):
+        x = self._around(0, lambda u: self.attention.forward(u, None, mask, cache), x)
+        return self._around(1, self.mlp.forward, x)
+
+    def backward(self, dy):
+        return self._back(0, self.attention.backward, self._back(1, self.mlp.backward, dy))
+
+
+class DecoderBlock(Block):
+    """Causal self-attention, cross-attention to an encoder's answer z, then an MLP.
+
+    Parameters are `EncoderBlock`'s.
+    """
+
+    def __init__(self, width, heads, hidden=None, norm_first=True, dropout=0.0, dtype="f4",
+                 rng=None):
+        rng = np.random.default_rng(rng)
+        self.attention = MultiHeadAttention(width, heads, True, dtype=dtype, rng=rng)
+        self.cross = MultiHeadAttention(width, heads, dtype=dtype, rng=rng)
+        self._frame(3, width, hidden or 4 * width, norm_first, dropout, dtype, rng)
+
+    def forward(self, x, z, mask=None, z_mask=None, cache=None):
+        """`mask` is of x, `z_mask` of z, both as MultiHeadAttention's."""
+        x = self._around(0, lambda u: self.attention.forward(u, None, mask, cache), x)
+        x = self._around(1, lambda u: self.cross.forward(u, z, z_mask), x)
+        return self._around(2, self.mlp.forward, x)
+
+    def backward(self, dy):
+        """(dx, dz)."""
+        dzs = []
+
+        def cross(dy):
+            dx, dz = self.cross.backward(dy)
+            dzs.append(dz)
+            return dx
+
+        dy = self._back(1, cross, self._back(2, self.mlp.backward, dy))
+        return self._back(0, self.attention.backward, dy), dzs[0]

@@ -1,0 +1,232 @@
+"""Convolution by matrix products.
+
+    y[n, m, i] = b[m] + sum over c, j of w[m, c, j] x[n, c, i s + j d - p]
+
+(i and j are pairs in two dimensions; as in the field, no kernel is turned round.) With one column
+for every window, X[(c, j), (n, i)] = x[n, c, i s + j d - p], that is
+
+    Y = W X,      dW = dY X^T.
+
+dx is a convolution of dy: element u = v s + r of the padded image is element j of window i where
+u = i s + j d, so only those j meet it that leave j d = r (mod s), and
+
+    dx[n, c, v s + r] = sum over m, j of w[m, c, j] dy[n, m, v - (j d - r) / s],
+
+for each r a convolution of stride 1 by a part of the kernel, turned round.
+
+X has each element as often as a kernel has elements, so it is never whole in memory: windows go
+through in chunks whose columns stay in the cache, images of a batch at a time or rows of one image.
+Only if one chunk holds all is it kept for the backward pass; else its columns are gathered again.
+
+X is gathered in the order that moves the longer runs, channels last or images' rows, whatever the
+layout: `last` says which, and the padded copy of the image is made to suit.
+
+Groups are products beside each other: group g has its channels' rows of W and X. In the depthwise
+case a group is one channel.
+"""
+
+import json
+from functools import cache
+from math import prod
+
+import numpy as np
+
+from .._sources import FOLDER
+from ._arrays import glorot, module, product, products, transposed
+from .layer import Layer, Parameter
+from .windows import Windows
+
+
+@cache
+def _limit():
+    """The most elements that a chunk of X has, unless one row of windows has more."""
+    return json.loads((FOLDER / "tuned" / "nn.json").read_text())["convolution"]["COLUMNS"]
+
+
+class Convolution(Layer):
+    """What Conv1d and Conv2d share: all, but for the number of axes."""
+
+    SKIPS_DX = True
+
+    def __init__(self, channels, filters, kernel, stride, padding, dilation, groups, bias, layout,
+                 dtype, rng):
+        name = type(self).__name__
+        if groups < 1 or channels % groups or filters % groups:
+            raise ValueError(f"{name}: groups must divide channels and filters, got {groups} for "
+                             f"{channels} and {filters}")
+        self.channels, self.filters, self.groups = channels, filters, groups
+        self.windows = Windows(name, kernel, stride, padding, dilation, self.DIMS, layout)
+        size = prod(self.windows.kernel)
+        shape = filters, channels // groups, *self.windows.kernel
+        self.weight = Parameter(glorot(rng, shape, channels // groups * size,
+                                       filters // groups * size, dtype))
+        self.bias = Parameter(np.zeros(filters, dtype)) if bias else None
+
+    def forward(self, x):
+        extents = (None,) * self.DIMS
+        self.given(x, *((None, *extents, self.channels) if self.windows.last else
+                        (None, self.channels, *extents)), like=self.weight)
+        x = self.windows.first(x)
+        padding, counts = self.windows.fit(self, x.shape[2:])
+        last = self._last(self.channels, self.windows.stride[-1], counts[-1])
+        x, inside = self.windows.padded(x, padding, last=last)
+        y = self.windows.empty(x, len(x), self.filters, counts)
+        W = self._matrix(self._grouped(), last)
+        columns = self._convolve(W, self.windows.all(x, counts), y, last)
+        if self.bias:
+            y += self.bias.value.reshape(-1, *(1,) * self.DIMS)
+        return self.keep(self.windows.back(y), x, inside, counts, columns, last)
+
+    def backward(self, dy, dx=True):
+        """db = sum of dy, dW = dY X^T, dx as above."""
+        x, inside, counts, columns, last = self.kept(dy)
+        dy, views = self.windows.first(dy), self.windows.all(x, counts)
+        if self.bias:
+            self.bias.add(dy.sum((0, *range(2, dy.ndim))))
+        dW = module(dy).zeros_like(self._matrix(self._grouped(), last))
+        for chunk in self._chunks(views):
+            X = self._columns(views[chunk], last) if columns is None else columns
+            dW += self._multiply(self._gather(dy[chunk]), transposed(X), last)
+        self.weight.add(self._weights(dW, last))
+        if not dx:
+            return None
+        below = self.windows.empty(x, *x.shape[:2], x.shape[2:])
+        below[...] = 0
+        w, last = self._grouped().swapaxes(1, 2), self._last(self.filters, 1, counts[-1])
+        for part, view, place in self.windows.turned(dy, x.shape[2:], last):
+            turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
+            self._convolve(self._matrix(turned, last), view, below[place], last)
+        return self.windows.back(below[inside])
+
+    def _last(self, channels, stride, width):
+        """Whether runs are longer with channels last: a kernel's row of channels, beside an image's
+        row of windows. Of a kernel of one element the whole image is a run."""
+        if prod(self.windows.kernel) == 1:
+            return self.windows.last
+        run = channels // self.groups * self.windows.kernel[-1]
+        return stride > 1 or run >= width
+
+    def _convolve(self, W, view, y, last):
+        """y (n, filters, windows...) = W X of a view of windows, by chunks. Returns X if one chunk
+        is all, else None."""
+        chunks = self._chunks(view)
+        for chunk in chunks:
+            X = self._columns(view[chunk], last)
+            self._scatter(y[chunk], self._multiply(W, X, last))
+        return X if len(chunks) == 1 else None
+
+    # -- matrices: (rows, columns), by group where there are groups
+
+    def _multiply(self, a, b, last):
+        """A B, asked for as its transpose where X lies by columns."""
+        multiply = product if self.groups == 1 else products
+        if last:
+            return transposed(multiply(transposed(b), transposed(a)))
+        return multiply(a, b)
+
+    def _chunks(self, view):
+        """Slices of a view (images, channels, windows..., kernel...), images and rows of windows,
+        of at most `_limit()` elements."""
+        n, channels, rows, *others = view.shape
+        row = max(channels * prod(others), 1)
+        images = max(_limit() // (row * rows), 1)
+        height = max(_limit() // row, 1) if images == 1 else rows
+        return [(slice(i, i + images), slice(None), slice(j, j + height))
+                for i in range(0, n, images) for j in range(0, rows, height)]
+
+    def _order(self, last):
+        """The axes (group, channel, kernel...) of X's rows."""
+        kernel = tuple(range(2, 2 + self.DIMS))
+        return (0, *kernel, 1) if last else (0, 1, *kernel)
+
+    def _grouped(self):
+        """The weights as (g, filters / g, channels / g, kernel...)."""
+        g = self.groups
+        return self.weight.value.reshape(g, self.filters // g, self.channels // g,
+                                         *self.windows.kernel)
+
+    def _matrix(self, w, last):
+        """Grouped weights as matrices (g, rows, channels * kernel) in the order of X's rows."""
+        w = w.transpose(0, 1, *(a + 1 for a in self._order(last)[1:]))
+        w = w.reshape(*w.shape[:2], -1)
+        return w[0] if self.groups == 1 else w
+
+    def _weights(self, dW, last):
+        """dW in the shape of the weights: `_matrix` undone."""
+        g, order = self.groups, self._order(last)
+        shape = g, self.channels // g, *self.windows.kernel
+        dw = dW.reshape(g, self.filters // g, *(shape[a] for a in order[1:]))
+        back = sorted(range(1, len(order)), key=lambda i: order[i])
+        return dw.transpose(0, 1, *(b + 1 for b in back)).reshape(self.weight.value.shape)
+
+    def _columns(self, view, last):
+        """X of a view (n, c, windows..., kernel...): a column to a window; in memory by columns
+        if `last`."""
+        n, c, g, d = *view.shape[:2], self.groups, self.DIMS
+        counts, kernel = view.shape[2:2 + d], view.shape[2 + d:]
+        size = c // g * prod(kernel), n * prod(counts)
+        view = view.reshape(n, g, c // g, *counts, *kernel) if g > 1 else view[:, None]
+        windows, elements = (0, *range(3, 3 + d)), tuple(range(3 + d, 3 + 2 * d))
+        if last:
+            X = transposed(view.transpose(1, *windows, *elements, 2).reshape(g, *size[::-1]))
+        else:
+            X = view.transpose(1, 2, *elements, *windows).reshape(g, *size)
+        return X[0] if g == 1 else X
+
+    def _scatter(self, y, Y):
+        """Y (g, filters / g, windows) into y (n, filters, windows...)."""
+        n, m, *counts = y.shape
+        Y = Y.reshape(m, -1) if self.groups > 1 else Y
+        y[...] = Y.reshape(m, n, *counts).swapaxes(0, 1)
+
+    def _gather(self, dy):
+        """dY (g, filters / g, windows) of dy (n, filters, windows...)."""
+        n, m = dy.shape[:2]
+        if self.windows.last:
+            dY = dy.transpose(0, *range(2, dy.ndim), 1).reshape(-1, m).T
+        else:
+            dY = dy.swapaxes(0, 1).reshape(m, -1)
+        return dY if self.groups == 1 else dY.reshape(self.groups, m // self.groups, -1)
+
+    def described(self):
+        return self.channels, self.filters, self.windows.kernel
+
+
+class Conv1d(Convolution):
+    """Convolution along one axis; `x` (n, channels, length), or (n, length, channels) in NHWC.
+
+    Arguments are `Conv2d`'s.
+    """
+
+    DIMS = 1
+
+    def __init__(self, channels, filters, kernel, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, layout="NCHW", dtype="f4", rng=None):
+        super().__init__(channels, filters, kernel, stride, padding, dilation, groups, bias,
+                         layout, dtype, rng)
+
+
+class Conv2d(Convolution):
+    """Convolution of images; `x` (n, channels, height, width), or (n, height, width, channels).
+
+    Parameters
+    ----------
+    channels, filters : int
+        Of what goes in and comes out. The weights are (filters, channels / groups, *kernel).
+    kernel, stride, dilation : int or tuple
+    padding : int, tuple or "same"
+        Zeros before and behind; "same" leaves n / stride windows, rounded up.
+    groups : int
+        Filters see the channels of their group only; `channels` groups: depthwise.
+    layout : "NCHW" or "NHWC"
+        Of x and y; any strides.
+    dtype, rng
+        As Dense.
+    """
+
+    DIMS = 2
+
+    def __init__(self, channels, filters, kernel, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, layout="NCHW", dtype="f4", rng=None):
+        super().__init__(channels, filters, kernel, stride, padding, dilation, groups, bias,
+                         layout, dtype, rng)

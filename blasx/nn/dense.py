@@ -1,0 +1,50 @@
+"""The fully connected layer."""
+
+import numpy as np
+
+from ._arrays import glorot, product
+from .layer import Layer, Parameter
+
+
+class Dense(Layer):
+    """y = x W + b for every vector x along the last axis.
+
+    Parameters
+    ----------
+    n_in, n_out : int
+        W is (n_in, n_out), b is (n_out).
+    bias : bool
+        Whether there is a b.
+    dtype : float32 or float64
+    rng : seed or numpy.random.Generator, optional
+        Draws W (Glorot's uniform); b starts as 0.
+    """
+
+    SKIPS_DX = True
+
+    def __init__(self, n_in, n_out, bias=True, dtype="f4", rng=None):
+        self.n_in, self.n_out = n_in, n_out
+        self.weight = Parameter(glorot(rng, (n_in, n_out), n_in, n_out, dtype))
+        self.bias = Parameter(np.zeros(n_out, dtype)) if bias else None
+
+    def forward(self, x):
+        self.given(x, ..., self.n_in, like=self.weight)
+        rows = x.reshape(-1, self.n_in)
+        y = product(rows, self.weight.value)
+        if self.bias:
+            y += self.bias.value
+        return self.keep(y.reshape(*x.shape[:-1], self.n_out), rows)
+
+    def backward(self, dy, dx=True):
+        """dW = x^T dy,  db = sum of dy,  dx = dy W^T."""
+        (rows,) = self.kept(dy)
+        shape, dy = dy.shape, dy.reshape(-1, self.n_out)
+        self.weight.add(product(rows.T, dy))
+        if self.bias:
+            self.bias.add(dy.sum(0))
+        if not dx:
+            return None
+        return product(dy, self.weight.value.T).reshape(*shape[:-1], self.n_in)
+
+    def described(self):
+        return self.n_in, self.n_out

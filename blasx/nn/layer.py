@@ -1,0 +1,246 @@
+"""What a layer is, and how layers are composed.
+
+A layer is a function with parameters that knows its derivative:
+
+    y  = layer.forward(x)        y = f(x; w)
+    dx = layer.backward(dy)      dx = (df/dx)^T dy,   w's gradient += (df/dw)^T dy
+
+where dy is the gradient of a number, the loss, in y. `backward` answers for the last `forward`.
+Every array that goes in is of the dtype and on the device of the parameters; nothing is moved or
+cast unasked. Where nothing comes before a layer nobody wants dx: those with SKIPS_DX leave it out
+in `backward(dy, dx=False)`.
+"""
+
+from ._arrays import module
+
+
+class Parameter:
+    """An array that training changes, and the gradient of the loss in it.
+
+    `trained` is False for what a layer remembers without a gradient: running means, counts.
+    """
+
+    def __init__(self, value, trained=True):
+        self.value, self.grad, self.trained = value, None, trained
+
+    def add(self, gradient):
+        """The gradient is a sum over all uses since the last step."""
+        self.grad = gradient if self.grad is None else self.grad + gradient
+
+
+class Layer:
+    """A function with parameters; its attributes that are parameters, layers or lists of layers
+    are its parts, named by their attribute."""
+
+    training = True
+    SKIPS_DX = False
+    _kept = None
+
+    # -- parts
+
+    def parts(self):
+        """(name, parameter or layer) of what this layer itself holds."""
+        for name, x in vars(self).items():
+            if isinstance(x, Parameter | Layer):
+                yield name, x
+            elif isinstance(x, list):
+                yield from ((f"{name}.{i}", y) for i, y in enumerate(x) if isinstance(y, Layer))
+
+    def walk(self, path=""):
+        """(path, part) of this layer and all beneath it, in order."""
+        yield path, self
+        for name, part in self.parts():
+            at = f"{path}.{name}" if path else name
+            if isinstance(part, Layer):
+                yield from part.walk(at)
+            else:
+                yield at, part
+
+    def parameters(self):
+        """{path: Parameter} of what is trained; one that two layers share, once."""
+        found = {}
+        for path, part in self.walk():
+            if isinstance(part, Parameter) and part.trained and part not in found.values():
+                found[path] = part
+        return found
+
+    def learns(self):
+        """Whether anything in this layer is trained."""
+        return any(isinstance(part, Parameter) and part.trained for _, part in self.walk())
+
+    def state(self):
+        """{path: array} of all that the layer knows: parameters, running statistics, counts."""
+        return {path: p.value for path, p in self.walk() if isinstance(p, Parameter)}
+
+    def load(self, state):
+        """Take the arrays of `state()`; names, shapes and dtypes must be this layer's.
+
+        Nothing is changed unless all fit.
+        """
+        own = {path: p for path, p in self.walk() if isinstance(p, Parameter)}
+        if own.keys() != state.keys():
+            missing, unknown = sorted(own.keys() - state), sorted(state.keys() - own)
+            raise ValueError(f"{self!r}: load: missing {missing}, unknown {unknown}")
+        for path, p in own.items():
+            self._same(state[path], p.value, path)
+        for path, p in own.items():
+            p.value = module(p.value).asarray(state[path]).copy()
+
+    def _same(self, x, own, path):
+        if (x.shape, x.dtype) != (own.shape, own.dtype):
+            raise ValueError(f"{self!r}: load: {path} is {x.dtype} {x.shape}, "
+                             f"the layer's is {own.dtype} {own.shape}")
+
+    def to(self, xp=None, dtype=None):
+        """Move the parameters to an array module (numpy, cupy) or cast them; counts stay on the
+        host. Returns the layer."""
+        for _, p in self.walk():
+            if isinstance(p, Parameter) and p.value.dtype.kind == "f":
+                if dtype is not None:
+                    p.value, p.grad = p.value.astype(dtype), None
+                if xp is not None and xp is not module(p.value):
+                    host = p.value.get() if hasattr(p.value, "get") else p.value
+                    p.value, p.grad = xp.asarray(host), None
+        return self
+
+    def train(self, training=True):
+        """Set all layers to training (dropout drops, batch norm takes the batch's statistics) or,
+        with False, to inference. Returns the layer."""
+        for _, part in self.walk():
+            if isinstance(part, Layer):
+                part.training = training
+        return self
+
+    # -- arguments
+
+    def given(self, x, *shape, argument="x", like=None):
+        """Refuse an array that is not of `shape` (None: any extent; a first ...: any before), or
+        not of dtype and device of `like`. Returns it."""
+        own = getattr(like, "value", like)
+        if not hasattr(x, "dtype") or not hasattr(x, "reshape"):
+            raise TypeError(f"{self!r}: {argument} must be an array, got {type(x).__name__}")
+        if own is not None and x.dtype != own.dtype:
+            raise TypeError(f"{self!r}: {argument} must be {own.dtype}, as the layer is, "
+                            f"got {x.dtype}")
+        if own is None and x.dtype.char not in "fd":
+            raise TypeError(f"{self!r}: {argument} must be float32 or float64, got {x.dtype}")
+        if own is not None and module(x) is not module(own):
+            raise TypeError(f"{self!r}: {argument} must be an array of {module(own).__name__}, as "
+                            f"the layer's are, got one of {module(x).__name__}")
+        tail = shape[1:] if shape[:1] == (...,) else shape
+        have = x.shape[x.ndim - len(tail):] if len(tail) < len(shape) else x.shape
+        if len(have) != len(tail) or any(n not in (None, m) for m, n in zip(have, tail)):
+            names = {None: "any", ...: "..."}
+            wanted = ", ".join(str(names.get(n, n)) for n in shape)
+            raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {x.shape}")
+        return x
+
+    def indices(self, x, n=None, argument="x"):
+        """Refuse what is not an array of integers, or of some that are not below n (on the CPU
+        only: elsewhere their values are not waited for). Returns it."""
+        if not hasattr(x, "dtype") or x.dtype.kind not in "iu":
+            got = x.dtype if hasattr(x, "dtype") else type(x).__name__
+            raise TypeError(f"{self!r}: {argument} must be an array of integers, got {got}")
+        if n is not None and module(x).__name__ == "numpy" and x.size:
+            if not 0 <= x.min() <= x.max() < n:
+                raise ValueError(f"{self!r}: {argument} must be from 0 to {n - 1}, got {x.min()} "
+                                 f"to {x.max()}")
+        return x
+
+    def keep(self, y, *values):
+        """Remember what `backward` needs. Returns y."""
+        self._kept = y, values
+        return y
+
+    def kept(self, dy):
+        """What the last `forward` kept, if dy is like its answer."""
+        if self._kept is None:
+            raise ValueError(f"{self!r}: backward before forward")
+        y, values = self._kept
+        self.given(dy, *y.shape, argument="dy", like=y)
+        return values
+
+    def record(self):
+        """What `backward` of this layer and all beneath needs after the last `forward`: a layer
+        that is used at several times is told by `replay` which of them it answers for."""
+        return [part._kept for _, part in self.walk() if isinstance(part, Layer)]
+
+    def replay(self, record):
+        """Take back what `record` gave."""
+        layers = [part for _, part in self.walk() if isinstance(part, Layer)]
+        for layer, kept in zip(layers, record, strict=True):
+            layer._kept = kept
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(map(str, self.described()))})"
+
+    def described(self):
+        """What `repr` shows of a layer: its sizes."""
+        return ()
+
+
+class Sequential(Layer):
+    """y = f_n(... f_2(f_1(x))); backward is the chain rule from the last to the first."""
+
+    def __init__(self, *layers):
+        self.layers = list(layers)
+
+    def parts(self):
+        return ((str(i), layer) for i, layer in enumerate(self.layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer.forward(x)
+        return x
+
+    SKIPS_DX = True
+
+    def backward(self, dy, dx=True):
+        """dx; without it backward ends at the first layer that has something to learn."""
+        if dx:
+            for layer in reversed(self.layers):
+                dy = layer.backward(dy)
+            return dy
+        learning = [layer for layer in self.layers if layer.learns()]
+        for layer in reversed(self.layers if learning else []):
+            if layer is learning[0]:
+                layer.backward(dy, dx=False) if layer.SKIPS_DX else layer.backward(dy)
+                return None
+            dy = layer.backward(dy)
+
+    def described(self):
+        return self.layers
+
+
+class Residual(Layer):
+    """y = x + f(x), so dx = dy + (df/dx)^T dy."""
+
+    def __init__(self, *layers):
+        self.inner = Sequential(*layers)
+
+    def parts(self):
+        return self.inner.parts()
+
+    def forward(self, x):
+        fx = self.inner.forward(x)
+        if fx.shape != x.shape:
+            raise ValueError(f"{self!r}: what is added to x must have its shape {x.shape}, "
+                             f"got {fx.shape}")
+        return x + fx
+
+    def backward(self, dy):
+        return dy + self.inner.backward(dy)
+
+    def described(self):
+        return self.inner.layers
+
+
+class Flatten(Layer):
+    """A vector to a sample: (n, ...) to (n, all the rest)."""
+
+    def forward(self, x):
+        return self.keep(x.reshape(len(x), -1), x.shape)
+
+    def backward(self, dy):
+        (shape,) = self.kept(dy)
+        return dy.reshape(shape)

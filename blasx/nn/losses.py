@@ -1,0 +1,108 @@
+"""Losses: one number from what a model answers and what it should.
+
+    L = loss.forward(y, target)        dy = loss.backward()        dy = dL/dy
+
+All are means over the batch, so that the rate of learning does not depend on its size.
+"""
+
+from ._arrays import module
+from .activations import log_softmax, sigmoid, softplus
+from .layer import Layer
+
+
+class Loss(Layer):
+    """A loss; `accuracy(y, target)` says, of one that classifies, how many are right."""
+
+    accuracy = None
+
+    def backward(self):
+        """dL/dy of the last `forward`."""
+        if self._kept is None:
+            raise ValueError(f"{self!r}: backward before forward")
+        return self.gradient(*self._kept[1])
+
+
+class MeanSquare(Loss):
+    """L = mean (y - t)^2, dy = 2 (y - t) / n."""
+
+    def forward(self, y, target):
+        self.given(y, ...)
+        self.given(target, *y.shape, argument="target", like=y)
+        return self.keep(((y - target) ** 2).mean(), y - target)
+
+    def gradient(self, difference):
+        return difference * (2 / difference.size)
+
+
+class CrossEntropy(Loss):
+    """L = -mean_i sum_k q_ik log p_ik with p = softmax(y); dy = (p - q) / n.
+
+    Parameters
+    ----------
+    smoothing : float
+        q is 1 - smoothing at the label and smoothing / K more at each of the K classes.
+    ignore : int, optional
+        Targets of this label (padding) do not count.
+
+    Notes
+    -----
+    y is (..., K), the scores before softmax; the target (...) holds labels.
+    """
+
+    def __init__(self, smoothing=0.0, ignore=None):
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"CrossEntropy: smoothing must be in [0, 1), got {smoothing}")
+        self.smoothing, self.ignore = smoothing, ignore
+
+    def forward(self, y, target):
+        self.given(y, ..., None)
+        self.indices(target, argument="target")
+        xp, k = module(y), y.shape[-1]
+        if target.shape != y.shape[:-1]:
+            raise ValueError(f"{self!r}: target must be of shape {y.shape[:-1]}, for y is "
+                             f"{y.shape}, got {target.shape}")
+        labels, y = target.reshape(-1), y.reshape(-1, k)
+        counts = self._counts(labels)
+        labels = self.indices(xp.where(counts, labels, 0), k, argument="target")
+        log_p, rows = log_softmax(y), xp.arange(len(y))
+        q = xp.full_like(y, self.smoothing / k)
+        q[rows, labels] += 1 - self.smoothing
+        q *= counts[:, None]
+        n = max(int(counts.sum()), 1) if self.ignore is not None else max(len(y), 1)
+        return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
+                         log_p, q, counts, n, target.shape)
+
+    def gradient(self, log_p, q, counts, n, shape):
+        dy = (module(q).exp(log_p) * counts[:, None] - q) / n
+        return dy.reshape(*shape, -1)
+
+    def accuracy(self, y, target):
+        """The share of targets that have the greatest y."""
+        counts = self._counts(target)
+        return float(((y.argmax(-1) == target) & counts).sum()) / max(int(counts.sum()), 1)
+
+    def _counts(self, target):
+        """Which targets count."""
+        if self.ignore is None:
+            return module(target).ones(target.shape, bool)
+        return target != self.ignore
+
+    def described(self):
+        return (self.smoothing,) if self.smoothing else ()
+
+
+class BinaryCrossEntropy(Loss):
+    """L = -mean (t log p + (1 - t) log(1 - p)) with p = sigmoid(y), which is
+    mean (log(1 + e^y) - t y); dy = (p - t) / n. Targets from 0 to 1."""
+
+    def forward(self, y, target):
+        self.given(y, ...)
+        self.given(target, *y.shape, argument="target", like=y)
+        return self.keep((softplus(y) - target * y).mean(), y, target)
+
+    def gradient(self, y, target):
+        return (sigmoid(y) - target) / y.size
+
+    def accuracy(self, y, target):
+        """The share of answers on the right side of 1/2."""
+        return float(((y > 0) == (target > 0.5)).mean())

@@ -1,0 +1,257 @@
+"""Training: batches in random order, a step down each batch's gradient, epoch after epoch."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from . import checkpoint as files
+from ._arrays import module
+from .layer import Layer, Parameter
+from .optim import clip_norm, gradient_norm
+
+
+@dataclass
+class History:
+    """What `fit` saw. `losses` has every step; the others every epoch. `stopped` says why it
+    ended early, and is empty if it did not."""
+
+    losses: list = field(default_factory=list)
+    epochs: list = field(default_factory=list)
+    stopped: str = ""
+
+    def plot(self, path):
+        """Draw loss and accuracy against the epoch into a PNG file."""
+        from matplotlib.figure import Figure
+
+        names = [n for n in ("loss", "accuracy") if any(n in e for e in self.epochs)]
+        figure = Figure(figsize=(5 * max(len(names), 1), 3.5), layout="constrained")
+        for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
+            for key, label in ((name, "training"), (f"validation_{name}", "validation")):
+                if any(key in e for e in self.epochs):
+                    axes.plot([e["epoch"] for e in self.epochs], [e[key] for e in self.epochs],
+                              label=label)
+            axes.set(xlabel="epoch", ylabel=name)
+            axes.legend()
+        figure.savefig(path, format="png", dpi=120)
+
+
+def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, validation=None,
+        augment=None, checkpoint=None, resume=False, progress=True):
+    """Train a model on samples x with targets y.
+
+    Parameters
+    ----------
+    model, loss, optimiser
+        Layer, Loss, Optimiser (of that model).
+    x, y : array, or for x a tuple of arrays
+        Samples along the first axis. nan and inf are refused before anything is trained.
+    epochs, batch : int
+    seed : int
+        Epoch e is in the order of numpy.random.default_rng((seed, e)): the same seed, data and
+        machine give the same losses, bit for bit, also after `resume`.
+    clip : float, optional
+        The largest norm of all gradients together.
+    validation : (x, y), optional
+        Evaluated after every epoch.
+    augment : function (x, rng) -> x, optional
+        Applied to the samples of every batch.
+    checkpoint : path, optional
+        Written after every epoch; with `resume` read first where it exists.
+    progress : bool
+        A line for every epoch, moving on a terminal.
+
+    Returns
+    -------
+    History
+        If a loss or gradient is nan or inf training stops before the step that it would spoil,
+        and `stopped` names the layer in which it arose.
+
+    Notes
+    -----
+    Every step reads the loss and the gradients' norm: on the GPU, it waits for them.
+    """
+    if epochs < 0 or batch < 1:
+        raise ValueError(f"fit: epochs and batch must be at least 0 and 1, got {epochs}, {batch}")
+    _data(x, y, *(validation or ()))
+    history, done = History(), 0
+    if resume and checkpoint is not None and Path(checkpoint).exists():
+        history, done = _restore(checkpoint, model, optimiser)
+    count = len(y)
+    for epoch in range(done, epochs):
+        rng = np.random.default_rng((seed, epoch))
+        order, bar = rng.permutation(count), _Bar(epoch, epochs, count, progress)
+        model.train()
+        total = hits = 0.0
+        for start in range(0, count, batch):
+            chosen = order[start:start + batch]
+            xs, ys = _rows(x, chosen), _rows(y, chosen)
+            if augment:
+                xs = augment(xs, rng)
+            answer = model.forward(xs)
+            value = float(loss.forward(answer, ys))
+            if not np.isfinite(value):
+                history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
+                break
+            dy = loss.backward()
+            model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
+            norm = clip_norm(model, clip) if clip else gradient_norm(model)
+            if not np.isfinite(norm):
+                history.stopped = _first_bad_gradient(model)
+                break
+            optimiser.step()
+            history.losses.append(value)
+            total += value * len(chosen)
+            hits += loss.accuracy(answer, ys) * len(chosen) if loss.accuracy else 0
+            seen = start + len(chosen)
+            bar.show(seen, total / seen, hits / seen if loss.accuracy else None)
+        if history.stopped:
+            bar.end(f"stopped: {history.stopped}")
+            break
+        line = {"epoch": epoch + 1, "loss": total / count}
+        if loss.accuracy:
+            line["accuracy"] = hits / count
+        if validation:
+            found = evaluate(model, loss, *validation, batch=batch)
+            line |= {f"validation_{name}": v for name, v in found.items()}
+        history.epochs.append(line)
+        bar.end("  ".join(f"{name} {v:.4g}" for name, v in line.items() if name != "epoch"))
+        if checkpoint is not None:
+            _store(checkpoint, model, optimiser, history)
+    return history
+
+
+def evaluate(model, loss, x, y, batch=256):
+    """{"loss": mean, "accuracy": share, where the loss has one} in inference."""
+    model.train(False)
+    total = hits = 0.0
+    for start in range(0, len(y), batch):
+        rows = slice(start, start + batch)
+        answer, ys = model.forward(_rows(x, rows)), _rows(y, rows)
+        total += float(loss.forward(answer, ys)) * len(ys)
+        hits += loss.accuracy(answer, ys) * len(ys) if loss.accuracy else 0
+    found = {"loss": total / len(y)}
+    return found | ({"accuracy": hits / len(y)} if loss.accuracy else {})
+
+
+def _rows(x, chosen):
+    """The chosen samples (a slice, or their numbers) of an array or of each of a tuple."""
+    if isinstance(x, tuple):
+        return tuple(_rows(a, chosen) for a in x)
+    return x[chosen if isinstance(chosen, slice) else module(x).asarray(chosen)]
+
+
+# -- what is not a number
+
+
+def _data(*arrays):
+    """Refuse samples and targets that are not arrays, not as many, or not finite."""
+    names = "x", "y", "validation x", "validation y"
+    given = [(name, a) for name, data in zip(names, arrays)
+             for a in (data if isinstance(data, tuple) else (data,))]
+    for name, a in given:
+        if not hasattr(a, "dtype") or not a.ndim:
+            raise TypeError(f"fit: {name} must be an array of samples, got {type(a).__name__}")
+    for part in names[:2], names[2:]:
+        lengths = {len(a) for name, a in given if name in part}
+        if len(lengths) > 1 or 0 in lengths:
+            raise ValueError(f"fit: {part[0]} and {part[1]} must have as many samples, at least "
+                             f"one, got {sorted(lengths)}")
+    for name, a in given:
+        if a.dtype.kind == "f":
+            bad = ~module(a).isfinite(a).reshape(len(a), -1).all(1)
+            if bad.any():
+                raise ValueError(f"fit: {name} must be finite, got nan or inf in "
+                                 f"{int(bad.sum())} samples, the first {int(bad.argmax())}")
+
+
+def _first_bad_output(model, x):
+    """The first layer without inner ones that answers x with nan or inf, or was given parameters
+    with some; run again to see."""
+    found = []
+
+    def watched(path, layer):
+        def forward(*args, **kw):
+            y = type(layer).forward(layer, *args, **kw)
+            own = [n for n, p in layer.parts() if not module(p.value).isfinite(p.value).all()]
+            if not found and (own or not module(y).isfinite(y).all()):
+                found.append(f"nan or inf out of layer {path} {layer!r}"
+                             + (f", whose {' and '.join(own)} hold some" if own else ""))
+            return y
+        return forward
+
+    leaves = [(path, layer) for path, layer in model.walk() if isinstance(layer, Layer)
+              and all(isinstance(p, Parameter) for _, p in layer.parts())]
+    for path, layer in leaves:
+        layer.forward = watched(path, layer)
+    try:
+        model.forward(x)
+    finally:
+        for _, layer in leaves:
+            del layer.forward
+    return found[0] if found else ""
+
+
+def _first_bad_gradient(model):
+    """The last parameter whose gradient is nan or inf: backward came by it first."""
+    bad = [path for path, p in model.parameters().items()
+           if p.grad is not None and not module(p.grad).isfinite(p.grad).all()]
+    layers = dict(model.walk())
+    path, _, name = bad[-1].rpartition(".")
+    return f"nan or inf in the gradient of {name} of layer {path} {layers[path]!r}"
+
+
+# -- checkpoints
+
+
+def _store(path, model, optimiser, history):
+    arrays = {f"model.{n}": x for n, x in model.state().items()}
+    arrays |= {f"optimiser.{n}": x for n, x in optimiser.state().items()}
+    files.save(path, arrays, {"history": json.dumps(asdict(history))})
+
+
+def _restore(path, model, optimiser):
+    arrays, metadata = files.load(path)
+    if "history" not in metadata:
+        raise ValueError(f"fit: checkpoint must be one that fit wrote, {path} is not")
+
+    def under(prefix):
+        return {n[len(prefix):]: x for n, x in arrays.items() if n.startswith(prefix)}
+
+    model.load(under("model."))
+    optimiser.load(under("optimiser."))
+    history = History(**json.loads(metadata["history"]))
+    return history, len(history.epochs)
+
+
+# -- progress
+
+
+class _Bar:
+    """One epoch's line: moving on a terminal, else printed at its end."""
+
+    def __init__(self, epoch, epochs, count, shown):
+        self.head = f"epoch {epoch + 1:{len(str(epochs))}}/{epochs}"
+        self.count, self.shown = count, shown
+        self.moving, self.began, self.next = shown and sys.stderr.isatty(), perf_counter(), 0.0
+
+    def show(self, seen, loss, accuracy):
+        now = perf_counter()
+        if not self.moving or now < self.next:
+            return
+        self.next = now + 0.1
+        rate = seen / (now - self.began)
+        filled = 20 * seen // self.count
+        right = "" if accuracy is None else f"  accuracy {accuracy:.4f}"
+        print(f"\r{self.head} [{'#' * filled:20}] loss {loss:.4f}{right}  {rate:.0f} samples/s  "
+              f"{(self.count - seen) / rate:.0f} s left ", end="", file=sys.stderr, flush=True)
+
+    def end(self, text):
+        if self.shown:
+            clear = "\r\033[K" if self.moving else ""
+            seconds = perf_counter() - self.began
+            print(f"{clear}{self.head}  {text}  {self.count / seconds:.0f} samples/s",
+                  file=sys.stderr, flush=True)

@@ -1,0 +1,140 @@
+"""blasx.nn on arrays that are not NumPy's: everything comes from the array's own module, and the
+answers are the same."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+
+from blasx import nn
+from blasx.nn import optim
+from tests import device_arrays
+
+
+@pytest.fixture
+def xp(monkeypatch):
+    return device_arrays.install(monkeypatch)
+
+
+def normal(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype("f4")
+
+
+image, rows, series = normal(2, 4, 6, 6), normal(3, 4), normal(2, 5, 4)
+LAYERS = [
+    (nn.Dense(4, 3, rng=0), rows), (nn.Conv2d(4, 6, 3, 2, "same", groups=2, rng=0), image),
+    (nn.Conv2d(6, 3, (2, 3), dilation=2, layout="NHWC", rng=0), image),
+    (nn.Conv1d(5, 3, 2, rng=0), series), (nn.MaxPool(2, 1, "same"), image),
+    (nn.AveragePool(3, 2, 1), image), (nn.GlobalMaxPool(), image),
+    (nn.GlobalAveragePool("NHWC"), image), (nn.BatchNorm(4), image), (nn.LayerNorm(4), rows),
+    (nn.RMSNorm(4), rows), (nn.LocalResponseNorm(3), image), (nn.Dropout(0.4), rows),
+    (nn.Positions(9, 4, learned=True, rng=0), series), (nn.RNN(4, 3, rng=0), series),
+    (nn.GRU(4, 3, 2, True, rng=0), series), (nn.LSTM(4, 3, clip=0.3, truncate=2, rng=0), series),
+    (nn.EncoderBlock(4, 2, causal=True, dropout=0.2, rng=0), series),
+    (nn.Embedding(7, 3, rng=0), np.array([[1, 6], [0, 1]])), (nn.Softmax(), rows),
+    (nn.LogSoftmax(), rows), (nn.Residual(nn.Flatten(), nn.GELU(True)), rows),
+    *((f(), rows) for f in (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.GELU, nn.Softplus, nn.Swish))]
+
+
+def same(found, wanted):
+    np.testing.assert_allclose(found.get(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("layer, x", LAYERS, ids=lambda v: repr(v)[:30])
+def test_layers(layer, x, xp):
+    there = deepcopy(layer).to(xp)
+    y, found = layer.forward(x), there.forward(xp.asarray(x))
+    same(found, y)
+    dx, below = layer.backward(y), there.backward(found)
+    if dx is not None:
+        same(below, dx)
+    for path, p in layer.parameters().items():
+        same(there.parameters()[path].grad, p.grad)
+    for f in (nn.AdamW, lambda m: nn.SGD(m, 0.1, 0.9, nesterov=True, decay=0.1)):
+        f(there).step()
+
+
+def ended(layer):
+    """The state that a recurrent layer ends in."""
+    layer.forward(series)
+    return layer.state
+
+
+def test_masks_states_and_two_inputs(xp):
+    mask = np.array([[1, 1, 1, 0, 0], [1] * 5], bool)
+    for kind in (nn.RNN, nn.GRU, nn.LSTM):
+        layer = kind(4, 3, rng=0)
+        there = deepcopy(layer).to(xp)
+        y = layer.forward(series, ended(layer), mask)
+        there.forward(xp.asarray(series))
+        same(there.forward(xp.asarray(series), there.state, xp.asarray(mask)), y)
+        same(there.backward(xp.asarray(y)), layer.backward(y))
+    z = normal(2, 3, 4)
+    for layer, q in ((nn.AdditiveAttention(4, 4, 5, rng=0), z), (nn.MultiHeadAttention(4, 2), z),
+                     (nn.DecoderBlock(4, 2, rng=0), z)):
+        there = deepcopy(layer).to(xp)
+        y = layer.forward(q, series)
+        same(there.forward(xp.asarray(q), xp.asarray(series)), y)
+        for found, wanted in zip(there.backward(xp.asarray(y)), layer.backward(y)):
+            same(found, wanted)
+    block = nn.EncoderBlock(4, 2, causal=True, rng=0)
+    there, cache = deepcopy(block).to(xp), []
+    y = block.forward(series, mask)
+    same(there.forward(xp.asarray(series), xp.asarray(mask)), y)
+    parts = [there.forward(xp.asarray(series[:, k:k + 1]), cache=cache) for k in range(5)]
+    same(xp.concatenate(parts, 1), block.forward(series))
+
+
+@pytest.mark.parametrize("loss, target", [
+    (nn.CrossEntropy(0.1, ignore=2), np.array([0, 2, 1])), (nn.MeanSquare(), rows + 1),
+    (nn.BinaryCrossEntropy(), (rows > 0).astype("f4"))], ids=repr)
+def test_losses(loss, target, xp):
+    value, dy = loss.forward(rows, target), loss.backward()
+    there = loss.forward(xp.asarray(rows), xp.asarray(target))
+    assert float(there) == pytest.approx(float(value), rel=1e-6)
+    same(loss.backward(), dy)
+    if loss.accuracy:
+        assert loss.accuracy(xp.asarray(rows), xp.asarray(target)) == loss.accuracy(rows, target)
+
+
+def test_training(xp, tmp_path):
+    """The same curve, whichever arrays; checkpoints go from one to the other."""
+    x, y = normal(48, 6), np.arange(48) % 3
+    curves = []
+    for to in (lambda a: a, xp.asarray):
+        model = nn.Sequential(nn.Dense(6, 8, rng=0), nn.BatchNorm(8), nn.Tanh(), nn.Dropout(0.1),
+                              nn.Dense(8, 3, rng=1))
+        model.to(xp) if curves else None
+        history = nn.fit(model, nn.CrossEntropy(), nn.Adam(model, optim.cosine(0.01, 30)), to(x),
+                         to(y), epochs=4, clip=1.0, progress=False, validation=(to(x), to(y)),
+                         checkpoint=tmp_path / "c", resume=True)
+        curves.append(history.losses)
+        (tmp_path / "c").rename(tmp_path / f"c{len(curves)}")
+    np.testing.assert_allclose(*curves, rtol=1e-5)
+    model.to(np)
+    (tmp_path / "c2").rename(tmp_path / "c")
+    history = nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=5, progress=False,
+                     checkpoint=tmp_path / "c", resume=True)
+    assert len(history.epochs) == 5 and not history.stopped
+
+
+def test_devices_do_not_mix(xp):
+    layer = nn.Dense(4, 3, rng=0)
+    with pytest.raises(TypeError, match=r"Dense\(4, 3\): x must be an array of numpy.*devicepy"):
+        layer.forward(xp.asarray(rows))
+    with pytest.raises(TypeError, match=r"an array of devicepy.* got one of numpy"):
+        layer.to(xp).forward(rows)
+    with pytest.raises(TypeError, match="dy must be an array of devicepy"):
+        layer.forward(xp.asarray(rows))
+        layer.backward(normal(3, 3))
+
+
+def test_bad_numbers_are_named(xp):
+    x, y = xp.asarray(normal(8, 4)), xp.asarray(np.arange(8) % 2)
+    model = nn.Sequential(nn.Dense(4, 3, rng=0), nn.Tanh(), nn.Dense(3, 2, rng=0)).to(xp)
+    model.layers[2].weight.value[1, 1] = float("nan")
+    history = nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1, progress=False)
+    assert "layer 2 Dense(3, 2), whose weight" in history.stopped
+    x[3, 0] = float("inf")
+    with pytest.raises(ValueError, match="1 samples, the first 3"):
+        nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1, progress=False)
