@@ -37,7 +37,11 @@ def pytest_xdist_make_scheduler(config, log):
     return WorkStealingScheduling(config, log)
 
 
+LONG = ("test_kernels", "test_simulated", "test_wheel")  # files whose tests take seconds each
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not item.path.name.startswith(LONG))  # they end with short ones
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not gpu_seen():
         for item in marked:

@@ -141,7 +141,9 @@ def test_products_of_four_warps_compile(place):
         assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("kernel", "letter"), rows((*SMALL, *BLOCKS, *SPLIT)))
+# Blocks of bfloat16 are those of half precision, of c those of z: with other types.
+@pytest.mark.parametrize(("kernel", "letter"), [
+    row for row in rows((*SMALL, *BLOCKS, *SPLIT)) if row[0] not in BLOCKS or row[1] not in "bc"])
 def test_compiles_without_drift_or_spills(kernel, letter):
     """The largest on Hopper; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
