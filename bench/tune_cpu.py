@@ -64,8 +64,7 @@ def core(a, shared, call):
     row = {"to": a.shape[-1], "SHARED": shared, "US": 1}
     table = {x: dict.fromkeys("sdcz", [row]) for x in CORE}
     _cpu.tuned = lambda: {"threads": {"NRHS": 64}, "lapack": {"other": []}} | table
-    for plan in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
-        plan.cache_clear()
+    _cpu.forget()
     letter = next(x for x, t in _cpu.TYPES.items() if t.dtype == a.dtype)
     me = SimpleNamespace(letter=letter, dtype=a.dtype, real=a.real.dtype, name="tune")
     return call(me, a)

@@ -55,18 +55,18 @@ def use(monkeypatch, **table):
     """Another table of tuned values: all plans anew."""
     values = _cpu.tuned() | table
     monkeypatch.setattr(_cpu, "tuned", lambda: values)
-    _cpu._plan.cache_clear()
+    _cpu.forget()
 
 
 def without_core(monkeypatch):
     monkeypatch.setattr(_cpu, "_batch", None)
-    _cpu._plan.cache_clear()
+    _cpu.forget()
 
 
 @pytest.fixture(autouse=True)
 def plans():
     yield
-    _cpu._plan.cache_clear()
+    _cpu.forget()
 
 
 @with_core
@@ -112,7 +112,7 @@ def test_threads_do_not_show(monkeypatch, routine, letter, n):
     alone = bits(routine, letter, a, b)
     monkeypatch.setattr(_cpu, "_threads", lambda batch, microseconds: 3)
     monkeypatch.setattr(_cpu, "_parts", lambda *_: 3)
-    _cpu._plan.cache_clear()
+    _cpu.forget()
     assert alone == bits(routine, letter, a, b)
     without_core(monkeypatch)
     in_three = bits(routine, letter, a, b)

@@ -164,14 +164,14 @@ def test_no_member_sees_its_neighbours(routine, xp, draw, layout, ties):
 def test_without_the_compiled_core(routine, draw, layout):
     """A pure-Python installation: LAPACK and BLAS member by member, called from Python."""
     core, _cpu._batch = _cpu._batch, None
-    _cpu._plan.cache_clear()
+    _cpu.forget()
     try:
         call = problem(routine, **draw)
         call.lay(layout, np)
         assert not call.failures(call.run())
     finally:
         _cpu._batch = core
-        _cpu._plan.cache_clear()
+        _cpu.forget()
 
 
 @pytest.mark.parametrize("batch", [65535, 65536, 200_000])

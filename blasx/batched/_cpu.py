@@ -266,6 +266,12 @@ def _plan(routine, letter, a, a_strides, overwrite_a, b, b_strides, overwrite_b,
             (batch, min(m, n)) if routine == "getrf" else None)
 
 
+def forget():
+    """The table has changed, or the core: plans are made anew."""
+    for plan in (_plan, _eigen_plan, _svd_plan):
+        plan.cache_clear()
+
+
 def _new(shape, strides, size, overwrite):
     """The shape of a result like an array of these strides, by columns if that is, whether to
     transpose it then, and its strides; no shape where it takes the array's place."""
