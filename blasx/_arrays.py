@@ -19,10 +19,8 @@ def call(implementation, me, args, kw):
     device = kind = None
     for x in (*args, *kw.values()) if kw else args:
         if x.__class__ in NATIVE:
-            if x.__class__ is not np.ndarray and device != x.data.device_id:
-                if device is not None:
-                    _mixed(me, device, x)
-                device = x.data.device_id
+            if x.__class__ is not np.ndarray:
+                device = _same(me, device, x.data.device_id)
         elif x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
             kind, args, kw = _viewed(implementation, me, args, kw)
             device = _device(me, (*args, *kw.values()))
@@ -52,17 +50,17 @@ def _device(me, operands):
     device = None
     for x in operands:
         x = x.data if x.__class__ is Ragged else x[0] if x.__class__ is list and x else x
-        if x.__class__ in NATIVE and x.__class__ is not np.ndarray and device != x.data.device_id:
-            if device is not None:
-                _mixed(me, device, x)
-            device = x.data.device_id
+        if x.__class__ in NATIVE and x.__class__ is not np.ndarray:
+            device = _same(me, device, x.data.device_id)
     return device
 
 
-def _mixed(me, device, x):
-    """Raise the TypeError of operands on two GPUs."""
-    raise TypeError(f"{_name(me)}: its arrays must be all on one device, got GPUs {device} and "
-                    f"{x.data.device_id}")
+def _same(me, device, another):
+    """`another` device, which must be the first one's, if there was one."""
+    if device is not None and device != another:
+        raise TypeError(f"{_name(me)}: its arrays must be all on one device, got GPUs {device} and "
+                        f"{another}")
+    return another
 
 
 def _name(me):

@@ -11,7 +11,7 @@
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 16;    // of a block
-constexpr int HELD = 16; // numbers of a line in the registers of a thread
+constexpr int HELD = 16;     // numbers of a line in the registers of a thread
 constexpr int TILES = 4;     // along k, to a block
 #endif
 #include "launch.cuh"

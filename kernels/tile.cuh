@@ -22,27 +22,6 @@ __device__ inline int tile_col(int e) { return of_place(2 * t() + e); }
 
 struct alignas(PAIR * sizeof(scalar_t)) Tile { scalar_t x[2]; };  // a lane's part
 
-// c += a b^T by the tensor cores for two tiles of c and of a, one above the other
-__device__ inline void tensor_tiles(double (&c)[4], const double (&a)[4], const double (&b)[2])
-{
-    tensor_product(c, a, b);
-}
-__device__ inline void tensor_tiles(complex<double> (&c)[4], const complex<double> (&a)[4],
-                                    const complex<double> (&b)[2])
-{
-    double re[4], im[4], ar[4], ai[4], minus[4];
-    const double br[2] = {b[0].re, b[1].re}, bi[2] = {b[0].im, b[1].im};
-    #pragma unroll
-    for (int e = 0; e < 4; ++e)
-        re[e] = c[e].re, im[e] = c[e].im, ar[e] = a[e].re, ai[e] = a[e].im, minus[e] = -a[e].im;
-    tensor_product(re, ar, br);
-    tensor_product(im, ar, bi);
-    tensor_product(re, minus, bi);
-    tensor_product(im, ai, br);
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) c[e] = {re[e], im[e]};
-}
-
 // c[q] += SIGN a[q] b^H, in double precision
 template <int SIGN, int COUNT, class T>
 __device__ void add_adjoint(T (&c)[COUNT], const T (&a)[COUNT], const T& b)
@@ -53,7 +32,8 @@ __device__ void add_adjoint(T (&c)[COUNT], const T (&a)[COUNT], const T& b)
         #pragma unroll
         for (int q = 0; q + 1 < COUNT; q += 2) {
             scalar_t its[4] = {c[q].x[0], c[q].x[1], c[q + 1].x[0], c[q + 1].x[1]};
-            tensor_tiles(its, {a[q].x[0], a[q + 1].x[0], a[q].x[1], a[q + 1].x[1]}, right);
+            const scalar_t left[4] = {a[q].x[0], a[q + 1].x[0], a[q].x[1], a[q + 1].x[1]};
+            tensor_product(its, left, right);
             c[q] = {its[0], its[1]}, c[q + 1] = {its[2], its[3]};
         }
         if constexpr (COUNT % 2) {

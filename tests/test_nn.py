@@ -304,6 +304,15 @@ def test_training_stops_at_nan_and_names_the_layer():
     assert (model.layers[0].weight.value == before).all()
 
 
+def test_training_stops_where_squares_of_gradients_overflow():
+    model = nn.Dense(2, 1, rng=0)
+    x, y = np.full((4, 2), 1e10, "f4"), np.full((4, 1), 1e15, "f4")
+    with np.errstate(over="ignore"):
+        history = nn.fit(model, nn.MeanSquare(), nn.SGD(model, 1e-3), x, y, epochs=1,
+                         progress=False)
+    assert history.stopped == "the norm of the gradients is inf"
+
+
 def test_dropout_is_a_function_of_seed_and_count():
     x, a, b = np.ones((200, 50), "f4"), nn.Dropout(0.3, seed=1), nn.Dropout(0.3, seed=1)
     first, second = a.forward(x), a.forward(x)

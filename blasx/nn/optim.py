@@ -121,8 +121,8 @@ class AdamW(Adam):
 
 def gradient_norm(model):
     """The Euclidean norm of all gradients together."""
-    squares = [(p.grad * p.grad).sum() for p in model.parameters().values() if p.grad is not None]
-    return sqrt(sum(float(s) for s in squares)) if squares else 0.0
+    return sqrt(float(sum((p.grad * p.grad).sum().astype("f8")
+                          for p in model.parameters().values() if p.grad is not None)))
 
 
 def clip_norm(model, limit):

@@ -196,9 +196,12 @@ def _first_bad_output(model, x):
 
 
 def _first_bad_gradient(model):
-    """The last parameter whose gradient is nan or inf: backward came by it first."""
+    """The last parameter whose gradient is nan or inf: backward came by it first. Finite ones may
+    have squares that are not."""
     bad = [path for path, p in model.parameters().items()
            if p.grad is not None and not module(p.grad).isfinite(p.grad).all()]
+    if not bad:
+        return "the norm of the gradients is inf"
     layers = dict(model.walk())
     path, _, name = bad[-1].rpartition(".")
     return f"nan or inf in the gradient of {name} of layer {path} {layers[path]!r}"

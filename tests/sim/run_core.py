@@ -101,8 +101,7 @@ def main(library):
             rows = {x: dict.fromkeys("sdcz", [row])
                     for x in ("getrf", "potrf", "geqrf", "getrs", "potrs")}
             _cpu.tuned = lambda rows=rows: table | rows
-            for plans in (_cpu._plan, _cpu._eigen_plan, _cpu._svd_plan):
-                plans.cache_clear()
+            _cpu.forget()
             for letter in "sdcz":
                 for n in ORDERS:
                     if shared:
