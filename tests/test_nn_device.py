@@ -11,8 +11,11 @@ from blasx.nn import optim
 from tests import device_arrays
 
 
-@pytest.fixture
-def xp(monkeypatch):
+@pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def xp(request, monkeypatch):
+    """Arrays that NumPy cannot touch; on a machine with a GPU CuPy's, too."""
+    if request.param == "gpu":
+        return pytest.importorskip("cupy")
     return device_arrays.install(monkeypatch)
 
 
@@ -120,11 +123,12 @@ def test_training(xp, tmp_path):
 
 def test_devices_do_not_mix(xp):
     layer = nn.Dense(4, 3, rng=0)
-    with pytest.raises(TypeError, match=r"Dense\(4, 3\): x must be an array of numpy.*devicepy"):
+    with pytest.raises(TypeError,
+                       match=rf"Dense\(4, 3\): x must be an array of numpy.*{xp.__name__}"):
         layer.forward(xp.asarray(rows))
-    with pytest.raises(TypeError, match=r"an array of devicepy.* got one of numpy"):
+    with pytest.raises(TypeError, match=rf"an array of {xp.__name__}.* got one of numpy"):
         layer.to(xp).forward(rows)
-    with pytest.raises(TypeError, match="dy must be an array of devicepy"):
+    with pytest.raises(TypeError, match=f"dy must be an array of {xp.__name__}"):
         layer.forward(xp.asarray(rows))
         layer.backward(normal(3, 3))
 
