@@ -595,6 +595,7 @@ SPACES = {
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
