@@ -583,6 +583,37 @@ def pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
 
 
+# -- layers of networks: rows.cuh, a team to a row; elements.cuh
+
+
+def row_stages(letter, n):
+    return (options(TEAM=(32, 8, 64, 128, 256, 512, 1024), PACKS=(1, 2, 4, 8)),
+            options(WARPS=(4, 8, 16, 32)))
+
+
+def row_fits(letter, n, v, gpu):
+    return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
+            and (v["WARPS"] & (v["WARPS"] - 1)) == 0 and v["PACKS"] <= 8)
+
+
+def held_row_stages(letter, n):
+    return *row_stages(letter, n), options(BLOCKS=(1, 2, 3, 4, 6, 8))
+
+
+def held_row_fits(letter, n, v, gpu):
+    """The five lines that a thread has of a row, and what else it needs, in its registers."""
+    return (row_fits(letter, n, v, gpu) and n <= v["TEAM"] * v["PACKS"] * 4 // words(letter)
+            and (20 * v["PACKS"] + 40) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+
+
+def pack_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), PACKS=(1, 2, 4)),)
+
+
+def pack_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and v["PACKS"] <= 8
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -634,6 +665,16 @@ SPACES = {
     "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
+    "norm_rows": Space("norm", row_stages, row_fits, letters="sd", largest=16384),
+    "norm_rows_backward": Space("norm", held_row_stages, held_row_fits, optional=True,
+                                letters="sd", largest=8192),
+    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sd"),
+    "softmax_rows": Space("softmax", row_stages, row_fits, letters="sd", largest=16384),
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits, letters="sd",
+                                largest=16384),
+    "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
+    "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
+    "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,

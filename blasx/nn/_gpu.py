@@ -1,0 +1,174 @@
+"""Fused kernels for the layers, on CuPy arrays: what an elementwise library would read and write
+several times goes through memory once.
+
+`fused(x)` of _arrays.py gives a layer this module where its arrays are CuPy's. Arrays that lie by
+rows, from a multiple of 16 bytes on, are worked on where they lie; of others a copy is made first,
+which trace() counts. Nothing synchronises.
+"""
+
+from struct import pack, unpack
+
+import cupy
+import numpy as np
+
+from .. import _trace
+from .._gpu_gemm import _multiprocessors
+from .._kernel import current_device
+from .._types import BY_DTYPE
+from ..batched._gpu import blocks
+
+FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
+OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
+
+
+def _bits(x):
+    """A real parameter of a kernel: a double in 64 bits."""
+    return unpack("q", pack("d", x))[0]
+
+
+def _by_rows(x):
+    """x itself where a kernel can read it by packs, else a copy."""
+    if x.flags.c_contiguous and x.data.ptr % 16 == 0:
+        return x
+    _trace.note(copied=x.nbytes)
+    return x.copy(order="C")
+
+
+def _new(*shape, like):
+    return cupy.ndarray(shape, like.dtype)
+
+
+def _kernel(name, like, n):
+    """The Blocks for rows of n, or None past the kernel's last row."""
+    return blocks(name, BY_DTYPE[like.dtype], n)
+
+
+def _on_rows(name, x, *numbers):
+    """Launch a kernel of rows.cuh with a team to every row of x."""
+    n = x.shape[-1]
+    m, kernel = x.size // n, _kernel(name, x, n)
+    teams = kernel.threads // kernel.values["TEAM"]
+    kernel(-(-m // teams), 0, *numbers, m, n)
+
+
+def _on_elements(name, count, like, *numbers):
+    """Launch a kernel of elements.cuh over `count` numbers."""
+    kernel = _kernel(name, like, 1)
+    packs = kernel.threads * kernel.values["PACKS"] * 16 // like.itemsize
+    kernel(-(-count // packs), 0, *numbers, count)
+
+
+# -- rows
+
+
+def norm(x, gain, bias, eps):
+    """(y, x, about) of layer norm along the last axis, of RMS norm where bias is None; None where
+    rows are too long for the gradient's kernel."""
+    if _kernel("norm_rows_backward", x, x.shape[-1]) is None:
+        return None
+    x = _by_rows(x)
+    y, about = _new(*x.shape, like=x), _new(x.size // x.shape[-1], 2, like=x)
+    _on_rows("norm_rows", x, x.data.ptr, gain.data.ptr, 0 if bias is None else bias.data.ptr,
+             y.data.ptr, about.data.ptr, _bits(eps))
+    return y, x, about
+
+
+def norm_backward(dy, x, about, gain, centred):
+    """(dx, dgain, dbias) of `norm`."""
+    dy, n = _by_rows(dy), x.shape[-1]
+    m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
+    teams = kernel.threads // kernel.values["TEAM"]
+    count = min(-(-m // teams), kernel.values["BLOCKS"] * _multiprocessors(current_device()))
+    dx, parts = _new(*x.shape, like=x), _new(count * teams, 2 * n, like=x)
+    kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
+           parts.data.ptr, centred, m, n)
+    sums = column_sums(parts)
+    return dx, sums[:n], sums[n:]
+
+
+def column_sums(a):
+    """a.sum(0) of rows, in strips that all multiprocessors share."""
+    a = _by_rows(a)
+    m, n = a.shape
+    kernel = _kernel("column_sums", a, 1)
+    across = -(-n // 32)
+    strips = max(1, min(4 * _multiprocessors(current_device()) // across, m // kernel.threads))
+    sums = _new(strips, n, like=a)
+    kernel(across * strips, 0, a.data.ptr, sums.data.ptr, -(-m // strips), m, n)
+    return sums[0] if strips == 1 else column_sums(sums)
+
+
+def softmax(x, log=False):
+    """Softmax along the last axis, or its logarithm."""
+    x = _by_rows(x)
+    y = _new(*x.shape, like=x)
+    _on_rows("softmax_rows", x, x.data.ptr, 0, y.data.ptr, log)
+    return y
+
+
+def softmax_backward(dy, y, log=False):
+    """dx of `softmax`."""
+    dy, dx = _by_rows(dy), _new(*y.shape, like=y)
+    _on_rows("softmax_rows", y, y.data.ptr, dy.data.ptr, dx.data.ptr, log)
+    return dx
+
+
+def cross_entropy(y, labels, smoothing, ignore):
+    """(loss, its gradient in y): both come of one pass over the scores y."""
+    y = _by_rows(y)
+    labels = cupy.ascontiguousarray(labels, np.int64)
+    rows, dy = _new(labels.size, like=y), _new(*y.shape, like=y)
+    count = None if ignore is None else (labels != ignore).sum()
+    _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr,
+             0 if count is None else count.data.ptr, rows.data.ptr, dy.data.ptr, _bits(smoothing),
+             count is not None, ignore or 0)
+    n = labels.size if count is None else cupy.maximum(count, 1).astype(y.dtype)
+    return rows.sum() / n, dy
+
+
+# -- elements
+
+
+def activation(name, x, factor):
+    """f(x) of the activation of this name, in x's order of axes."""
+    x, back = _in_order(x)
+    y = _new(*x.shape, like=x)
+    _on_elements("activation", x.size, x, FUNCTIONS.index(name), x.data.ptr, 0, y.data.ptr,
+                 _bits(factor))
+    return y.transpose(back)
+
+
+def activation_backward(name, dy, x, y, factor):
+    """f'(x) dy."""
+    at, back = _in_order(y if name in OF_Y else x)
+    dy = _by_rows(dy.transpose(np.argsort(back)))
+    dx = _new(*at.shape, like=at)
+    _on_elements("activation", at.size, at, FUNCTIONS.index(name), at.data.ptr, dy.data.ptr,
+                 dx.data.ptr, _bits(factor))
+    return dx.transpose(back)
+
+
+def _in_order(x):
+    """(x with its axes in the order they have in memory, what puts them back)."""
+    axes = sorted(range(x.ndim), key=lambda i: -x.strides[i])
+    return _by_rows(x.transpose(axes)), [int(i) for i in np.argsort(axes)]
+
+
+def dropout(x, words, limit, scale):
+    """x m, as dropout.py says; the mask follows from the two words."""
+    x = _by_rows(x)
+    y = _new(*x.shape, like=x)
+    _on_elements("dropout", x.size, x, x.data.ptr, y.data.ptr, *map(int, words), limit,
+                 _bits(scale))
+    return y
+
+
+def adam(w, g, m, v, betas, root, eps, rate, keep):
+    """A step of Adam in place. False where w, m and v do not lie by rows: then nothing is done."""
+    if any(_by_rows(x) is not x for x in (w, m, v)):
+        return False
+    g = _by_rows(g)
+    numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], root, eps, rate, keep
+    _on_elements("adam_step", w.size, w, w.data.ptr, g.data.ptr, m.data.ptr, v.data.ptr,
+                 *map(_bits, numbers))
+    return True
