@@ -614,6 +614,25 @@ def pack_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32 and v["PACKS"] <= 8
 
 
+# -- lstm_steps: units and rows to a block, U in its registers
+
+
+def lstm_stages(letter, n):
+    return (options(UNITS=(16, 8, 4, 32), DEEP=(4, 1, 2, 8), WARPS=(8, 4, 16)),
+            options(ROWS=(16, 8, 32), AHEAD=(1, 2, 4)))
+
+
+def lstm_fits(letter, n, v, gpu):
+    """Weights, words and sums in the registers of a thread, the warps' sums in shared memory."""
+    weights, words = 2 * v["DEEP"] * v["UNITS"], 4 * v["AHEAD"] * v["DEEP"]
+    each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
+    return (n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 4 == 0
+            and v["ROWS"] % (8 * v["AHEAD"]) == 0 and 32 * v["WARPS"] <= 1024
+            and (weights + words + v["UNITS"] + 13 * each + 40) * 32 * v["WARPS"] <= 65536
+            and weights <= 160
+            and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -675,6 +694,7 @@ SPACES = {
     "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
     "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
+    "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,

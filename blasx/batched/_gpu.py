@@ -58,8 +58,8 @@ class Blocks:
         self.kernel = Kernel(kernel, letter, **values)
         self.threads, self.values = 32 * values["WARPS"], values
 
-    def __call__(self, blocks, shared, *numbers):
-        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared)
+    def __call__(self, blocks, shared, *numbers, together=False):
+        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared, together)
 
 
 @cache

@@ -16,6 +16,7 @@ from .._gpu_gemm import _multiprocessors
 from .._kernel import current_device
 from .._types import BY_DTYPE
 from ..batched._gpu import blocks
+from ._arrays import product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
@@ -124,6 +125,36 @@ def cross_entropy(y, labels, smoothing, ignore):
              count is not None, ignore or 0)
     n = labels.size if count is None else cupy.maximum(count, 1).astype(y.dtype)
     return rows.sum() / n, dy
+
+
+# -- recurrence
+
+
+def lstm(z, U, b, state, clip, backwards):
+    """(h, c) of all steps of an LSTM, (time, n, width), in one launch (or several, a part of the
+    rows each). z (time, n, 4 width) is x W, the gates when it is done; `state` is (h, c) where it
+    starts, or None for 0. None where the kernel has no row for the width, or no room."""
+    times, batch, width = *z.shape[:2], z.shape[2] // 4
+    kernel = None if width % 4 or z.dtype.char != "f" else _kernel("lstm_steps", z, width)
+    groups = kernel and -(-width // kernel.values["UNITS"])
+    together = kernel and _multiprocessors(current_device()) // groups * kernel.values["ROWS"]
+    if not together:
+        return None
+    y, cells = (_new(times, batch, width, like=z) for _ in range(2))
+    words = cupy.ndarray(y.shape, np.uint32)
+    words.fill(2**32 - 1)
+    U, b, c = _by_rows(U), _by_rows(b), None
+    if state:
+        c = _by_rows(state[1])
+        z[-1 if backwards else 0] += product(state[0], U)
+    for first in range(0, batch, together):
+        rows, skip = min(together, batch - first), first * width * z.itemsize
+        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, z.data.ptr + 4 * skip, U.data.ptr,
+               4 * width, 1, b.data.ptr, 0 if c is None else c.data.ptr + skip,
+               cells.data.ptr + skip, y.data.ptr + skip, words.data.ptr + skip,
+               _bits(float("inf") if clip is None else clip), backwards, times, batch, rows, width,
+               together=True)
+    return y, cells
 
 
 # -- elements

@@ -26,7 +26,7 @@ using RNN encoder-decoder, 2014. Werbos: Backpropagation through time, 1990.
 
 import numpy as np
 
-from ._arrays import add_product, glorot, module, product, uniform
+from ._arrays import add_product, fused, glorot, module, product, uniform
 from .layer import Layer, Parameter
 
 
@@ -58,14 +58,18 @@ class Recurrence(Layer):
         """y (n, time, width) of x; `state`, a tuple of (n, width), is where it starts (else 0),
         and the attribute of that name is then where it ended."""
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
-        xp = module(x)
+        xp, given = module(x), state
         state = self._start(xp, state, batch)
         if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != bool):
             raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
                              f"{mask.dtype} {mask.shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
+        xW = product(rows, self.W.value).reshape(times, batch, self.GATES * self.n)
+        if mask is None and (gpu := fused(x)):
+            if found := self.at_once(gpu, xW, given and state):
+                y, before, steps, self.state = found
+                return self.keep(y.swapaxes(0, 1), rows, before, steps, None)
         z = _by_columns(xp, times, batch, self.GATES * self.n, x.dtype)
-        xW = product(rows, self.W.value).reshape(z.shape)
         xp.add(xW, self.b.value, out=z)
         y = _by_columns(xp, times, batch, self.n, x.dtype)
         U = xp.asfortranarray(self.U.value)
@@ -84,6 +88,12 @@ class Recurrence(Layer):
                 y[t] *= there
         self.state = state
         return self.keep(y.swapaxes(0, 1), rows, before, steps, mask)
+
+    def at_once(self, gpu, z, state):
+        """All steps by one kernel, of z = x W and from `state`, where there is one: outputs, the
+        states before the steps, what `step` keeps of each, the last state. Else None, and z is
+        untouched."""
+        return None
 
     def backward(self, dy, dstate=None):
         """dx; `dstate` is the gradient in the state at the end, and the attribute of that name
@@ -206,6 +216,19 @@ class LSTMCell(Recurrence):
         super().__init__(n_in, n, **options)
         self.clip = clip
         self.b.value[n:2 * n] = 1  # the cell remembers until it has learnt what to forget
+
+    def at_once(self, gpu, z, state):
+        found = gpu.lstm(z, self.U.value, self.b.value, state, self.clip, self.reverse)
+        if found is None:
+            return None
+        (y, cells), times = found, self._order(len(z))
+        squashed, before = module(z).tanh(cells), [None] * len(z)
+        before[times[0]] = state or self._start(module(z), None, z.shape[1])
+        for last, t in zip(times, times[1:]):
+            before[t] = y[last], cells[last]
+        steps = [(z[t], squashed[t], None if self.clip is None else abs(cells[t]) < self.clip)
+                 for t in range(len(z))]
+        return y, before, steps, (y[times[-1]], cells[times[-1]])
 
     def step(self, z, hU, state):
         (_, c), n, xp = state, self.n, module(z)

@@ -6,7 +6,8 @@
 // goes as far as it gets without the others before the next has its turn. What a kernel computes
 // must not depend on it. Shared memory starts as NaN; of dynamic shared memory there is what the
 // launch asks for, to the byte. A fiber that waits where another fiber of its group waits
-// elsewhere, or has ended, is an error.
+// elsewhere, or has ended, is an error. Blocks run one after the other; one that gives way, for it
+// waits for what another writes, goes on when the others have had their turn.
 #pragma once
 #include <math.h>
 #include <ucontext.h>
@@ -159,12 +160,26 @@ static bool release(size_t first, size_t last, State state, const char* what)
     return true;
 }
 
-static void run_block(int schedule)
+// A block that others had to run before: what it has, and who has his turn when.
+struct Block {
+    dim3 at;
+    uint64_t random;
+    std::vector<size_t> turn;
+    std::vector<Fiber> fibers;
+    std::vector<char> shared, dynamic;
+};
+
+static bool gave_way = false;
+static size_t idle = 0;  // blocks that gave way since one got past a barrier, or to its end
+
+static void begin_block(Block& block, int schedule)
 {
     if (__start_shared_memory)
         std::memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
     std::memset(dynamic, 0xff, dynamic_size);
-    std::vector<size_t> turn(fibers.size());
+    auto& turn = block.turn;
+    turn.resize(fibers.size());
+    block.random = schedule;
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
         turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
@@ -173,7 +188,29 @@ static void run_block(int schedule)
         f.number = i;
         prepare(f.context, f.stack, start);
     }
-    uint64_t random = schedule;
+}
+
+// Its memory and its fibers, out of the way or back
+static void change_over(Block& block, bool back)
+{
+    char* const shared = __start_shared_memory;
+    const size_t size = shared ? __stop_shared_memory - shared : 0;
+    block.shared.resize(size);
+    block.dynamic.resize(dynamic_size);
+    const auto copy = [=](char* memory, std::vector<char>& kept) {
+        if (back) std::copy(kept.begin(), kept.end(), memory);
+        else std::copy(memory, memory + kept.size(), kept.begin());
+    };
+    copy(shared, block.shared);
+    copy(dynamic, block.dynamic);
+    fibers.swap(block.fibers);
+}
+
+// Until its end, or until it gives way: then false
+static bool run_block(Block& block, int schedule)
+{
+    auto& turn = block.turn;
+    auto& random = block.random;
     for (;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
             random = random * 6364136223846793005u + 1442695040888963407u;
@@ -202,9 +239,14 @@ static void run_block(int schedule)
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
         }
         moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
+        if (gave_way) {
+            gave_way = false;
+            return false;
+        }
         if (moved) continue;
+        idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
-            return;
+            return true;
         if (!release(0, fibers.size(), AT_BLOCK, "a barrier is not reached by all"))
             fail("threads wait for each other", 0);
     }
@@ -230,12 +272,29 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
     body = [] { call<P...>(std::index_sequence_for<P...>{}); };
     gridDim = blocks;
     blockDim = threads;
-    fibers.resize(threads.x * threads.y);
-    for (auto& f : fibers) f.stack.resize(1 << 17);
+    std::vector<Block> waiting;
     for (unsigned b = 0; b < blocks.x * blocks.y; ++b) {
-        blockIdx = {b % blocks.x, b / blocks.x, 0};
-        run_block(schedule);
+        fibers.resize(threads.x * threads.y);
+        for (auto& f : fibers) f.stack.resize(1 << 17);
+        Block block{blockIdx = {b % blocks.x, b / blocks.x, 0}};
+        begin_block(block, schedule);
+        if (run_block(block, schedule)) continue;
+        change_over(block, false);
+        waiting.push_back(std::move(block));
     }
+    while (!waiting.empty())
+        for (size_t b = 0; b < waiting.size();) {
+            if (++idle > 9 * waiting.size()) fail("blocks wait for what nobody writes", 0);
+            Block& block = waiting[b];
+            blockIdx = block.at;
+            change_over(block, true);
+            if (run_block(block, schedule)) {
+                waiting.erase(waiting.begin() + b);
+            } else {
+                change_over(block, false);
+                ++b;
+            }
+        }
     ASAN_UNPOISON_MEMORY_REGION(dynamic, room);
     std::free(dynamic);
 }
@@ -258,6 +317,13 @@ template <class T> struct Posted {
         return x;
     }
 };
+
+// Lets the others go on: what this fiber wants is not there yet.
+static inline void give_way(int line = __builtin_LINE())
+{
+    gave_way = true;
+    wait(RUNNING, line);
+}
 
 // A barrier of the first `threads` threads of the block
 static inline void meet(size_t threads, int line = __builtin_LINE())
