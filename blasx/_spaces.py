@@ -695,6 +695,7 @@ SPACES = {
     "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
+    "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,

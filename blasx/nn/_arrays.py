@@ -23,6 +23,12 @@ def fused(x):
     return _gpu
 
 
+def column_sums(a):
+    """The sums of the columns of a matrix."""
+    gpu = fused(a)
+    return gpu.column_sums(a) if gpu else a.sum(0)
+
+
 def product(a, b):
     """A B; of NumPy arrays by columns if it has more columns than rows, else by rows.
 

@@ -157,6 +157,28 @@ def lstm(z, U, b, state, clip, backwards):
     return y, cells
 
 
+def lstm_backward(dy, gates, cells, c, U, dstate, clip, order, cut):
+    """(dz, (dh, dc)) of `lstm`: dz of all steps, dh and dc at its start, of what it left and of dy
+    (time, n, width) and the gradient `dstate` in its last state. c: where the cells started; no
+    gradient goes from a step to the one before where `cut`."""
+    (times, batch, width), dy = cells.shape, _by_rows(dy)
+    kernel, dz = _kernel("lstm_unstep", dy, 1), _new(*gates.shape, like=gates)
+    dh, dc = dstate[0], cupy.array(dstate[1], order="C")
+    blocks = -(-batch * width // (4 * kernel.threads))
+    limit, size, back = _bits(float("inf") if clip is None else clip), 4 * batch * width, U.T
+    for k in range(times - 1, -1, -1):
+        t = order[k]
+        before = _by_rows(c) if k == 0 else cells[order[k - 1]]
+        dh = _by_rows(dh)
+        kernel(blocks, 0, gates.data.ptr + 4 * t * size, cells.data.ptr + t * size,
+               before.data.ptr, dy.data.ptr + t * size, dh.data.ptr, dc.data.ptr,
+               dz.data.ptr + 4 * t * size, limit, batch, width)
+        dh = product(dz[t], back)
+        if cut[k]:
+            dh, dc = dh * 0, dc * 0
+    return dz, (dh, dc)
+
+
 # -- elements
 
 
