@@ -11,9 +11,9 @@ FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_d
 def program(name, scalar, constants):
     """Kernel `name` for the C++ type `scalar` and a set of compile-time constants.
 
-    RAGGED, one of them, is 0 unless given: kernels/memory.cuh says what it changes.
+    Two of them are 0 and 1 unless given: RAGGED (kernels/memory.cuh), PACKED (kernels/rows.cuh).
     """
-    constants = {"RAGGED": 0} | constants
+    constants = {"RAGGED": 0, "PACKED": 1} | constants
     prologue = ["#define BLASX", f"#define SCALAR {scalar}",
                 *(f"constexpr int {k} = {v};" for k, v in sorted(constants.items()))]
     return "\n".join(prologue) + "\n" + source(name + ".cu")

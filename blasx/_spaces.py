@@ -587,23 +587,25 @@ def pair_fits(letter, n, v, gpu):
 
 
 def row_stages(letter, n):
-    return (options(TEAM=(32, 8, 64, 128, 256, 512, 1024), PACKS=(1, 2, 4, 8)),
-            options(WARPS=(4, 8, 16, 32)))
+    teams = options(TEAM=(32, 8, 64, 128, 256, 512), PACKS=(4, 1, 2, 8))
+    return ([v | {"RESIDENT": int(n <= span(letter, v))} for v in teams],
+            options(WARPS=(4, 8, 16), BLOCKS=(1, 2, 3, 4, 6, 8)))
 
 
-def row_fits(letter, n, v, gpu):
-    return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
-            and (v["WARPS"] & (v["WARPS"] - 1)) == 0 and v["PACKS"] <= 8)
+def span(letter, v):
+    """How much of a row a team holds."""
+    return v["TEAM"] * v["PACKS"] * 4 // words(letter)
 
 
-def held_row_stages(letter, n):
-    return *row_stages(letter, n), options(BLOCKS=(1, 2, 3, 4, 6, 8))
-
-
-def held_row_fits(letter, n, v, gpu):
-    """The five lines that a thread has of a row, and what else it needs, in its registers."""
-    return (row_fits(letter, n, v, gpu) and n <= v["TEAM"] * v["PACKS"] * 4 // words(letter)
-            and (20 * v["PACKS"] + 40) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+def row_fits(lines, always=False):
+    """True if a thread has room for its part of so many lines of a row, and for what else it
+    needs."""
+    def fits(letter, n, v, gpu):
+        return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
+                and power_of_two(v["WARPS"]) and v["PACKS"] <= 8
+                and (n <= span(letter, v) if v["RESIDENT"] else not always)
+                and (4 * lines * v["PACKS"] + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+    return fits
 
 
 def pack_stages(letter, n):
@@ -619,15 +621,15 @@ def pack_fits(letter, n, v, gpu):
 
 def lstm_stages(letter, n):
     return (options(UNITS=(16, 8, 4, 32), DEEP=(4, 1, 2, 8), WARPS=(8, 4, 16)),
-            options(ROWS=(16, 8, 32), AHEAD=(1, 2, 4)))
+            options(ROWS=(16, 8, 32), EIGHTS=(1, 2, 4)))
 
 
 def lstm_fits(letter, n, v, gpu):
     """Weights, words and sums in the registers of a thread, the warps' sums in shared memory."""
-    weights, words = 2 * v["DEEP"] * v["UNITS"], 4 * v["AHEAD"] * v["DEEP"]
+    weights, words = 2 * v["DEEP"] * v["UNITS"], 4 * v["EIGHTS"] * v["DEEP"]
     each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
     return (n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 4 == 0
-            and v["ROWS"] % (8 * v["AHEAD"]) == 0 and 32 * v["WARPS"] <= 1024
+            and v["ROWS"] % (8 * v["EIGHTS"]) == 0 and 32 * v["WARPS"] <= 1024
             and (weights + words + v["UNITS"] + 13 * each + 40) * 32 * v["WARPS"] <= 65536
             and weights <= 160
             and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
@@ -684,13 +686,17 @@ SPACES = {
     "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "norm_rows": Space("norm", row_stages, row_fits, letters="sd", largest=16384),
-    "norm_rows_backward": Space("norm", held_row_stages, held_row_fits, optional=True,
+    "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
+    "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sd", largest=8192),
     "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sd"),
-    "softmax_rows": Space("softmax", row_stages, row_fits, letters="sd", largest=16384),
-    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits, letters="sd",
-                                largest=16384),
+    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sd", largest=65536),
+    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sd",
+                                   largest=65536),
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sd",
+                                largest=65536),
+    "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
+                                letters="sd"),
     "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
     "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),

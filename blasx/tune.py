@@ -30,7 +30,7 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 ONE = ("gemm", "split", *_ladder.RUNGS)  # routines of one matrix
-LAYERS = ("norm", "softmax", "cross_entropy", "activation", "dropout", "adam")  # of blasx.nn
+LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()  # of blasx.nn
 RULES = ("side", "depth")  # of a row, beside its order (blasx/_gpu_gemm.py): they are kept
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
@@ -186,6 +186,10 @@ def layer_problem(routine, x, dy, xp):
             case "cross_entropy":
                 layer = nn.CrossEntropy()
                 return layer.forward(x, xp.arange(len(x)) % n).reshape(1), layer.backward()
+            case "lstm":
+                layer = nn.LSTM(n, n, dtype=x.dtype, rng=0).to(xp)
+                x, dy = (a[:len(a) // 4 * 4].reshape(-1, len(a) // 4, n).swapaxes(0, 1)
+                         for a in (x, dy))
             case "adam":
                 model.w = nn.Parameter(x.copy())
                 model.w.add(dy)

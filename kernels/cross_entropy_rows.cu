@@ -15,19 +15,23 @@
 constexpr int WARPS = 4;    // of a block
 constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
+constexpr int RESIDENT = 0; // whether that is always a whole row
+constexpr int BLOCKS = 4;   // on a multiprocessor
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-template <bool PACKED>
-__device__ void lose(const scalar_t* X, const size* labels, const size* count, scalar_t* losses,
-                     scalar_t* dX, size smooth, size ignoring, size ignored, size m, size n)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, scalar_t* losses,
+                   scalar_t* dX, size smooth, size ignoring, size ignored, size m, size n)
 {
+    wait_for_stream();
     Team team;
     const size i = team.row();
-    Row<1, PACKED> row({X}, i, int(n), i < m);
-    const size label = i < m ? labels[i] : 0;
-    const bool counts = !(ignoring && label == ignored), known = label >= 0 && label < n;
+    Row<1> row({X}, i, int(n), i < m);
+    const size of = i < m ? labels[i] : 0;
+    const bool counts = !(ignoring && of == ignored), known = of >= 0 && of < n;
+    const int label = known ? int(of) : -1;
     scalar_t top = LEAST, total = 0, apart = 0;
     row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
     top = team.largest(top);
@@ -60,15 +64,4 @@ __device__ void lose(const scalar_t* X, const size* labels, const size* count, s
         }
         losses[i] = loss;
     }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, scalar_t* losses,
-                   scalar_t* dX, size smooth, size ignoring, size ignored, size m, size n)
-{
-    wait_for_stream();
-    if (n % V == 0)
-        lose<true>(X, labels, count, losses, dX, smooth, ignoring, ignored, m, n);
-    else
-        lose<false>(X, labels, count, losses, dX, smooth, ignoring, ignored, m, n);
 }

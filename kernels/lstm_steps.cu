@@ -27,7 +27,7 @@ constexpr int WARPS = 8;    // of a block
 constexpr int UNITS = 16;   // of a block, a multiple of 4
 constexpr int ROWS = 16;    // of a block, a multiple of 8
 constexpr int DEEP = 4;     // sixteens of k in a warp
-constexpr int AHEAD = 2;    // eights of rows whose words a warp asks for together
+constexpr int EIGHTS = 2;   // eights of rows whose words a warp asks for together
 #endif
 #include "block.cuh"
 #include "launch.cuh"
@@ -38,7 +38,7 @@ constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thre
 constexpr unsigned EMPTY = 0xffffffffu;  // two nan that no conversion gives
 constexpr unsigned ALL = 0xffffffffu;
 constexpr int LIFT_H = 14;
-static_assert(UNITS % 4 == 0 && ROWS % (8 * AHEAD) == 0);
+static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
 
 struct alignas(16) Four {
     unsigned x[4];
@@ -163,12 +163,12 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
                                      + b[e][q] : 0.0f;
         if (step) {
             #pragma unroll
-            for (int n = 0; n < ROWS; n += 8 * AHEAD) {
-                Four w[AHEAD][DEEP];
+            for (int n = 0; n < ROWS; n += 8 * EIGHTS) {
+                Four w[EIGHTS][DEEP];
                 const auto ask = [&](bool again) {
                     bool missing = false;
                     #pragma unroll
-                    for (int a = 0; a < AHEAD; ++a)
+                    for (int a = 0; a < EIGHTS; ++a)
                         #pragma unroll
                         for (int k = 0; k < DEEP; ++k) {
                             const int row = n + 8 * a + g, from = first_k + 16 * k;
@@ -177,7 +177,7 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
                             else if (!again) w[a][k] = Four{};
                         }
                     #pragma unroll
-                    for (int a = 0; a < AHEAD; ++a)
+                    for (int a = 0; a < EIGHTS; ++a)
                         #pragma unroll
                         for (int k = 0; k < DEEP; ++k) missing |= !w[a][k].there();
                     return missing;
@@ -185,7 +185,7 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
                 for (bool missing = ask(false); __any_sync(ALL, missing); missing = ask(true))
                     give_way();
                 #pragma unroll
-                for (int a = 0; a < AHEAD; ++a) {
+                for (int a = 0; a < EIGHTS; ++a) {
                     float sum[TILES][4] = {};
                     #pragma unroll
                     for (int k = 0; k < DEEP; ++k) {

@@ -9,17 +9,20 @@
 constexpr int WARPS = 4;    // of a block
 constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
+constexpr int RESIDENT = 0; // whether that is always a whole row
+constexpr int BLOCKS = 4;   // on a multiprocessor
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-template <bool PACKED>
-__device__ void normalise(const scalar_t* X, const scalar_t* gain, const scalar_t* bias,
-                          scalar_t* Y, scalar_t* about, size eps, size m, size n)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_t* Y,
+          scalar_t* about, size eps, size m, size n)
 {
+    wait_for_stream();
     Team team;
     const size i = team.row();
-    Row<1, PACKED> row({X}, i, int(n), i < m);
+    Row<1> row({X}, i, int(n), i < m);
     scalar_t mean = 0, squares = 0;
     if (bias) {
         scalar_t sum = 0;
@@ -43,13 +46,4 @@ __device__ void normalise(const scalar_t* X, const scalar_t* gain, const scalar_
         about[2 * i] = mean;
         about[2 * i + 1] = r;
     }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_t* Y,
-          scalar_t* about, size eps, size m, size n)
-{
-    wait_for_stream();
-    if (n % V == 0) normalise<true>(X, gain, bias, Y, about, eps, m, n);
-    else normalise<false>(X, gain, bias, Y, about, eps, m, n);
 }

@@ -12,26 +12,28 @@
 constexpr int WARPS = 4;    // of a block
 constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
+constexpr int RESIDENT = 1; // rows are held
 constexpr int BLOCKS = 4;   // on a multiprocessor
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-template <bool PACKED>
-__device__ void backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
-                         const scalar_t* about, scalar_t* dX, scalar_t* parts, size centred, size m,
-                         size ns)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
+                   const scalar_t* about, scalar_t* dX, scalar_t* parts, size centred, size m,
+                   size ns)
 {
+    wait_for_stream();
     Team team;
     const int n = int(ns);
-    const Places<PACKED> in{n};
+    const Places in{n};
     scalar_t g[PACKS][V], dgain[PACKS][V] = {}, dbias[PACKS][V] = {};
     #pragma unroll
     for (int c = 0; c < PACKS; ++c) in.get(g[c], gain, 0, c);
     for (size base = 0; base < m; base += size(gridDim.x) * TEAMS) {
         const size i = base + team.row();
         const bool there = i < m;
-        Row<2, PACKED> row({X, dY}, i, n, there);
+        Row<2> row({X, dY}, i, n, there);
         const scalar_t mean = there ? about[2 * i] : 0, r = there ? about[2 * i + 1] : 0;
         scalar_t shift = 0, stretch = 0;
         #pragma unroll
@@ -60,14 +62,4 @@ __device__ void backward(const scalar_t* X, const scalar_t* dY, const scalar_t* 
         in.put(parts + 2 * team.row() * n, dgain[c], 0, c);
         in.put(parts + (2 * team.row() + 1) * n, dbias[c], 0, c);
     }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
-                   const scalar_t* about, scalar_t* dX, scalar_t* parts, size centred, size m,
-                   size n)
-{
-    wait_for_stream();
-    if (n % V == 0) backward<true>(X, dY, gain, about, dX, parts, centred, m, n);
-    else backward<false>(X, dY, gain, about, dX, parts, centred, m, n);
 }

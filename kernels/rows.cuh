@@ -1,13 +1,17 @@
 // rows.cuh: rows of an m x n matrix that lies by rows, a team of TEAM threads to a row.
 //
-// A thread holds PACKS times 16 bytes of its row in registers: packs of neighbours where n is a
-// multiple of them (PACKED), else single numbers, those of neighbouring threads side by side. Rows
-// longer than the SPAN that a team holds are read again whenever they are gone through, from the
-// cache. What is summed by whom follows from n alone. Addresses are multiples of 16 bytes.
+// A thread holds PACKS times 16 bytes of its row in registers: packs of neighbours if PACKED, where n
+// is a multiple of them, else single numbers, those of neighbouring threads side by side. That is
+// the row, if RESIDENT; else rows longer than the SPAN that a team holds are read again whenever
+// they are gone through, from the cache. What is summed by whom follows from n alone. Addresses are
+// multiples of 16 bytes.
 #pragma once
 #include "block.cuh"
 #include "shuffle.cuh"
 
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int PACKED = 1;
+#endif
 constexpr int V = 16 / sizeof(scalar_t), SPAN = TEAM * PACKS * V, TEAMS = THREADS / TEAM;
 static_assert((TEAM & (TEAM - 1)) == 0 && TEAM <= THREADS && sizeof(scalar_t) <= 8);
 
@@ -54,7 +58,7 @@ struct Team {
 };
 
 // Where a thread's numbers are in a row of n: x[e] of pack c, of the SPAN that begins at `first`
-template <bool PACKED> struct Places {
+struct Places {
     int n;
 
     __device__ int at(int first, int c, int e) const
@@ -97,9 +101,9 @@ template <bool PACKED> struct Places {
 template <int K> using Held = scalar_t[K][V];
 
 // A row of each of K matrices, held together
-template <int K, bool PACKED> struct Row {
+template <int K> struct Row {
     const scalar_t* p[K];
-    Places<PACKED> in;
+    Places in;
     Held<K> x[PACKS];
 
     // Nothing is read, and nothing gone through, of a row that is not there.
@@ -110,7 +114,7 @@ template <int K, bool PACKED> struct Row {
         for (int k = 0; k < K; ++k) p[k] = from[k] + row * n;
         if (held()) read(0);
     }
-    __device__ bool held() const { return in.n <= SPAN; }
+    __device__ bool held() const { return RESIDENT || in.n <= SPAN; }
     __device__ void read(int first)
     {
         #pragma unroll
@@ -121,7 +125,7 @@ template <int K, bool PACKED> struct Row {
     // f(x[c], first, c) for every pack
     template <class F> __device__ void packs(F f)
     {
-        for (int first = 0; first < in.n; first += SPAN) {
+        for (int first = 0; first < (RESIDENT ? 1 : in.n); first += SPAN) {
             if (!held()) read(first);
             #pragma unroll
             for (int c = 0; c < PACKS; ++c) f(x[c], first, c);
@@ -133,7 +137,7 @@ template <int K, bool PACKED> struct Row {
         packs([&](Held<K>& of, int first, int c) {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                if (const int j = in.at(first, c, e); j < in.n) f(of, e, j);
+                if (const int j = in.at(first, c, PACKED ? 0 : e); j < in.n) f(of, e, j);
         });
     }
 };

@@ -19,6 +19,7 @@ from ..batched._gpu import blocks
 from ._arrays import product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
+_SINGLY = (("PACKED", 0),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
@@ -39,9 +40,10 @@ def _new(*shape, like):
     return cupy.ndarray(shape, like.dtype)
 
 
-def _kernel(name, like, n):
+def _kernel(name, like, n=4):
     """The Blocks for rows of n, or None past the kernel's last row."""
-    return blocks(name, BY_DTYPE[like.dtype], n)
+    packed = n * like.itemsize % 16 == 0
+    return blocks(name, BY_DTYPE[like.dtype], n, *(() if packed else _SINGLY))
 
 
 def _on_rows(name, x, *numbers):
@@ -54,7 +56,7 @@ def _on_rows(name, x, *numbers):
 
 def _on_elements(name, count, like, *numbers):
     """Launch a kernel of elements.cuh over `count` numbers."""
-    kernel = _kernel(name, like, 1)
+    kernel = _kernel(name, like)
     packs = kernel.threads * kernel.values["PACKS"] * 16 // like.itemsize
     kernel(-(-count // packs), 0, *numbers, count)
 
@@ -91,7 +93,7 @@ def column_sums(a):
     """a.sum(0) of rows, in strips that all multiprocessors share."""
     a = _by_rows(a)
     m, n = a.shape
-    kernel = _kernel("column_sums", a, 1)
+    kernel = _kernel("column_sums", a)
     across = -(-n // 32)
     strips = max(1, min(4 * _multiprocessors(current_device()) // across, m // kernel.threads))
     sums = _new(strips, n, like=a)
@@ -103,14 +105,14 @@ def softmax(x, log=False):
     """Softmax along the last axis, or its logarithm."""
     x = _by_rows(x)
     y = _new(*x.shape, like=x)
-    _on_rows("softmax_rows", x, x.data.ptr, 0, y.data.ptr, log)
+    _on_rows("softmax_rows", x, x.data.ptr, y.data.ptr, log)
     return y
 
 
 def softmax_backward(dy, y, log=False):
     """dx of `softmax`."""
     dy, dx = _by_rows(dy), _new(*y.shape, like=y)
-    _on_rows("softmax_rows", y, y.data.ptr, dy.data.ptr, dx.data.ptr, log)
+    _on_rows("softmax_rows_backward", y, y.data.ptr, dy.data.ptr, dx.data.ptr, log)
     return dx
 
 
@@ -118,13 +120,16 @@ def cross_entropy(y, labels, smoothing, ignore):
     """(loss, its gradient in y): both come of one pass over the scores y."""
     y = _by_rows(y)
     labels = cupy.ascontiguousarray(labels, np.int64)
-    rows, dy = _new(labels.size, like=y), _new(*y.shape, like=y)
-    count = None if ignore is None else (labels != ignore).sum()
-    _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr,
-             0 if count is None else count.data.ptr, rows.data.ptr, dy.data.ptr, _bits(smoothing),
-             count is not None, ignore or 0)
-    n = labels.size if count is None else cupy.maximum(count, 1).astype(y.dtype)
-    return rows.sum() / n, dy
+    rows, dy, loss = _new(labels.size, like=y), _new(*y.shape, like=y), _new(like=y)
+    count, mean = 0, _kernel("cross_entropy_mean", y)
+    if ignore is not None:
+        counted = cupy.ndarray((), np.int64)
+        count = counted.data.ptr
+        mean(1, 0, 0, labels.data.ptr, count, 0, ignore, labels.size)
+    _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr, count, rows.data.ptr,
+             dy.data.ptr, _bits(smoothing), count != 0, ignore or 0)
+    mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
+    return loss, dy
 
 
 # -- recurrence
@@ -162,7 +167,7 @@ def lstm_backward(dy, gates, cells, c, U, dstate, clip, order, cut):
     (time, n, width) and the gradient `dstate` in its last state. c: where the cells started; no
     gradient goes from a step to the one before where `cut`."""
     (times, batch, width), dy = cells.shape, _by_rows(dy)
-    kernel, dz = _kernel("lstm_unstep", dy, 1), _new(*gates.shape, like=gates)
+    kernel, dz = _kernel("lstm_unstep", dy), _new(*gates.shape, like=gates)
     dh, dc = dstate[0], cupy.array(dstate[1], order="C")
     blocks = -(-batch * width // (4 * kernel.threads))
     limit, size, back = _bits(float("inf") if clip is None else clip), 4 * batch * width, U.T

@@ -96,11 +96,11 @@ def complaints(found, known):
 
 
 def write(found):
-    """The records of the kernels measured, a file each."""
-    lines = {}
+    """The records of the kernels measured, a file each; a justification that stands there stays."""
+    lines, known = {}, recorded()
     for key in sorted(found):
         spills = any(spilled for _, spilled in found[key].values())
-        reason = justification(key) if spills else None
+        reason = (justification(key) or known.get(key, {}).get("justified")) if spills else None
         kernel, _, variant = key.partition(" ")
         entry = found[key] | ({"justified": reason} if reason else {})
         lines.setdefault(kernel, []).append(f"  {json.dumps(variant)}: {json.dumps(entry)}")

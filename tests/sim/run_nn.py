@@ -14,7 +14,7 @@ import numpy as np
 from . import gpu
 from .run import SCHEDULES
 
-FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4}  # two warps to a row, two rows to a block
+FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}  # two rows to a block
 
 
 def arrays(xp, rng, dtype, *shapes):
@@ -64,16 +64,17 @@ def layer(xp, rng, dtype, make, *shape):
 
 
 def rows(xp, rng, dtype):
-    """Lanes of a warp to a row, as tuned, of double precision; of single precision two warps, rows
-    that are read again, strips of sums."""
+    """Of single precision two warps to a row, rows that are read again, strips of sums; of double
+    precision lanes of a warp, as tuned."""
     from blasx import _tuned, nn
     shapes = (5, 12), (3, 2, 7), (1, 1)
     with ExitStack() as stack:
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
-            kernels = ("norm_rows", "softmax_rows", "cross_entropy_rows")
-            stack.enter_context(_tuned.using("s", column_sums={"WARPS": 1}, norm_rows_backward={
-                "TEAM": 64, "PACKS": 2, "WARPS": 4, "BLOCKS": 1}, **dict.fromkeys(kernels, FEW)))
+            kernels = "norm_rows softmax_rows softmax_rows_backward cross_entropy_rows".split()
+            stack.enter_context(_tuned.using(
+                "s", column_sums={"WARPS": 1}, **dict.fromkeys(kernels, FEW),
+                norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
         for shape in shapes:
             for kind in (nn.LayerNorm, nn.RMSNorm):
                 layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
@@ -146,7 +147,7 @@ def elements(xp, rng, dtype):
 def recurrence(xp, rng, dtype):
     """Three blocks to the units, which wait for each other; two launches for the rows."""
     from blasx import _tuned, nn
-    few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "AHEAD": 1}
+    few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
     with _tuned.using("s", lstm_steps=few):
         for options in ({}, {"clip": 0.2, "bidirectional": True}):
             here = nn.LSTM(5, 12, rng=1, **options)
