@@ -36,3 +36,46 @@ def test_layers_run_on_a_simulated_gpu(tmp_path, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(tmp_path, letter, part)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+TURNS = """
+extern "C" __global__ void turns(int* reached)
+{
+    __shared__ int mine[4];
+    mine[threadIdx.x] = blockIdx.x;
+    for (int step = 1; step < 4; ++step) {
+        __syncthreads();
+        if (threadIdx.x == 0) reached[blockIdx.x] = step;
+        while (reached[1 - blockIdx.x] < step) sim::give_way();
+    }
+    __syncthreads();
+    reached[blockIdx.x] = 10 + mine[3 - threadIdx.x];
+}
+extern "C" void sim_turns(int schedule, const uint64_t* numbers) {
+    sim::launch(turns, 2, 4, schedule, numbers);
+}
+"""
+CALL = """
+import sys
+from cffi import FFI
+ffi = FFI()
+ffi.cdef("void sim_turns(int, const uint64_t *);")
+turns = ffi.dlopen(sys.argv[1]).sim_turns
+for schedule in range(4):
+    reached = ffi.new("int[]", 2)
+    turns(schedule, ffi.new("uint64_t[]", [int(ffi.cast("uintptr_t", reached))]))
+    assert list(reached) == [10, 11], list(reached)
+"""
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_blocks_that_wait_for_each_other_take_turns(tmp_path, silent):
+    """Each with its own shared memory; where one waits for what nobody writes, that is said."""
+    from tests.sim.build import SHIM
+    text = TURNS.replace("threadIdx.x == 0)", "threadIdx.x == 0 && step < 3)") if silent else TURNS
+    cpp, library = tmp_path / "turns.cpp", tmp_path / "turns.so"
+    cpp.write_text(f'#include "{SHIM}"\n{text}')
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, "-o", library], check=True)
+    run = subprocess.run([sys.executable, "-c", CALL, library], capture_output=True, text=True)
+    assert bool(run.returncode) is silent, run.stderr
+    assert ("wait for what nobody writes" in run.stderr) is silent

@@ -69,7 +69,7 @@ def norm(x, gain, bias, eps):
     rows are too long for the gradient's kernel."""
     if _kernel("norm_rows_backward", x, x.shape[-1]) is None:
         return None
-    x = _by_rows(x)
+    x, gain, bias = _by_rows(x), _by_rows(gain), bias if bias is None else _by_rows(bias)
     y, about = _new(*x.shape, like=x), _new(x.size // x.shape[-1], 2, like=x)
     _on_rows("norm_rows", x, x.data.ptr, gain.data.ptr, 0 if bias is None else bias.data.ptr,
              y.data.ptr, about.data.ptr, _bits(eps))
@@ -78,7 +78,7 @@ def norm(x, gain, bias, eps):
 
 def norm_backward(dy, x, about, gain, centred):
     """(dx, dgain, dbias) of `norm`."""
-    dy, n = _by_rows(dy), x.shape[-1]
+    dy, gain, n = _by_rows(dy), _by_rows(gain), x.shape[-1]
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
     count = min(-(-m // teams), kernel.values["BLOCKS"] * _multiprocessors(current_device()))

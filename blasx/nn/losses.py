@@ -61,6 +61,9 @@ class CrossEntropy(Loss):
         if target.shape != y.shape[:-1]:
             raise ValueError(f"{self!r}: target must be of shape {y.shape[:-1]}, for y is "
                              f"{y.shape}, got {target.shape}")
+        if module(target) is not xp:
+            raise TypeError(f"{self!r}: target must be an array of {xp.__name__}, as y is, got one "
+                            f"of {module(target).__name__}")
         if gpu := fused(y):
             return self.keep(*gpu.cross_entropy(y, target, self.smoothing, self.ignore))
         labels, y = target.reshape(-1), y.reshape(-1, k)
