@@ -9,8 +9,9 @@
 // another multiplies.
 //
 // The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
-// added, rounded, to sums of their own, and the rounding's error, exactly known (Kahan), is what
-// they start from next: it costs no register. What is left is their own error in 64 of k.
+// added to a sum of a few such parts, rounded; EACH of them are added to the sums of the tile, and
+// the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
+// tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
 //
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
@@ -24,6 +25,7 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
+constexpr int EACH = 4;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 #endif
 #include "async.cuh"
@@ -87,9 +89,9 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
 __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks, int group,
                                      unsigned shared, unsigned full, unsigned empty)
 {
-    float part[SUMS];
+    float part[SUMS], few[SUMS];
     #pragma unroll
-    for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = 0;
+    for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = few[e] = 0;
     for (int c = 0; c < chunks; ++c, at.next()) {
         await(full + 8 * at.stage, at.phase);
         const unsigned from = shared + at.stage * STAGE;
@@ -99,8 +101,9 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         wait_turn(group);
         keep(part);
         begin_products();
+        multiply<FRESH>(part, a_low, b_high, half());
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
+        for (int k = ONE_PRODUCT; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
             multiply(part, a_low + k, b_high + k, half());
         #pragma unroll
         for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
@@ -114,9 +117,12 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         keep(part);
         if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
         #pragma unroll
+        for (int e = 0; e < SUMS; ++e) few[e] += part[e];
+        if (c % EACH != EACH - 1 && c != chunks - 1) continue;
+        #pragma unroll
         for (int e = 0; e < SUMS; ++e) {
-            const float step = sums[e] + part[e] - sums[e];  // exact, but for early large parts
-            part[e] -= step;
+            const float step = sums[e] + few[e] - sums[e];  // exact, but for early large ones
+            few[e] -= step;
             sums[e] += step;
         }
     }

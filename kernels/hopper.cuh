@@ -130,10 +130,11 @@ template <int R> __device__ void keep(int (&sums)[R])
     for (int i = 0; i < R; ++i) asm volatile("" : "+r"(sums[i]) :: "memory");
 }
 
-// multiply(sums, a, b, T()): sums += A B^T for 64 rows of A, N of B, 32 bytes of k, numbers of type
+// multiply(sums, a, b, T()): sums += A B^T, and multiply<FRESH>, sums := A B^T, for 64 rows of A, N of B, 32 bytes of k, numbers of type
 // T in tiles as above. Warp w of the four has rows 16 w ... of the sums, lane (g, t) =
 // (lane / 4, lane % 4) of them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in
 // sums[4 j ...], j < N / 8.
+constexpr int FRESH = 1;
 //
 // The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
 // the next two. REGISTERS_n and SUMS_n name the first n of them.
@@ -158,11 +159,16 @@ template <int R> __device__ void keep(int (&sums)[R])
 // N rows of B, R = N / 2 registers, the operands of A and B; SUM, OF its kind of register; T, K of
 // it in 32 bytes, and its name; signs and, where the type has them, transposes in LAST
 #define MULTIPLY(N, R, A, B, SUM, OF, T, K, TYPES, LAST)                                           \
-    __device__ inline void multiply(SUM (&sums)[R], word a, word b, T)                             \
+    template <int fresh = 0> __device__ void multiply(SUM (&sums)[R], word a, word b, T)           \
     {                                                                                              \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {" REGISTERS_##R    \
-                     "}, %" #A ", %" #B ", 1" LAST ";"                                             \
-                     : SUMS_##R(OF) : "l"(a), "l"(b));                                             \
+        if constexpr (fresh)                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES                   \
+                         " {" REGISTERS_##R "}, %" #A ", %" #B ", 0" LAST ";"                      \
+                         : SUMS_##R(OF) : "l"(a), "l"(b));                                         \
+        else                                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES                   \
+                         " {" REGISTERS_##R "}, %" #A ", %" #B ", 1" LAST ";"                      \
+                         : SUMS_##R(OF) : "l"(a), "l"(b));                                         \
     }
 #define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
     MULTIPLY(64, 32, 32, 33, SUM, OF, T, K, TYPES, LAST)                                           \

@@ -14,7 +14,7 @@ import numpy as np
 from .gpu import Array, install
 from .run_split import LINE, NOT_FINITE
 
-TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "WIDE": 16}
+TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16}
 
 
 def at(address, dtype, shape, strides=None):
