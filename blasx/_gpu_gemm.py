@@ -3,9 +3,9 @@
 gemm_small takes small ones, where cuBLAS would cost the host more than the product; how small is a
 tuned row: rows name the TILE up to the largest of m, n, k.
 
-Products of single precision are by pairs of half precision on Hopper's tensor cores: line_maxima
-and split_lines make an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is
-used more than once is split once:
+Products of single precision are by pairs of half precision on Hopper's tensor cores: split_lines
+makes an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is used more than
+once is split once:
 
     u, = split(b.T)
     for a, c in ...:
@@ -24,7 +24,7 @@ import cupy
 
 from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
 from ._spaces import wgmma_bytes
-from ._tuned import capitals, looked_up, row
+from ._tuned import capitals, constants, looked_up, row
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -121,17 +121,17 @@ def by_pairs(m, n, k, device):
 
 @looked_up
 def _by_tiles(order, device):
-    """gemm_wgmma for that many elements of C, the least m and n, and k, for which it is used."""
+    """The constants of gemm_wgmma for that many elements of C, the least m and n, and k, for which
+    it is used."""
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
         return None, 2**63, 2**63
-    kernel = _kernel("gemm_wgmma", "s", **capitals(found))
-    return kernel, found.get("side", 1), found.get("depth", 1)
+    return capitals(found), found.get("side", 1), found.get("depth", 1)
 
 
 @looked_up
-def _by_lines(name, k, device):
-    return _kernel(name, "s", **capitals(row(name, "s", k, gpu(device))))
+def _by_lines(k, device):
+    return _kernel("split_lines", "s", **constants("split_lines", "s", k, gpu(device)))
 
 
 @cache
@@ -141,66 +141,65 @@ def _multiprocessors(device):
 
 class Pairs:
     """The lines of an operand, split; `of`, from which they were, is read again where numbers were
-    lost, and must not change before the last product."""
+    lost, and must not change before the last product. Lines that lie side by side (`across`) do so
+    in the halves' planes, too."""
 
-    __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest",
-                 "chunks")
+    __slots__ = ("of", "lines", "k", "next", "step", "across", "room", "memory", "pairs", "about")
 
-    def __init__(self, x, multiprocessors):
+    def __init__(self, x):
         self.of = x
         self.lines, self.k = x.shape
         self.next, self.step = (s // 4 for s in x.strides)
-        self.chunks = 0
-        if abs(self.next) < abs(self.step):  # side by side: two blocks a multiprocessor
-            blocks = -(-self.lines // 128)
-            self.chunks = min(max(1, 2 * multiprocessors // blocks), -(-self.k // 64))
+        self.across = abs(self.next) < abs(self.step)
+        self.room = -(-(self.lines if self.across else self.k) // 8) * 8
 
     @property
-    def room(self):
-        return -(-self.k // 8) * 8
+    def extents(self):
+        """Of a plane of halves, rows and what lies side by side."""
+        return (self.k, self.lines) if self.across else (self.lines, self.k)
 
     @property
     def nbytes(self):
-        return self.lines * (4 * self.room + _LINE + 4 * self.chunks)
+        return 4 * self.extents[0] * self.room
 
-    def blocks(self, values):
-        """Of split_lines with these constants."""
-        if self.chunks:
-            return -(-self.lines // 64) * -(-self.k // (64 * values["TILES"]))
-        return self.lines if self.k > 32 * values["HELD"] else -(-self.lines // values["WARPS"])
+    def shared(self, values):
+        """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""
+        cluster, warps = values["CLUSTER"], values["WARPS"]
+        if self.across:
+            return 0, -(-self.lines // values["LINES"]) * cluster
+        team = 1
+        while team < warps and 128 * team * values["HELD"] < self.k:
+            team *= 2
+        return team, -(-self.lines // (warps // team * cluster)) * cluster
 
-    def parameters(self):
-        return self.about, self.largest if self.chunks else 0, self.chunks
+    def describe(self, tensor, side):
+        """Boxes of 64 of k and `side` lines, or, across, 64 of these."""
+        rows, columns = self.extents
+        pitch = 2 * self.room
+        tensor.describe(TensorMap.HALF, self.pairs, (columns, rows, 2), (pitch, pitch * rows),
+                        (64, 64 if self.across else side, 2))
 
 
 def split(*operands):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
     are to be multiplied; any strides."""
     device = current_device()
-    made = [Pairs(x, _multiprocessors(device)) for x in operands]
-    a, b = made[0], made[-1]
-    memory = cupy.cuda.alloc(sum(x.nbytes for x in made))
+    made = [Pairs(x) for x in operands]
+    memory = cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
     at = memory.ptr
-    for x in made:  # what wants 16 bytes to begin at multiples of, first
-        x.memory, x.pairs, at = memory, at, at + 4 * x.lines * x.room
     for x in made:
-        x.about, at = at, at + _LINE * x.lines
-    for x in made:
-        x.largest, at = at, at + 4 * x.lines * x.chunks
-    across = [x for x in made if x.chunks]
-    if across:
-        kernel = _by_lines("line_maxima", a.k, device)
-        first, last = across[0], across[-1]
-        blocks = [-(-x.lines // 128) * x.chunks for x in across]
-        kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
-            blocks[0], first.of.data.ptr, first.lines, a.k, first.next, first.step,
-            *first.parameters(), last.of.data.ptr, last.lines, last.next, last.step,
-            *last.parameters()))
-    kernel = _by_lines("split_lines", a.k, device)
-    blocks = [x.blocks(kernel.constants) for x in made]
-    kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
-        blocks[0], a.of.data.ptr, a.lines, a.k, a.next, a.step, a.pairs, a.room, *a.parameters(),
-        b.of.data.ptr, b.lines, b.next, b.step, b.pairs, *b.parameters()))
+        x.memory, x.pairs, x.about = memory, at, at + x.nbytes
+        at = x.about + _LINE * x.lines
+    kernel = _by_lines(made[0].k, device)
+    values = kernel.constants
+    numbers = []
+    shares = [x.shared(values) for x in made]
+    for x, (team, _) in zip(made, shares):
+        numbers += (x.of.data.ptr, x.lines, x.next, x.step, team, x.pairs, x.room, x.about)
+    first, second = numbers[:8], numbers[-8:]
+    kernel.launch(sum(blocks for _, blocks in shares), 1, 32 * values["WARPS"], 1, pack(
+        shares[0][1], *first[:2], made[0].k, *first[2:], *second),
+        512 * values["WARPS"] * values["HELD"])
     return made
 
 
@@ -208,12 +207,11 @@ def multiply_pairs(alpha, a, b, beta, c):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
     device = current_device()
     m, n = c.shape
-    kernel = _by_tiles(isqrt(m * n), device)[0]
-    values = kernel.constants
+    values = _by_tiles(isqrt(m * n), device)[0]
+    kernel = _kernel("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across))
     high, wide = 64 * values["GROUPS"], values["BN"]
-    for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide)):
-        tensor.describe(TensorMap.HALF, x.pairs, (x.k, x.lines, 2),
-                        (2 * x.room, 2 * x.room * x.lines), (64, side, 2))
+    a.describe(_local.a, high)
+    b.describe(_local.b, wide)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step,
                 b.of.data.ptr, b.next, b.step, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)

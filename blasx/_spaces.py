@@ -567,20 +567,14 @@ def wgmma_fits(letter, n, v, gpu):
             and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
-def maxima_stages(letter, n):
-    return (options(WARPS=(8, 4, 16)),)
-
-
-def maxima_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 32
-
-
 def pair_stages(letter, n):
-    return options(TILES=(4, 1, 2, 8)), options(WARPS=(8, 16), HELD=(32, 16, 8))
+    return (options(LINES=(32, 64, 16), CLUSTER=(8, 4, 2, 1)),
+            options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
 
 
 def pair_fits(letter, n, v, gpu):
-    return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
+    return (v["WARPS"] in (4, 8, 16, 32) and v["LINES"] in (16, 32, 64)
+            and v["CLUSTER"] in (1, 2, 4, 8) and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
 
 
 SPACES = {
@@ -633,8 +627,6 @@ SPACES = {
     "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
-                         largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }

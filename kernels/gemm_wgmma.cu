@@ -27,6 +27,7 @@ constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
 constexpr int EACH = 4;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
+constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
@@ -68,6 +69,25 @@ struct Place {
     }
 };
 
+// Both parts of `lines` lines and BK of k: one box, or, where they lie side by side, a box for each
+// 64 of them
+template <int ACROSS, int LINES>
+__device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k, int line)
+{
+    if (!ACROSS) return load_box(to, X, full, k, line, 0);
+    #pragma unroll
+    for (int l = 0; l < LINES; l += 64)
+        load_box(to + 2 * l * TILE_ROW, X, full, line + l, k, 0);
+}
+// The parts of the lines from `first` on
+template <int ACROSS, int LINES> struct Parts {
+    word high, low;
+    __device__ Parts(unsigned at, int first)
+        : high(tile_at<ACROSS>(at + first * TILE_ROW * (1 + ACROSS), 2 * 64 * TILE_ROW)),
+          low(high + ((ACROSS ? 64 : LINES) * TILE_ROW >> 4))
+    {}
+};
+
 __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
                                unsigned shared, unsigned full, unsigned empty)
 {
@@ -79,10 +99,17 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
             await(empty + 8 * at.stage, at.phase ^ 1);
             expect(full + 8 * at.stage, STAGE);
             const unsigned to = shared + at.stage * STAGE;
-            load_box(to, A, full + 8 * at.stage, c * BK, i * BM, 0);
-            load_box(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN, 0);
+            load_lines<A_ACROSS, BM>(to, A, full + 8 * at.stage, c * BK, i * BM);
+            load_lines<B_ACROSS, BN>(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN);
         }
     }
+}
+
+// sums += A B^T, or sums := A B^T, for product `step` of a stage
+template <int fresh> __device__ void products(float (&sums)[SUMS], word a, word b, int step)
+{
+    multiply<fresh, A_ACROSS, B_ACROSS>(sums, a + step * ONE_PRODUCT<A_ACROSS>,
+                                        b + step * ONE_PRODUCT<B_ACROSS>, half());
 }
 
 // sums := A B^T for the 64 rows of a group
@@ -95,22 +122,18 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
     for (int c = 0; c < chunks; ++c, at.next()) {
         await(full + 8 * at.stage, at.phase);
         const unsigned from = shared + at.stage * STAGE;
-        const word a_high = tile_at(from + group * 64 * TILE_ROW);
-        const word a_low = tile_at(from + PART_A + group * 64 * TILE_ROW);
-        const word b_high = tile_at(from + 2 * PART_A), b_low = tile_at(from + 2 * PART_A + PART_B);
+        const Parts<A_ACROSS, BM> a(from, 64 * group);
+        const Parts<B_ACROSS, BN> b(from + 2 * PART_A, 0);
         wait_turn(group);
         keep(part);
         begin_products();
-        multiply<FRESH>(part, a_low, b_high, half());
+        products<FRESH>(part, a.low, b.high, 0);
         #pragma unroll
-        for (int k = ONE_PRODUCT; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_low + k, b_high + k, half());
+        for (int p = 1; p < 4; ++p) products<0>(part, a.low, b.high, p);
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_high + k, b_low + k, half());
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_high + k, b_high + k, half());
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
         end_products();
         give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
