@@ -1,7 +1,7 @@
 """Products on the GPU by kernels of ours; cuBLAS takes what they leave.
 
-gemm_small takes small ones, where cuBLAS would cost the host more than the product; how small is a
-tuned row: rows name the TILE up to the largest of m, n, k.
+gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled those
+of an order where it is ahead of cuBLAS; which they are, tuned rows say, by the largest of m, n, k.
 
 Products of single precision are by pairs of half precision on Hopper's tensor cores: split_lines
 makes an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is used more than
@@ -12,7 +12,8 @@ once is split once:
         multiply_pairs(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
 The row of gemm_wgmma for n is for tiles of C of m n = n^2 elements; it serves where k is at least
-its `depth`, and m and n its `side`.
+its `depth`, and m and n its `side`. Those of gemm_half, for products of half precision and bfloat16
+and what follows them, are the same.
 """
 
 import threading
@@ -22,9 +23,11 @@ from struct import Struct
 
 import cupy
 
+from . import _ladder
 from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
-from ._spaces import wgmma_bytes
+from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
+from .batched._gpu_blas import operand
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -32,9 +35,11 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(3) B(3), alpha beta C(2)
-_PACK_WGMMA = Struct("<11q2f2q").pack_into
+# Those of gemm_wgmma after its two maps: m n k, lines, A(3) B(3), alpha beta C(2); of gemm_half:
+# m n k, alpha beta C(2), bias
+_PACK_WGMMA, _PACK_HALF = Struct("<11q2f2q").pack_into, Struct("<3q2f3q").pack_into
 _OFFSETS_WGMMA = [8 * i for i in range(11)] + [88, 92, 96, 104]
+_OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 
 
@@ -54,8 +59,9 @@ class _Local(threading.local):
         self.parameters = {letter: ffi.new("void *[]", [cells + i for i in _offsets(letter)])
                            for letter in _SCALAR}
         self.a, self.b = TensorMap(3), TensorMap(3)
-        self.wgmma = ffi.new("void *[]", [self.a.place, self.b.place,
-                                          *(cells + i for i in _OFFSETS_WGMMA)])
+        self.wgmma, self.half = (
+            ffi.new("void *[]", [self.a.place, self.b.place, *(cells + i for i in offsets)])
+            for offsets in (_OFFSETS_WGMMA, _OFFSETS_HALF))
 
 
 _local = _Local()
@@ -68,13 +74,23 @@ def _kernel_on(letter, largest, device):
     return found and _kernel("gemm_small", letter, **capitals(found))
 
 
+@looked_up
+def _tiled(letter, largest, device):
+    """What launches gemm_tiled for products of that largest extent; None where cuBLAS is faster."""
+    found = row("gemm_tiled", letter, largest, gpu(device))
+    if not found or "vendor" in found:
+        return None
+    return _ladder.plan("gemm_tiled", letter, largest, device)
+
+
 @cache
 def _kernel(name, letter, **values):
     return Kernel(name, letter, **values)
 
 
-def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
-    """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False."""
+def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
+    """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
+    `by_parts`: single precision may be."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -83,10 +99,14 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
     if trans_b:
         b_row, b_col = b_col, b_row
     k = a.shape[0] if trans_a else a.shape[1]
-    device = current_device()
-    kernel = _kernel_on(me.letter, min(max(m, n, k), _LARGEST), device)
+    device, largest = current_device(), max(m, n, k)
+    kernel = _kernel_on(me.letter, min(largest, _LARGEST), device)
     if kernel is None:
-        if me.letter != "s" or not by_pairs(m, n, k, device) \
+        if plan := _tiled(me.letter, min(largest, _LARGEST), device):
+            _ladder.launch(plan, m, n, k, alpha, operand(a.T if trans_a else a, trans_a == 2),
+                           operand(b.T if trans_b else b, trans_b == 2), beta, operand(c))
+            return True
+        if me.letter != "s" or not by_parts or not by_pairs(m, n, k, device) \
                 or cupy.cuda.get_current_stream().is_capturing():  # a graph keeps no memory of ours
             return False
         a, b = a.T if trans_a else a, b if trans_b else b.T
@@ -217,3 +237,54 @@ def multiply_pairs(alpha, a, b, beta, c):
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(min(tiles, _multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.wgmma, wgmma_bytes(values))
+
+
+# -- half precision and bfloat16
+
+ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3}
+_KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
+
+
+def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activation=None):
+    """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), where there is a row and the
+    operands lie in whole steps of 16 bytes; else False."""
+    device = current_device()
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, bias = b, a, c.T, None if bias is None else bias.T
+    m, n = c.shape
+    found = row("gemm_half", me.letter, isqrt(m * n), gpu(device))
+    if not found or min(m, n) < found.get("side", 1) or a.shape[1] < found.get("depth", 1):
+        return False
+    places = [_place(x) for x in (a, b)]
+    if None in places or c.strides[1] != c.itemsize:
+        return False
+    of_bias = 0 if bias is None else 1 if bias.shape != (m, 1) else 2
+    if of_bias and bias.size > 1 and bias.strides[2 - of_bias] != bias.itemsize:
+        bias = cupy.ascontiguousarray(bias)
+    values = capitals(found)
+    cluster, wide = values["CLUSTER"], values["BN"]
+    kernel = _kernel("gemm_half", me.letter, **values, A_ACROSS=places[0][0], B_ACROSS=places[1][0],
+                     BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
+    high = 64 * values["GROUPS"]
+    for (across, pitch), x, tensor, side in zip(
+            places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
+        rows, columns = x.shape[::-1] if across else x.shape
+        tensor.describe(_KIND[me.letter], x.data.ptr, (columns, rows, 1), (pitch, pitch * rows),
+                        (64, 64 if across else side, 1))
+    _PACK_HALF(_local.cells, 0, m, n, a.shape[1], alpha, beta, c.data.ptr, c.strides[0] // 2,
+               0 if bias is None else bias.data.ptr)
+    tiles = -(-m // (high * cluster)) * -(-n // wide)
+    kernel.launch(cluster * min(tiles, _multiprocessors(device) // cluster), 1,
+                  128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
+    return True
+
+
+def _place(x):
+    """(whether lines lie side by side, bytes from one row of memory to the next) of the lines of an
+    operand, or None where boxes of it cannot be copied."""
+    down, along = x.strides
+    across = int(along != x.itemsize)
+    pitch, inner, width = (along, down, len(x)) if across else (down, along, x.shape[1])
+    whole = (pitch | x.data.ptr) % 16 == 0 and pitch >= width * x.itemsize
+    return (across, pitch) if inner == x.itemsize and whole else None

@@ -567,6 +567,27 @@ def wgmma_fits(letter, n, v, gpu):
             and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
+# -- gemm_half: the same for products of half precision
+
+
+def half_bytes(v):
+    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+
+
+def half_product_stages(letter, n):
+    tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
+        (2, 256, 4), (2, 128, 6), (2, 192, 5), (1, 256, 4), (1, 128, 6), (3, 128, 5))]
+    return tiles, options(CLUSTER=(2, 1), WIDE=(8, 4, 16))
+
+
+def half_product_fits(letter, n, v, gpu):
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192, 256)
+            and v["CLUSTER"] in (1, 2) and v["BN"] % (64 * v["CLUSTER"]) == 0
+            and v["GROUPS"] * v["BN"] <= 512 and v["STAGES"] >= 2
+            and half_bytes(v) + 256 <= gpu.shared)
+
+
 def pair_stages(letter, n):
     return (options(LINES=(32, 64, 16), CLUSTER=(8, 4, 2, 1)),
             options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
@@ -624,9 +645,12 @@ SPACES = {
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),
-    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
+    "gemm_tiled": Space("gemm", ladder_stages, ladder_fits, (128, 256, 512), True, True,
+                        largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
+    "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
+                       True, letters="hb", smallest=512, largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }
