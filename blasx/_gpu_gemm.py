@@ -1,7 +1,7 @@
 """Products on the GPU by kernels of ours; cuBLAS takes what they leave.
 
-gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled those
-of an order where it is ahead of cuBLAS; which they are, tuned rows say, by the largest of m, n, k.
+gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled
+those of orders where it is ahead of cuBLAS; which, tuned rows say, by the largest of m, n, k.
 
 Products of single precision are by pairs of half precision on Hopper's tensor cores: split_lines
 makes an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is used more than
@@ -27,7 +27,6 @@ from . import _ladder
 from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
-from .batched._gpu_blas import operand
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -103,8 +102,9 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     kernel = _kernel_on(me.letter, min(largest, _LARGEST), device)
     if kernel is None:
         if plan := _tiled(me.letter, min(largest, _LARGEST), device):
-            _ladder.launch(plan, m, n, k, alpha, operand(a.T if trans_a else a, trans_a == 2),
-                           operand(b.T if trans_b else b, trans_b == 2), beta, operand(c))
+            place = _ladder.place
+            _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
+                           place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
             return True
         if me.letter != "s" or not by_parts or not by_pairs(m, n, k, device) \
                 or cupy.cuda.get_current_stream().is_capturing():  # a graph keeps no memory of ours

@@ -23,25 +23,31 @@ def multiply(rung, alpha, a, b, beta, c, trans_a=0, trans_b=0):
         c[...] = getattr(blas3, letter + "gemm")(alpha, a, b, beta, c, trans_a, trans_b)
         return c
     from ._kernel import current_device
-    from .batched._gpu_blas import operand
     (m, n), k = c.shape, a.shape[0 if trans_a else 1]
-    A, B = operand(a, trans_a == 2), operand(b, trans_b == 2)
     if m and n:
         launch(plan(rung, letter, max(m, n, k), current_device()), m, n, k, alpha,
-               A.T if trans_a else A, B.T if trans_b else B, beta, operand(c))
+               *(place(x, *x.strides[::-1 if trans else 1], trans == 2)
+                 for x, trans in ((a, trans_a), (b, trans_b))), beta, place(c, *c.strides))
     return c
 
 
-def launch(plan, m, n, k, alpha, A, B, beta, C):
-    """C := alpha A B + beta C, m x n, k terms, for operands as `batched._gpu_blas` describes."""
+def place(x, row, column, conjugated=0):
+    """(address, strides of rows and columns in elements, conjugated or not) of an array with these
+    strides in bytes."""
+    size = x.itemsize
+    return x.data.ptr, row // size, column // size, int(conjugated)
+
+
+def launch(plan, m, n, k, alpha, a, b, beta, c):
+    """C := alpha A B + beta C, m x n, k terms, each where `place` says."""
     from ._kernel import pack
     from .batched._gpu_blas import bits
-    if C.columns != 1 and C.rows == 1:  # C^T = B^T A^T
-        A, B, C, m, n = B.T, A.T, C.T, n, m
+    if c[2] != 1 and c[1] == 1:  # C^T = B^T A^T
+        a, b, m, n = (b[0], b[2], b[1], b[3]), (a[0], a[2], a[1], a[3]), n, m
+        c = c[0], c[2], c[1]
     kernel, tile, threads, shared = plan
-    numbers = (m, n, k if alpha != 0 else 0, A.at, A.rows, A.columns, A.conjugated, B.at, B.rows,
-               B.columns, B.conjugated, C.at, C.rows, C.columns, *bits(alpha), *bits(beta))
-    kernel.launch(-(-m // tile[0]) * -(-n // tile[1]), 1, *threads, pack(*numbers), shared)
+    kernel.launch(-(-m // tile[0]) * -(-n // tile[1]), 1, *threads, pack(
+        m, n, k if alpha != 0 else 0, *a, *b, *c[:3], *bits(alpha), *bits(beta)), shared)
 
 
 @looked_up

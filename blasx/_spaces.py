@@ -571,8 +571,9 @@ def wgmma_fits(letter, n, v, gpu):
 
 
 def half_bytes(v):
-    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes."""
-    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes, and the bias of BN columns for
+    each warp."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024 + 8 * v["GROUPS"] * v["BN"]
 
 
 def half_product_stages(letter, n):
@@ -589,13 +590,14 @@ def half_product_fits(letter, n, v, gpu):
 
 
 def pair_stages(letter, n):
-    return (options(LINES=(32, 64, 16), CLUSTER=(8, 4, 2, 1)),
+    return (options(LINES=(32, 64, 16), CLUSTER=(8, 16, 4, 2, 1)),
             options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
 
 
 def pair_fits(letter, n, v, gpu):
     return (v["WARPS"] in (4, 8, 16, 32) and v["LINES"] in (16, 32, 64)
-            and v["CLUSTER"] in (1, 2, 4, 8) and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
+            and v["CLUSTER"] in (1, 2, 4, 8, 16)
+            and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
 
 
 SPACES = {

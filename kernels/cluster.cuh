@@ -2,8 +2,7 @@
 // block, also on the CPU.
 #pragma once
 
-// All threads of the cluster, and what they wrote before; a block that others read from waits for
-// them before it ends.
+// Waits for all threads of the cluster, and what they wrote.
 template <int CLUSTER> __device__ void meet_cluster()
 {
 #ifndef BLASX_SIM
@@ -13,6 +12,22 @@ template <int CLUSTER> __device__ void meet_cluster()
     else
 #endif
         __syncthreads();
+}
+
+
+// The same without a word about memory, in two: a block that others have read from does not end
+// before they have arrived.
+template <int CLUSTER> __device__ void arrive_at_cluster()
+{
+#ifndef BLASX_SIM
+    if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+template <int CLUSTER> __device__ void await_cluster()
+{
+#ifndef BLASX_SIM
+    if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
 }
 
 // What block `block` of the cluster has where this one has `mine`

@@ -20,6 +20,7 @@ constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
 #endif
+#include "async.cuh"
 #include "cluster.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
@@ -32,7 +33,7 @@ constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = PART_A + PART_B;
 static_assert(BN % (64 * CLUSTER) == 0);
 // Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
-constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 32;
+constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 40;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 
@@ -193,7 +194,7 @@ struct Result {
     size ld;
     const scalar_t* bias;
     int m, n;
-    bool wide, even;  // C can be stored in 16 bytes, and read, as bias can, in 4
+    bool wide, even, whole;  // C can be stored in 16 bytes, read in 4; bias can be read in 16
 
     __device__ float of(float sum, float more) const
     {
@@ -203,42 +204,81 @@ struct Result {
         if (ACTIVATION == 3) x = gelu_approximately(x);
         return x;
     }
-    // Two neighbours in a row from a row of memory, zeros outside of it
-    __device__ float2 two(const scalar_t* row, int j, bool there) const
+};
+
+// The bias of a tile's columns, a copy for each warp, asked for when the tile begins
+struct alignas(16) Columns {
+    unsigned short x[BN];
+
+    __device__ void fetch(int j, const Result& result)
     {
-        if (there && even && j + 1 < n)
-            return numbers_of(*reinterpret_cast<const unsigned*>(row + j));
-        return {there && j < n ? number_of(row[j].bits) : 0,
-                there && j + 1 < n ? number_of(row[j + 1].bits) : 0};
+        static_assert(BN % 8 == 0);
+        __syncwarp();  // all have read that of the tile before
+        for (int c = 8 * (threadIdx.x % 32); c < BN; c += 256) {
+            if (result.whole && j + c + 8 <= result.n)
+                copy_async<16, true>(&x[c], result.bias + j + c, 16);
+            else
+                for (int e = c; e < c + 8; ++e) x[e] = j + e < result.n ? result.bias[j + e].bits : 0;
+        }
+        end_group();
+    }
+    __device__ void await() const
+    {
+        await_groups<0>();
+        __syncwarp();
     }
 };
 
+// Four pairs of neighbours in a row of C, of 8 columns each further on, zeros outside
+__device__ inline void read_pairs(unsigned (&old)[4], const Result& result, const scalar_t* line,
+                                  int col, bool there)
+{
+    const bool whole = result.even && col + 26 <= result.n;
+    #pragma unroll
+    for (int s = 0; s < 4; ++s) {
+        const int c = col + 8 * s;
+        old[s] = 0;
+        if (whole) {
+            if (there) old[s] = *reinterpret_cast<const unsigned*>(line + c);
+        } else if (there) {
+            if (c < result.n) old[s] = line[c].bits;
+            if (c + 1 < result.n) old[s] |= unsigned(line[c + 1].bits) << 16;
+        }
+    }
+}
+
 // Stores a group's tile; (i, j) is where the rows of this warp begin. Lane (g, t) has of row g of
 // each 8 x 8 tile the columns 2 t, 2 t + 1: of four tiles that lie side by side the lanes of a row
-// exchange them, so that each has a row of one.
-__device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result)
+// exchange them, so that each has a row of one. C is read one step ahead.
+__device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
+                                  const Columns& bias)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const bool reads = result.beta != 0;
     #pragma unroll
     for (int r = 0; r < 2; ++r) {
         const int row = i + g + 8 * r;
         const bool there = row < result.m;
         scalar_t* const line = result.C + row * result.ld;
         const float of_row = BIAS == 2 && there ? number_of(result.bias[row].bits) : 0;
+        unsigned old[2][4] = {};
+        if (reads) read_pairs(old[0], result, line, j + 2 * t, there);
         #pragma unroll
         for (int q = 0; q < BN / 32; ++q) {
+            if (reads && q + 1 < BN / 32)
+                read_pairs(old[(q + 1) % 2], result, line, j + 32 * (q + 1) + 2 * t, there);
             unsigned w[4];
             #pragma unroll
             for (int s = 0; s < 4; ++s) {
-                const int at = 4 * (4 * q + s) + 2 * r, col = j + 32 * q + 8 * s + 2 * t;
+                const int at = 4 * (4 * q + s) + 2 * r;
                 float2 more{of_row, of_row};
-                if (BIAS == 1) more = result.two(result.bias, col, true);
-                float x = result.of(sums[at], more.x), y = result.of(sums[at + 1], more.y);
-                if (result.beta != 0) {
-                    const float2 old = result.two(line, col, there);
-                    x = fmaf(result.beta, old.x, x), y = fmaf(result.beta, old.y, y);
-                }
-                w[s] = two_of(x, y, scalar_t());
+                if (BIAS == 1)
+                    more = numbers_of(
+                        *reinterpret_cast<const unsigned*>(&bias.x[32 * q + 8 * s + 2 * t]));
+                const float2 before = numbers_of(old[q % 2][s]);
+                w[s] = two_of(fmaf(result.beta, before.x, result.of(sums[at], more.x)),
+                              fmaf(result.beta, before.y, result.of(sums[at + 1], more.y)),
+                              scalar_t());
             }
             #pragma unroll
             for (int mask = 1; mask < 4; mask *= 2)
@@ -289,14 +329,19 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
         const int group = threadIdx.x / 128 - 1;
         const size both = size(C) | 2 * ldc;
         const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0,
-                            (both | size(bias)) % 4 == 0};
+                            both % 4 == 0, size(bias) % 16 == 0};
+        Columns& columns = reinterpret_cast<Columns*>(
+            dynamic_shared + STAGES * STAGE + 1024)[threadIdx.x / 32 - 4];
         Place at{0, 0};
         for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
             int i, j;
             tiles.place(tile, i, j);
+            i = (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
+            if (BIAS == 1) columns.fetch(j, result);
             float sums[SUMS];
             multiply_tile(sums, at, chunks, group, shared, full, empty);
-            store_tile(sums, (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j * BN, result);
+            if (BIAS == 1) columns.await();
+            store_tile(sums, i, j, result, columns);
         }
     }
     __syncwarp();

@@ -55,11 +55,12 @@ __device__ inline void await(unsigned at, unsigned phase)
                  "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
 }
 
-// Arrives at the barrier at the same place in another block of the cluster.
+// Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
+// with .release.cluster every arrival would wait for all of the thread's memory operations.
 __device__ inline void arrive_in(unsigned block, unsigned at)
 {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
                  :: "r"(at), "r"(block) : "memory");
 }
 

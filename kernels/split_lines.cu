@@ -180,7 +180,8 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         }
         most[i] = largest;
     }
-    meet_cluster<CLUSTER>();  // nobody reads from another block any more
+    arrive_at_cluster<CLUSTER>();
+    __syncthreads();
     Scale scale[4];
     bool finite[4];
     #pragma unroll
@@ -214,6 +215,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         }
         if (lost) atomicAdd(&about->lost, lost);
     }
+    await_cluster<CLUSTER>();
 }
 
 __device__ inline void split_operand(const Operand& of, unsigned block)

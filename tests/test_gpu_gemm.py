@@ -26,7 +26,7 @@ ROWS = [_tuned.capitals(r) for r in _tuned.table(90)["gemm_wgmma"]["s"] if _tune
 @pytest.fixture(params=ROWS, ids=lambda v: "{GROUPS}x{BN}".format(**v))
 def by_pairs(request, cp):
     """Every product by pairs, whatever its size, with the tiles of each row."""
-    with _tuned.using("s", gemm_small=None, gemm_wgmma=request.param):
+    with _tuned.using("s", gemm_small=None, gemm_tiled=None, gemm_wgmma=request.param):
         yield
 
 

@@ -78,7 +78,7 @@ def main(folder):
 
     rng = np.random.default_rng(0)
     with (mock.patch.object(kernels, "launch", launch),
-          _tuned.using("s", gemm_small=None, gemm_wgmma=TILES, split_lines=LINES),
+          _tuned.using("s", gemm_small=None, gemm_tiled=None, gemm_wgmma=TILES, split_lines=LINES),
           mock.patch.object(_kernel.TensorMap, "describe", describe),
           mock.patch.object(_gpu_gemm, "_multiprocessors", lambda device: 2)):
         for (m, n, k), ta, tb in product(((33, 17, 70), (5, 130, 64)), (0, 1), (0, 1)):
