@@ -12,8 +12,8 @@ once is split once:
         multiply_pairs(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
 The row of gemm_wgmma for n is for tiles of C of m n = n^2 elements; it serves where k is at least
-its `depth`, and m and n its `side`. Those of gemm_half, for products of half precision and bfloat16
-and what follows them, are the same.
+its `depth`, and m and n its `side`. Rows of gemm_half, for products of half precision and bfloat16
+and what follows them, are the same; those of gemm_tiled have a `side`, too.
 """
 
 import threading
@@ -75,11 +75,12 @@ def _kernel_on(letter, largest, device):
 
 @looked_up
 def _tiled(letter, largest, device):
-    """What launches gemm_tiled for products of that largest extent; None where cuBLAS is faster."""
+    """What launches gemm_tiled for products of that largest extent, and the least m and n for which
+    it is used."""
     found = row("gemm_tiled", letter, largest, gpu(device))
     if not found or "vendor" in found:
-        return None
-    return _ladder.plan("gemm_tiled", letter, largest, device)
+        return None, 2**63
+    return _ladder.plan("gemm_tiled", letter, largest, device), found.get("side", 1)
 
 
 @cache
@@ -101,7 +102,8 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     device, largest = current_device(), max(m, n, k)
     kernel = _kernel_on(me.letter, min(largest, _LARGEST), device)
     if kernel is None:
-        if plan := _tiled(me.letter, min(largest, _LARGEST), device):
+        plan, side = _tiled(me.letter, min(largest, _LARGEST), device)
+        if min(m, n) >= side:
             place = _ladder.place
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))

@@ -25,7 +25,7 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
-constexpr int EACH = 4;     // parts of 64 of k that are added before the sums of the tile are
+constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 #endif

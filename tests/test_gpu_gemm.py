@@ -1,5 +1,6 @@
-"""Products of single precision by pairs of half precision, on a Hopper GPU (-m gpu): no worse than
-cuBLAS's own, for every order of the operands, and right where pairs do not suffice."""
+"""Products on a Hopper GPU (-m gpu): of single precision by pairs of half precision no worse than
+cuBLAS's own, for every order of the operands, and right where pairs do not suffice; of half
+precision with what follows them."""
 
 from itertools import product
 
@@ -8,6 +9,7 @@ import pytest
 
 import blasx
 from blasx import _tuned
+from blasx._types import TYPES, finfo
 
 pytestmark = pytest.mark.gpu
 
@@ -172,3 +174,61 @@ def test_a_graph_keeps_its_memory(cp):
         stream.synchronize()
     del taken
     assert errors(cp, c, a, b)[0] < 1e-6
+
+
+# -- half precision and bfloat16
+
+HALF_ROWS = [(letter, capitals) for letter in "hb" for r in _tuned.table(90)["gemm_half"][letter]
+             if TYPES[letter].is_known and (capitals := _tuned.capitals(r))]
+
+
+@pytest.fixture(params=HALF_ROWS, ids=lambda v: "{}-{GROUPS}x{BN}x{CLUSTER}".format(v[0], **v[1]))
+def by_half(request, cp):
+    """The letter; every product by gemm_half, whatever its size, with the tiles of each row."""
+    with _tuned.using(request.param[0], gemm_half=request.param[1]):
+        yield request.param[0]
+
+
+def test_what_follows_a_product_of_half_precision(cp, by_half):
+    """One kernel, rounded once, for every order of the operands and edges of the tiles."""
+    from cupyx.scipy.special import ndtr
+    dtype, gemm = TYPES[by_half].dtype, getattr(blasx, by_half + "gemm")
+    eps = float(finfo(dtype).eps)
+    for (m, n, k), orders in product(((264, 520, 200), (72, 1000, 1032)), product("CF", repeat=3)):
+        a, b = (x.astype(dtype) for x in operands(cp, "normal", m, n, k))
+        a /= 8
+        before = cp.random.standard_normal((m, n)).astype(dtype)
+        row, column = (cp.random.standard_normal(s).astype(dtype) for s in (n, (m, 1)))
+        a64, b64 = a.astype("f8"), b.astype("f8")
+        exact, size = a64 @ b64, abs(a64) @ abs(b64)
+        for bias, activation, beta in ((None, None, 0.0), (row, "gelu", 0.0), (column, "relu", 2.0),
+                                       (column, "gelu", 0.0), (row, None, 1.0), (row, "relu", 0.0)):
+            x = -0.5 * exact + (0 if bias is None else bias.astype("f8"))
+            x = {None: x, "relu": cp.maximum(x, 0), "gelu": x * ndtr(x)}[activation]
+            right = x + beta * before.astype("f8")
+            c = cp.array(before if beta else cp.full_like(before, cp.nan), order=orders[2])
+            with blasx.trace() as ran:
+                out = gemm(-0.5, cp.asarray(a, order=orders[0]), cp.asarray(b, order=orders[1]),
+                           beta, c, overwrite_c=1, bias=bias, activation=activation)
+            assert out is c and "gemm_half" in str(ran)
+            wrong = abs(c.astype("f8") - right)
+            assert (wrong <= 0.51 * eps * abs(right) + 2**-20 * size + 1e-6).all(), (
+                m, n, k, orders, activation)
+
+
+def test_views_of_half_precision(cp, by_half):
+    """Lines that boxes cannot be copied from, C in the midst of something, and the same bits."""
+    dtype, gemm = TYPES[by_half].dtype, getattr(blasx, by_half + "gemm")
+    a, b = (x.astype(dtype) for x in operands(cp, "normal", 300, 260, 136))
+    exact, size = (f(a.astype("f8")) @ f(b.astype("f8")) for f in (lambda x: x, abs))
+    bound = 0.51 * float(finfo(dtype).eps) * abs(exact) + 2**-20 * size
+    room = cp.full((305, 271), cp.nan, dtype)
+    c = room[3:303, 5:265]
+    assert gemm(1.0, a, b[:, :260], 0.0, c, overwrite_c=1) is c
+    assert (abs(c.astype("f8") - exact) <= bound).all()
+    assert int(cp.isnan(room.astype("f4")).sum()) == room.size - c.size
+    odd = cp.full((300, 139), cp.nan, dtype)[:, 1:137]
+    odd[...] = a
+    assert (abs(gemm(1.0, odd, b).astype("f8") - exact) <= bound).all()
+    first = gemm(1.0, a, b)
+    assert all((gemm(1.0, a, b) == first).all() for _ in range(50))
