@@ -13,7 +13,7 @@ once is split once:
 
 The row of gemm_wgmma for n is for tiles of C of m n = n^2 elements; it serves where k is at least
 its `depth`, and m and n its `side`. Rows of gemm_half, for products of half precision and bfloat16
-and what follows them, are the same; those of gemm_tiled have a `side`, too.
+and what follows them, are for as many elements; `vendor`: where nothing follows, cuBLAS is as fast.
 """
 
 import threading
@@ -76,11 +76,16 @@ def _kernel_on(letter, largest, device):
 @looked_up
 def _tiled(letter, largest, device):
     """What launches gemm_tiled for products of that largest extent, and the least m and n for which
-    it is used."""
+    it is used: cuBLAS shares a long k among blocks."""
     found = row("gemm_tiled", letter, largest, gpu(device))
     if not found or "vendor" in found:
         return None, 2**63
     return _ladder.plan("gemm_tiled", letter, largest, device), found.get("side", 1)
+
+
+def _in_steps(*operands):
+    """True if lines of all operands are multiples of 16 bytes apart."""
+    return not any((x.data.ptr | max(x.strides)) % 16 for x in operands)
 
 
 @cache
@@ -103,7 +108,7 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     kernel = _kernel_on(me.letter, min(largest, _LARGEST), device)
     if kernel is None:
         plan, side = _tiled(me.letter, min(largest, _LARGEST), device)
-        if min(m, n) >= side:
+        if min(m, n) >= side and k * k <= m * n and _in_steps(a, b, c):
             place = _ladder.place
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
@@ -256,7 +261,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
         a, b, c, bias = b, a, c.T, None if bias is None else bias.T
     m, n = c.shape
     found = row("gemm_half", me.letter, isqrt(m * n), gpu(device))
-    if not found or min(m, n) < found.get("side", 1) or a.shape[1] < found.get("depth", 1):
+    if not found or "vendor" in found and bias is activation is None:
         return False
     places = [_place(x) for x in (a, b)]
     if None in places or c.strides[1] != c.itemsize:

@@ -51,15 +51,15 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     Notes
     -----
     2 m n k operations. CPU: SciPy's wrapper; GPU: own kernels for products of order 512 at most
-    and, on Hopper, for large ones of single and half precision, cuBLAS gemm for others, no
+    and, on Hopper, for large ones of single precision, cuBLAS gemm for others, no
     synchronisation. Large ones of single precision are three products of half precision with sums
     in single: smaller errors than ordinary single precision's, but a times the identity is a to
     2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
 
     Half precision (`hgemm`, float16) and bfloat16 (`bgemm`; the dtype of the package ml_dtypes)
-    are multiplied and summed in single precision. On Hopper large products, whose operands lie in
-    steps of 16 bytes, and bias, f and beta C are one kernel, whose gelu is good to 1e-7 |x|. The
-    result is rounded once. The generic name takes these types if all arrays are of one of them.
+    are multiplied and summed in single precision, and rounded once. On Hopper a product with bias
+    or f is one kernel, where operands lie in steps of 16 bytes; its gelu is good to 2e-7. The
+    generic name takes these types if all arrays are of one of them.
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
