@@ -34,12 +34,13 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(3) B(3), alpha beta C(2); of gemm_half:
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
 # m n k, alpha beta C(2), bias
-_PACK_WGMMA, _PACK_HALF = Struct("<11q2f2q").pack_into, Struct("<3q2f3q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(11)] + [88, 92, 96, 104]
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f3q").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
+TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
 
 def _offsets(letter):
@@ -113,13 +114,19 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
             return True
-        if me.letter != "s" or not by_parts or not by_pairs(m, n, k, device) \
-                or cupy.cuda.get_current_stream().is_capturing():  # a graph keeps no memory of ours
-            return False
+        if me.letter not in "sc" or not by_parts or not by_pairs(
+                m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
+            return False  # a graph keeps no memory of ours
         a, b = a.T if trans_a else a, b if trans_b else b.T
+        flags = trans_a == 2, trans_b == 2
         if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-            a, b, c = b, a, c.T
-        multiply_pairs(alpha, *split(a, b), beta, c)
+            a, b, c, flags = b, a, c.T, flags[::-1]
+        if me.is_complex:
+            alpha, beta = complex(alpha), complex(beta)
+            if alpha.imag or beta.imag or any(min(x.strides) != c.itemsize for x in (a, b)):
+                return False
+            alpha, beta = alpha.real, beta.real
+        multiply_pairs(alpha, *split(a, b, conjugated=flags), beta, c)
         return True
     tile = kernel.constants["TILE"]
     size = a.itemsize
@@ -140,10 +147,11 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
 # -- by pairs of half precision
 
 
-def by_pairs(m, n, k, device):
+def by_pairs(m, n, k, is_complex, device):
     """True if products of these extents are faster by pairs than by cuBLAS."""
-    _, side, depth = _by_tiles(isqrt(m * n), device)
-    return min(m, n) >= side and k >= depth
+    parts = 1 + is_complex
+    _, side, depth = _by_tiles(isqrt(parts * m * n), device)
+    return min(m, n) >= side and parts * k >= depth
 
 
 @looked_up
@@ -157,8 +165,9 @@ def _by_tiles(order, device):
 
 
 @looked_up
-def _by_lines(k, device):
-    return _kernel("split_lines", "s", **constants("split_lines", "s", k, gpu(device)))
+def _by_lines(k, is_complex, device):
+    values = constants("split_lines", "s", k, gpu(device))
+    return _kernel("split_lines", "s", **values, COMPLEX=int(is_complex))
 
 
 @cache
@@ -171,19 +180,17 @@ class Pairs:
     lost, and must not change before the last product. Lines that lie side by side (`across`) do so
     in the halves' planes, too."""
 
-    __slots__ = ("of", "lines", "k", "next", "step", "across", "room", "memory", "pairs", "about")
+    __slots__ = ("of", "lines", "k", "next", "step", "parts", "how", "across", "extents", "room",
+                 "memory", "pairs", "about")
 
-    def __init__(self, x):
-        self.of = x
-        self.lines, self.k = x.shape
+    def __init__(self, x, how):
+        self.of, self.how = x, how
         self.next, self.step = (s // 4 for s in x.strides)
+        self.parts = 1 + (x.dtype.kind == "c")
+        self.lines, self.k = x.shape[0] * (1 + (how & TWICE)), x.shape[1] * self.parts
         self.across = abs(self.next) < abs(self.step)
-        self.room = -(-(self.lines if self.across else self.k) // 8) * 8
-
-    @property
-    def extents(self):
-        """Of a plane of halves, rows and what lies side by side."""
-        return (self.k, self.lines) if self.across else (self.lines, self.k)
+        self.extents = (self.k, self.lines) if self.across else (self.lines, self.k)
+        self.room = -(-self.extents[1] // 8) * 8
 
     @property
     def nbytes(self):
@@ -191,13 +198,21 @@ class Pairs:
 
     def shared(self, values):
         """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""
-        cluster, warps = values["CLUSTER"], values["WARPS"]
+        cluster, warps, lines = values["CLUSTER"], values["WARPS"], len(self.of)
         if self.across:
-            return 0, -(-self.lines // values["LINES"]) * cluster
+            return 0, -(-lines * self.parts // values["LINES"]) * cluster
         team = 1
         while team < warps and 128 * team * values["HELD"] < self.k:
             team *= 2
-        return team, -(-self.lines // (warps // team * cluster)) * cluster
+        return team, -(-lines // (warps // team * cluster)) * cluster
+
+    def numbers(self, team):
+        """What split_lines is told, after what it is told of both."""
+        strides = self.next, self.step
+        if self.parts == 2:  # real numbers side by side
+            strides = (1, self.step) if self.across else (self.next, 1)
+        return (self.of.data.ptr, len(self.of), *strides, team, self.how, self.pairs, self.room,
+                self.about)
 
     def describe(self, tensor, side):
         """Boxes of 64 of k and `side` lines, or, across, 64 of these."""
@@ -207,25 +222,25 @@ class Pairs:
                         (64, 64 if self.across else side, 2))
 
 
-def split(*operands):
+def split(*operands, conjugated=(0, 0)):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
-    are to be multiplied; any strides."""
+    are to be multiplied; any strides. Two complex ones, in lines or side by side, are a left and a
+    right operand."""
     device = current_device()
-    made = [Pairs(x) for x in operands]
+    is_complex = operands[0].dtype.kind == "c"
+    made = [Pairs(x, (TWICE * is_complex * i) | CONJUGATED * conjugated[i])
+            for i, x in enumerate(operands)]
     memory = cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
     at = memory.ptr
     for x in made:
         x.memory, x.pairs, x.about = memory, at, at + x.nbytes
         at = x.about + _LINE * x.lines
-    kernel = _by_lines(made[0].k, device)
+    kernel = _by_lines(made[0].k, is_complex, device)
     values = kernel.constants
-    numbers = []
     shares = [x.shared(values) for x in made]
-    for x, (team, _) in zip(made, shares):
-        numbers += (x.of.data.ptr, x.lines, x.next, x.step, team, x.pairs, x.room, x.about)
-    first, second = numbers[:8], numbers[-8:]
+    numbers = [x.numbers(team) for x, (team, _) in zip(made, shares)]
     kernel.launch(sum(blocks for _, blocks in shares), 1, 32 * values["WARPS"], 1, pack(
-        shares[0][1], *first[:2], made[0].k, *first[2:], *second),
+        shares[0][1], *numbers[0][:2], operands[0].shape[1], *numbers[0][2:], *numbers[-1]),
         512 * values["WARPS"] * values["HELD"])
     return made
 
@@ -233,14 +248,15 @@ def split(*operands):
 def multiply_pairs(alpha, a, b, beta, c):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
     device = current_device()
-    m, n = c.shape
+    m, n = a.lines, b.lines
     values = _by_tiles(isqrt(m * n), device)[0]
-    kernel = _kernel("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across))
+    kernel = _kernel("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
+                     COMPLEX=a.parts - 1)
     high, wide = 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high)
     b.describe(_local.b, wide)
-    _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step,
-                b.of.data.ptr, b.next, b.step, alpha, beta, c.data.ptr, c.strides[0] // 4)
+    _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(min(tiles, _multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.wgmma, wgmma_bytes(values))

@@ -28,12 +28,12 @@ constexpr int STAGES = 3;   // in shared memory
 constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
+constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
-#include "memory.cuh"
-#include "pairs.cuh"
+#include "operand_lines.cuh"
 #include "shuffle.cuh"
 #include "tensor.cuh"
 
@@ -170,10 +170,26 @@ struct Result {
     }
 };
 
+// The entries of which the lines of an operand were made (operand_lines.cuh); strides in floats
+struct Entries {
+    const float* X;
+    size next, step;
+    int how;
+
+    __device__ double operator()(unsigned line, size p) const
+    {
+        if (!COMPLEX) return X[line * next + p * step];
+        const unsigned odd = p % 2, second = how & TWICE ? line % 2 : 0, part = odd ^ second;
+        const double x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
+        const bool negative = (how & TWICE) && odd && !second;
+        return negative != (part && how & CONJUGATED) ? -x : x;
+    }
+};
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
 // `again`, from A and B
 __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, Strided<const float> A, Strided<const float> B,
+                                     size k, const Entries& A, const Entries& B,
                                      const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -197,8 +213,7 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
                     double sum = 0;
                     #pragma unroll 4
                     for (size p = lane; p < k; p += 32)
-                        sum = fma(double(A.p[row * A.rs + p * A.cs]),
-                                  double(B.p[col * B.rs + p * B.cs]), sum);
+                        sum = fma(A(row, p), B(col, p), sum);
                     for (int step = 16; step; step /= 2) sum += across(sum, step);
                     if (lane == of) result.store(row, col, float(sum));
                 }
@@ -209,13 +224,10 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
         const unsigned col = min(j + g, result.n - 1);
         #pragma unroll 2
         for (size p = t; p < k + t; p += 8) {
-            const float* const a = A.p + p * A.cs;
-            const float* const b = B.p + col * B.rs + p * B.cs;
             const bool first = p < k, second = p + 4 < k;
-            const double left[4] = {first ? a[row * A.rs] : 0.0, first ? a[next * A.rs] : 0.0,
-                                    second ? a[row * A.rs + 4 * A.cs] : 0.0,
-                                    second ? a[next * A.rs + 4 * A.cs] : 0.0};
-            const double right[2] = {first ? b[0] : 0.0, second ? b[4 * B.cs] : 0.0};
+            const double left[4] = {first ? A(row, p) : 0, first ? A(next, p) : 0,
+                                    second ? A(row, p + 4) : 0, second ? A(next, p + 4) : 0};
+            const double right[2] = {first ? B(col, p) : 0, second ? B(col, p + 4) : 0};
             tensor_product(sums, left, right);
         }
         #pragma unroll
@@ -254,8 +266,8 @@ struct Lines {
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
-                                  const Lines& lines, Strided<const float> A,
-                                  Strided<const float> B, const Result& result)
+                                  const Lines& lines, const Entries& A, const Entries& B,
+                                  const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const unsigned m = result.m, n = result.n;
@@ -323,8 +335,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
            size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
-           size ars, size acs, const float* B, size brs, size bcs, float alpha, float beta,
-           float* C, size ldc)
+           size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
+           size b_how, float alpha, float beta, float* C, size ldc)
 {
     wait_for_stream();
     __shared__ alignas(8) word barriers[2 * STAGES];
@@ -359,7 +371,8 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             float sums[SUMS];
             multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, ars, acs}, {B, brs, bcs}, result);
+            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how)},
+                       {B, b_next, b_step, int(b_how)}, result);
         }
         if (group == 0) wait_turn(0);
     }

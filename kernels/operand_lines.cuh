@@ -7,14 +7,29 @@ using size = long long;
 
 struct alignas(16) Four { float x[4]; };
 
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int COMPLEX = 0;
+#endif
+
+// Complex numbers are real ones side by side, k of them twice as many:
+//
+//     (a + i a') (b + i b') = [a a'] [b; -b'] + i [a a'] [b'; b]
+//
+// so that A is its own real and imaginary parts, and a line of B, TWICE, becomes two. Where the
+// lines of A lie side by side, the parts of each k go to lines of their own.
+enum { TWICE = 1, CONJUGATED = 2 };
+
 struct Operand {
     const float* X;
-    size lines, k;        // how many lines, how long
+    size lines, k;        // how many lines, how long, both counted in real numbers as they lie
     size next, step;      // from a line to the next, and along it
     size team;            // of warps to a line; 0: lines lie side by side, and so do their pairs
+    size how;             // of complex ones: TWICE, CONJUGATED
     unsigned short* pairs;  // halves: the high parts, the low parts, [lines][room], or [k][room]
     size room;            // a multiple of 8
     Line* about;
+
+    __device__ bool twice() const { return COMPLEX && how & TWICE; }
 };
 
 // A thread's share of an operand: groups of four numbers

@@ -5,7 +5,8 @@
 // side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of blocks,
 // each with its part of k, and stay as they lie: nothing is turned. A thread has groups of four
 // numbers, which wait in places of its own in shared memory, HELD of them, from the search for the
-// largest of their lines to the split; more are read again.
+// largest of their lines to the split; more are read again. Of COMPLEX operands see
+// operand_lines.cuh.
 //
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -13,6 +14,7 @@ constexpr int WARPS = 8;     // of a block
 constexpr int HELD = 16;     // groups of four numbers of a thread
 constexpr int LINES = 32;    // side by side
 constexpr int CLUSTER = 8;
+constexpr int COMPLEX = 0;
 #endif
 #include "async.cuh"
 #include "cluster.cuh"
@@ -88,6 +90,38 @@ __device__ inline void store(unsigned short* to, size plane, Pair a, Pair b)
     *reinterpret_cast<Halves*>(to + plane) = {a.low, b.low};
 }
 
+// -- of complex numbers, whose two parts share a word
+
+constexpr unsigned REAL = 0x8000, IMAGINARY = 0x80000000;  // their signs
+__device__ inline Pair negated(Pair p, unsigned parts) { return {p.high ^ parts, p.low ^ parts}; }
+__device__ inline unsigned swapped(unsigned x) { return x >> 16 | x << 16; }
+__device__ inline Pair swapped(Pair p) { return {swapped(p.high), swapped(p.low)}; }
+__device__ inline unsigned reals(unsigned x, unsigned y) { return (x & 0xffff) | y << 16; }
+__device__ inline unsigned imaginaries(unsigned x, unsigned y) { return x >> 16 | (y & 0xffff0000u); }
+
+__device__ inline void store_along(const Operand& of, unsigned short* to, size plane, Pair a, Pair b)
+{
+    if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    if (of.twice()) {
+        store(to + of.room, plane, swapped(a), swapped(b));
+        a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    }
+    store(to, plane, a, b);
+}
+__device__ inline void store_across(const Operand& of, unsigned short* to, size plane, Pair a,
+                                    Pair b)
+{
+    if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    if (!COMPLEX || of.twice()) store(to, plane, a, b);
+    if (of.twice()) store(to + of.room, plane, negated(swapped(a), REAL), negated(swapped(b), REAL));
+    if (COMPLEX && !of.twice())
+        for (int part = 0; part < 2; ++part, to += of.room) {
+            const auto both = part ? imaginaries : reals;
+            *reinterpret_cast<unsigned*>(to) = both(a.high, b.high);
+            *reinterpret_cast<unsigned*>(to + plane) = both(a.low, b.low);
+        }
+}
+
 // Lines of WARPS / team teams, the first `line`
 __device__ inline void split_along(const Operand& of, size line)
 {
@@ -117,12 +151,14 @@ __device__ inline void split_along(const Operand& of, size line)
     const bool finite = most < 0x7f800000;
     const int exponent = scale_of(most);
     const Scale scale(exponent);
-    unsigned short* const to = of.pairs + line * of.room + first;
+    const int copies = 1 + of.twice();
+    unsigned short* const to = of.pairs + copies * line * of.room + first;
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) x[e] = scale.of(finite ? v.x[e] : 0);
-        store(to + g * stride, of.lines * of.room, pairs_of(x[0], x[1]), pairs_of(x[2], x[3]));
+        store_along(of, to + g * stride, copies * of.lines * of.room, pairs_of(x[0], x[1]),
+                    pairs_of(x[2], x[3]));
     });
     if (finite && range.may_lose(scale))
         if (const int lost = lost_of(held, share, scale, 0, 4)) atomicAdd(&gone[own], lost);
@@ -130,7 +166,7 @@ __device__ inline void split_along(const Operand& of, size line)
     if (there && threadIdx.x % (32 * team) == 0) {
         Line about = line_of(exponent);
         about.lost = finite ? gone[own] : NOT_FINITE;
-        of.about[line] = about;
+        for (int i = 0; i < copies; ++i) of.about[copies * line + i] = about;
     }
 }
 
@@ -149,9 +185,10 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
                       of.next == 1 && (size(of.X) | 4 * of.step) % 16 == 0};
     const Held held;
     held.bring(share);
+    const int parts = COMPLEX && !of.twice() ? 2 : 1;  // side by side, of one line of pairs
     for (int i = threadIdx.x; i < LINES; i += THREADS) {
         found[i] = gone[i] = 0;
-        if (rank == 0 && line + i < of.lines) of.about[line + i].lost = 0;
+        if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts].lost = 0;
     }
     __syncthreads();
     await_groups<0>();
@@ -177,6 +214,9 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         for (int b = 0; b < CLUSTER; ++b) {
             const unsigned other = in_cluster<CLUSTER>(found[i], b);
             largest = largest < other ? other : largest;
+            if (!COMPLEX) continue;
+            const unsigned its_other_part = in_cluster<CLUSTER>(found[i ^ 1], b);
+            largest = largest < its_other_part ? its_other_part : largest;
         }
         most[i] = largest;
     }
@@ -189,13 +229,14 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         scale[e] = Scale(scale_of(most[col + e]));
         finite[e] = most[col + e] < 0x7f800000;
     }
-    unsigned short* const place = of.pairs + from * of.room + line + col;
+    constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
+    unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
-        store(place + g * ROWS * of.room, of.k * of.room, pairs_of(x[0], x[1]),
-              pairs_of(x[2], x[3]));
+        store_across(of, place + g * EACH * ROWS * of.room, EACH * of.k * of.room,
+                     pairs_of(x[0], x[1]), pairs_of(x[2], x[3]));
     });
     #pragma unroll
     for (int e = 0; e < 4; ++e)
@@ -204,8 +245,9 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
                 atomicAdd(&gone[col + e], lost);
     __syncthreads();
     for (int i = threadIdx.x; i < LINES && line + i < of.lines; i += THREADS) {
-        Line* const about = of.about + line + i;
-        int lost = gone[i];
+        if (i % parts) continue;
+        Line* const about = of.about + (line + i) / parts;
+        int lost = gone[i] + (COMPLEX ? gone[i ^ 1] : 0);
         if (rank == 0) {
             const Line known = line_of(scale_of(most[i]));
             about->down = known.down;
@@ -218,22 +260,25 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     await_cluster<CLUSTER>();
 }
 
-__device__ inline void split_operand(const Operand& of, unsigned block)
+__device__ inline void split_operand(Operand of, unsigned block)
 {
+    if (COMPLEX && of.team) of.k *= 2;
+    if (COMPLEX && !of.team) of.lines *= 2;
     if (of.team) split_along(of, size(block) * (WARPS / of.team));
     else split_across(of, size(block / CLUSTER) * LINES, block % CLUSTER);
 }
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS)
 split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step, size a_team,
-            unsigned short* a_pairs, size a_room, Line* a_about, const float* B, size n,
-            size b_next, size b_step, size b_team, unsigned short* b_pairs, size b_room,
+            size a_how, unsigned short* a_pairs, size a_room, Line* a_about, const float* B, size n,
+            size b_next, size b_step, size b_team, size b_how, unsigned short* b_pairs, size b_room,
             Line* b_about)
 {
     wait_for_stream();
     if (blockIdx.x < blocks)
-        split_operand({A, m, k, a_next, a_step, a_team, a_pairs, a_room, a_about}, blockIdx.x);
+        split_operand({A, m, k, a_next, a_step, a_team, a_how, a_pairs, a_room, a_about},
+                      blockIdx.x);
     else
-        split_operand({B, n, k, b_next, b_step, b_team, b_pairs, b_room, b_about},
+        split_operand({B, n, k, b_next, b_step, b_team, b_how, b_pairs, b_room, b_about},
                       blockIdx.x - unsigned(blocks));
 }

@@ -143,9 +143,37 @@ def test_the_same_bits_every_time(cp, by_pairs):
         assert (blasx.sgemm(1, a, b) == c).all()
 
 
+def test_complex_products(cp, by_pairs):
+    """cgemm, by the same kernels: four real products in one."""
+    for (m, n, k), ta, tb in product(((200, 130, 96), (65, 70, 520)), (0, 1, 2), (0, 1, 2)):
+        real, imaginary = (operands(cp, "normal", m, n, k, seed) for seed in (1, 2))
+        a, b = ((x + 1j * y).astype("c8") for x, y in zip(real, imaginary))
+        size = abs(a).astype("f8") @ abs(b).astype("f8")
+        for orders in product("CF", repeat=3):
+            left = laid_out_as(cp, a, ta, orders[0])
+            right = laid_out_as(cp, b, tb, orders[1])
+            before = a[:, :1] * b[:1]
+            c = cp.array(before, order=orders[2])
+            with blasx.trace() as ran:
+                out = blasx.cgemm(-0.5, left, right, 2.0, c, ta, tb, overwrite_c=1)
+            assert out is c and "gemm_wgmma" in str(ran)
+            exact = -0.5 * a.astype("c16") @ b.astype("c16") + 2 * before.astype("c16")
+            assert (abs(c - exact) <= 2**-20 * (size + abs(before))).all()
+    a[3, 4], b[5, 6] = cp.inf, cp.nan * 1j
+    c = blasx.cgemm(1, a, b)
+    assert not cp.isfinite(c[3]).any() and not cp.isfinite(c[:, 6]).any()
+    c[3], c[:, 6] = 0, 0
+    assert cp.isfinite(c).all()
+
+
+def laid_out_as(cp, x, trans, order):
+    """What op() makes x of."""
+    return cp.array((x, x.T, x.conj().T)[trans], order=order)
+
+
 def test_a_split_operand_serves_again(cp):
     from blasx import _gpu_gemm
-    if not _gpu_gemm.by_pairs(1024, 2048, 512, 0):
+    if not _gpu_gemm.by_pairs(1024, 2048, 512, False, 0):
         pytest.skip("no row for it")
     a, b = operands(cp, "normal", 1024, 2048, 512)
     pairs, = _gpu_gemm.split(b.T)

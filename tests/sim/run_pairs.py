@@ -31,9 +31,20 @@ def at(address, dtype, shape, strides=None):
     return np.ndarray(shape, dtype, raw, strides=strides)
 
 
-def multiply(pairs, numbers, scalars, across):
+def entries(lines, k, address, next, step, how, parts):
+    """The real lines of an operand of real or of complex numbers (kernels/operand_lines.cuh)."""
+    strides = 4 * next, 4 * step
+    if parts == 1:
+        return at(address, "f4", (lines, k), strides).astype(float)
+    x = at(address, "c8", (lines // (1 + how % 2), k // 2), strides).astype(complex)
+    x = x.conj() if how & 2 else x
+    rows = [[x.real, -x.imag], [x.imag, x.real]] if how & 1 else [[x.real, x.imag]]
+    return np.stack([np.stack(r, -1) for r in rows], 1).reshape(lines, k)
+
+
+def multiply(pairs, numbers, scalars, across, parts):
     """gemm_wgmma, but that sums are exact; returns how many elements it computed again."""
-    m, n, k, a_about, b_about, A, ars, acs, B, brs, bcs, C, ld = numbers
+    m, n, k, a_about, b_about, *of, C, ld = numbers
     alpha, beta = map(np.float32, scalars)
     sides, lines = [], []
     for (address, (columns, rows, _), (row, plane)), about, turned in zip(
@@ -50,8 +61,7 @@ def multiply(pairs, numbers, scalars, across):
     down, rest = (lines[0][f][:, None] * lines[1][f] for f in ("down", "rest"))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         x = x * down * rest
-        a = at(A, "f4", (m, k), (4 * ars, 4 * acs)).astype(float)
-        b = at(B, "f4", (n, k), (4 * brs, 4 * bcs)).astype(float)
+        a, b = entries(m, k, *of[:4], parts), entries(n, k, *of[4:], parts)
         x[again] = (a @ b.T)[again].astype(np.float32)
         c = at(C, "f4", (m, n), (4 * ld, 4))
         c[...] = alpha * x + beta * c if beta else alpha * x
@@ -125,15 +135,17 @@ def main(folder):
             return simulated(kernel, *of)
         parameters = of[4]
         assert [parameters[0], parameters[1]] == [local.a.place, local.b.place]
-        numbers = [int(ffi.cast("int64_t *", parameters[i])[0]) for i in (*range(2, 13), 15, 16)]
-        scalars = [ffi.cast("float *", parameters[i])[0] for i in (13, 14)]
+        numbers = [int(ffi.cast("int64_t *", parameters[i])[0]) for i in (*range(2, 15), 17, 18)]
+        scalars = [ffi.cast("float *", parameters[i])[0] for i in (15, 16)]
         again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars,
-                              [kernel.constants[x] for x in ("A_ACROSS", "B_ACROSS")]))
+                              [kernel.constants[x] for x in ("A_ACROSS", "B_ACROSS")],
+                              1 + kernel.constants["COMPLEX"]))
 
     rng = np.random.default_rng(0)
     with (mock.patch.object(kernels, "launch", launch),
           _tuned.using("s", gemm_small=None, gemm_tiled=None, gemm_wgmma=TILES, split_lines=LINES),
           mock.patch.object(_kernel.TensorMap, "describe", describe),
+          _tuned.using("c", gemm_small=None, gemm_tiled=None),
           _tuned.using("h", gemm_half=HALVES),
           mock.patch.object(_gpu_gemm, "_multiprocessors", lambda device: 2)):
         halves(blasx, rng)
@@ -153,7 +165,19 @@ def main(folder):
                         c[...] = np.nan
                     out = blasx.sgemm(alpha, a, b, beta, c, ta, tb, overwrite_c=1)
                     assert out is c and (abs(c - exact) <= 2**-21 * size).all(), (m, n, k, orders)
-        assert sum(again) < 50, again
+        for (m, n, k), ta, tb in product(((18, 20, 35),), (0, 1, 2), (0, 1, 2)):
+            for orders in product("CF", repeat=3):
+                a, b, c = (Array(shape, "c8", order=order) for shape, order in zip(
+                    ((k, m) if ta else (m, k), (n, k) if tb else (k, n), (m, n)), orders))
+                for x in (a, b, c):
+                    x[...] = rng.standard_normal(x.shape) + 1j * rng.standard_normal(x.shape)
+                left, right = (np.asarray((x, x.T, x.T.conj())[t]).astype(complex)
+                               for x, t in ((a, ta), (b, tb)))
+                exact = 2 * np.asarray(c) - 0.5 * left @ right
+                size = 2 * abs(np.asarray(c)) + 0.5 * abs(left) @ abs(right)
+                out = blasx.cgemm(-0.5, a, b, 2, c, ta, tb, overwrite_c=1)
+                assert out is c and (abs(c - exact) <= 2**-20 * size).all(), (ta, tb, orders)
+        assert sum(again) < 80, again
         # lines that are not finite, lost numbers: all of A, B and C apart, with steps between
         big = Array((90, 200), "f4")
         big[...] = rng.standard_normal(big.shape)

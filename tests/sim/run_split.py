@@ -82,7 +82,7 @@ class Side:
         self.about = Memory(np.full((1, lines, 16), 0xff, np.uint8))
 
     def numbers(self):
-        return (self.memory.address, len(self.x), self.next, self.step, self.team,
+        return (self.memory.address, len(self.x), self.next, self.step, self.team, 0,
                 self.pairs.address, self.room, self.about.address)
 
     def found(self):
