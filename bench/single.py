@@ -7,6 +7,7 @@ through their own functions, out of place where those are (CuPy's lu_factor over
 from functools import partial
 
 from blasx import _errors as errors
+from blasx import _tuned
 from blasx._types import TYPES
 
 from . import timing
@@ -78,7 +79,8 @@ def from_torch(*tensors):
 
 
 def gemm(letter, n, routine="gemm"):
-    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element."""
+    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element. `own kernel`: of
+    half precision, where cuBLAS serves."""
     a, b = normal(letter, n, n), normal(letter, n, n) + 1
     if routine == "gemm_uniform":
         random = timing.gpu().random.RandomState(n)
@@ -95,8 +97,18 @@ def gemm(letter, n, routine="gemm"):
     def cupy():
         return Side(lambda: (a.copy(), b.copy()), timing.gpu().matmul)
 
-    return Row(routine, letter, f"{n}x{n}x{n}", {"out of place": ours},
-               {"torch": torch, "CuPy": cupy},
+    def by_half():
+        values = _tuned.constants("gemm_half", letter, n, 90)
+        product = partial(blasx_function(letter, "gemm"), 1.0)
+
+        def run(a, b):
+            with _tuned.using(letter, gemm_half=values):
+                return product(a, b)
+
+        return Side(lambda: (a.copy("F"), b.copy("F")), run)
+
+    variants = {"out of place": ours} | ({"own kernel": by_half} if letter in "hb" else {})
+    return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
                timing.gpu_clock(3 * a.nbytes, PAUSE))
 

@@ -131,14 +131,15 @@ def test_products_by_pairs(folder):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("place", range(len(_tuned.table(90)["gemm_wgmma"]["s"])))
-def test_products_of_four_warps_compile(place):
+@pytest.mark.parametrize(("kernel", "letter"), [("gemm_wgmma", "s"), ("gemm_half", "h")])
+def test_products_of_four_warps_compile(kernel, letter):
     """Every row, for Hopper: no spills, no products that wait for each other."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    if values := constants("gemm_wgmma", "s", place):
-        found = resources.measure([resources.label("gemm_wgmma", "s", values)])
-        wrong = list(resources.complaints(found, resources.recorded()))
-        assert not wrong, "\n".join(wrong)
+    places = range(len(_tuned.table(90)[kernel][letter]))
+    found = resources.measure(sorted({resources.label(kernel, letter, values) for place in places
+                                      if (values := constants(kernel, letter, place))}))
+    wrong = list(resources.complaints(found, resources.recorded()))
+    assert not wrong, "\n".join(wrong)
 
 
 # Blocks of bfloat16 are those of half precision, of c those of z: with other types.
