@@ -8,10 +8,11 @@
 // high of a stage, 3 products for 1, in registers. Groups begin in turn, so that one adds while
 // another multiplies.
 //
-// The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
-// added to a sum of a few such parts, rounded; EACH of them are added to the sums of the tile, and
-// the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
-// tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
+// The tensor cores cut off what does not fit a sum of 25 bits, so after SUMMED of k what they have
+// is added to a sum of a few such parts, rounded; those of EACH times 64 are added to the sums of
+// the tile, and the rounding's error, exactly known (Kahan), is what the next few start from. What
+// is left is the tensor cores' error in SUMMED of k, and the rounding of sums that are a small part
+// of the whole.
 //
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
@@ -25,7 +26,8 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
-constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
+constexpr int SUMMED = 64;  // of k, by the tensor cores: 64 or 32
+constexpr int EACH = 8;     // of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
@@ -124,23 +126,27 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         const unsigned from = shared + at.stage * STAGE;
         const Parts<A_ACROSS, BM> a(from, 64 * group);
         const Parts<B_ACROSS, BN> b(from + 2 * PART_A, 0);
-        wait_turn(group);
-        keep(part);
-        begin_products();
-        products<FRESH>(part, a.low, b.high, 0);
         #pragma unroll
-        for (int p = 1; p < 4; ++p) products<0>(part, a.low, b.high, p);
-        #pragma unroll
-        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
-        #pragma unroll
-        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
-        end_products();
-        give_turn(group + 1 < GROUPS ? group + 1 : 0);
-        await_products<0>();
-        keep(part);
-        if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
-        #pragma unroll
-        for (int e = 0; e < SUMS; ++e) few[e] += part[e];
+        for (int first = 0; first < 4; first += SUMMED / 16) {
+            const int last = first + SUMMED / 16;
+            wait_turn(group);
+            keep(part);
+            begin_products();
+            products<FRESH>(part, a.low, b.high, first);
+            #pragma unroll
+            for (int p = first + 1; p < last; ++p) products<0>(part, a.low, b.high, p);
+            #pragma unroll
+            for (int p = first; p < last; ++p) products<0>(part, a.high, b.low, p);
+            #pragma unroll
+            for (int p = first; p < last; ++p) products<0>(part, a.high, b.high, p);
+            end_products();
+            give_turn(group + 1 < GROUPS ? group + 1 : 0);
+            await_products<0>();
+            keep(part);
+            if (last == 4 && threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
+            #pragma unroll
+            for (int e = 0; e < SUMS; ++e) few[e] += part[e];
+        }
         if (c % EACH != EACH - 1 && c != chunks - 1) continue;
         #pragma unroll
         for (int e = 0; e < SUMS; ++e) {
@@ -272,8 +278,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const unsigned m = result.m, n = result.n;
     const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
-    // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8 columns,
-    // an odd one of the next 8
+    // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
+    // columns, an odd one of the next 8
     const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
     constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {

@@ -118,9 +118,9 @@ template <int REGISTERS> __device__ void take_registers()
 }
 
 // A tile in shared memory: rows of 128 bytes, as a box of that width with the hardware's swizzle of
-// 128 bytes leaves them (chunk c of 16 bytes of row r is at c ^ (r % 8)), named as products want it.
-// It begins at a multiple of 1024 bytes. A row is a line, along k, or, ACROSS, 64 numbers of two
-// bytes of as many lines; `next` bytes further are then the rows of the next 64 lines.
+// 128 bytes leaves them (chunk c of 16 bytes of row r is at c ^ (r % 8)), named as products want
+// it. It begins at a multiple of 1024 bytes. A row is a line, along k, or, ACROSS, 64 numbers of
+// two bytes of as many lines; `next` bytes further are then the rows of the next 64 lines.
 constexpr int TILE_ROW = 128;
 template <int ACROSS> __device__ word tile_at(unsigned at, unsigned next = 16)
 {
@@ -180,8 +180,8 @@ constexpr int FRESH = 1;
 #define OF_FLOAT(x) "+f"(x)
 #define OF_INT(x) "+r"(x)
 
-// N rows of B, R = N / 2 registers; the operands of A, B, whether there are sums, whether A, whether
-// B is across; SUM, OF its kind of register; T, K of it in 32 bytes, and its name; LAST(..) what
+// N rows of B, R = N / 2 registers; the operands of A, B, whether there are sums, whether A and B
+// are across; SUM, OF its kind of register; T, K of it in 32 bytes, and its name; LAST(..) what
 // follows: signs, and transposes where the type has them
 #define MULTIPLY(N, R, A, B, D, TA, TB, SUM, OF, T, K, TYPES, LAST)                                \
     template <int fresh = 0, int a_across = 0, int b_across = 0>                                   \

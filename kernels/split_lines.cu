@@ -1,8 +1,8 @@
 // split_lines.cu: both operands of a product, line by line, scaled and split to pairs of half
 // precision (pairs.cuh), each half in a plane of its own: one launch, one read.
 //
-// A line along which numbers lie side by side belongs to a team of warps, and its halves lie side by
-// side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of blocks,
+// A line along which numbers lie side by side belongs to a team of warps, and its halves lie side
+// by side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of blocks,
 // each with its part of k, and stay as they lie: nothing is turned. A thread has groups of four
 // numbers, which wait in places of its own in shared memory, HELD of them, from the search for the
 // largest of their lines to the split; more are read again. Of COMPLEX operands see
@@ -97,9 +97,13 @@ __device__ inline Pair negated(Pair p, unsigned parts) { return {p.high ^ parts,
 __device__ inline unsigned swapped(unsigned x) { return x >> 16 | x << 16; }
 __device__ inline Pair swapped(Pair p) { return {swapped(p.high), swapped(p.low)}; }
 __device__ inline unsigned reals(unsigned x, unsigned y) { return (x & 0xffff) | y << 16; }
-__device__ inline unsigned imaginaries(unsigned x, unsigned y) { return x >> 16 | (y & 0xffff0000u); }
+__device__ inline unsigned imaginaries(unsigned x, unsigned y)
+{
+    return x >> 16 | (y & 0xffff0000u);
+}
 
-__device__ inline void store_along(const Operand& of, unsigned short* to, size plane, Pair a, Pair b)
+__device__ inline void store_along(const Operand& of, unsigned short* to, size plane, Pair a,
+                                   Pair b)
 {
     if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
     if (of.twice()) {
@@ -113,7 +117,8 @@ __device__ inline void store_across(const Operand& of, unsigned short* to, size 
 {
     if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
     if (!COMPLEX || of.twice()) store(to, plane, a, b);
-    if (of.twice()) store(to + of.room, plane, negated(swapped(a), REAL), negated(swapped(b), REAL));
+    if (of.twice())
+        store(to + of.room, plane, negated(swapped(a), REAL), negated(swapped(b), REAL));
     if (COMPLEX && !of.twice())
         for (int part = 0; part < 2; ++part, to += of.room) {
             const auto both = part ? imaginaries : reals;
@@ -147,7 +152,8 @@ __device__ inline void split_along(const Operand& of, size line)
     unsigned most = __reduce_max_sync(ALL, range.most);
     if (threadIdx.x % 32 == 0) of_warp[warp] = most;
     __syncthreads();
-    for (int w = own * team; w < (own + 1) * team; ++w) most = most < of_warp[w] ? of_warp[w] : most;
+    for (int w = own * team; w < (own + 1) * team; ++w)
+        most = most < of_warp[w] ? of_warp[w] : most;
     const bool finite = most < 0x7f800000;
     const int exponent = scale_of(most);
     const Scale scale(exponent);
