@@ -5,8 +5,8 @@
 // one under the other, each 64 GROUPS rows and BN columns: they share the tile's lines of B, of
 // which each asks for its part on behalf of all. The first four warps of a block are the producer,
 // of which one thread asks for boxes of 64 of k, STAGES of them under way, and those of the next
-// tile while this one is stored. A group of four warps each multiplies 64 rows. Operands are read as
-// they lie, along k or across their lines.
+// tile while this one is stored. A group of four warps each multiplies 64 rows. Operands are read
+// as they lie, along k or across their lines.
 //
 // Floor: 2 m n k operations at 990 Tflop/s, or what 700 W allow, about 700. A stage is
 // 128 (BM + BN / CLUSTER) bytes from L2 for BM BN 64 products.

@@ -2,10 +2,10 @@
 // precision (pairs.cuh), each half in a plane of its own: one launch, one read.
 //
 // A line along which numbers lie side by side belongs to a team of warps, and its halves lie side
-// by side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of blocks,
-// each with its part of k, and stay as they lie: nothing is turned. A thread has groups of four
-// numbers, which wait in places of its own in shared memory, HELD of them, from the search for the
-// largest of their lines to the split; more are read again. Of COMPLEX operands see
+// by side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of
+// blocks, each with its part of k, and stay as they lie: nothing is turned. A thread has groups of
+// four numbers, which wait in places of its own in shared memory, HELD of them, from the search for
+// the largest of their lines to the split; more are read again. Of COMPLEX operands see
 // operand_lines.cuh.
 //
 // Floor: 8 bytes an entry, read and written once.
