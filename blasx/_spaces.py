@@ -29,7 +29,7 @@ from .batched._block import (
     triangle_bytes,
 )
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "HELD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -295,14 +295,20 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 64)
-    return (options(N=(N,)),
-            [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
+    N = next((size for size in (4, 8, 12, 16, 24, 32, 48) if n <= size), 64)
+    lanes = next((lanes for lanes in LANES if N <= lanes), 32)
+    return ([dict(N=N, LANES=lanes, HELD=1)] + [dict(N=N, LANES=64, HELD=h) for h in (0, 1)],
+            [dict(WARPS=w, BLOCKS=b) for w, b in (
+                (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
 
 
 def columns_fits(letter, n, v, gpu):
-    N, part = v["N"], v["N"] * words(letter) * -(-v["N"] // 32)
-    return (n <= N <= 64 and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
+    N, lanes = v["N"], v["LANES"]
+    each = -(-N // lanes)
+    part = N * words(letter) * each
+    return (n <= N <= 64 and N % 4 == 0 and each <= 2
+            and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
+            and (v["HELD"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
