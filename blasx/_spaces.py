@@ -259,8 +259,25 @@ def lane_fits(letter, n, v, gpu):
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
 
-def square_of_lanes_fits(letter, n, v, gpu):
-    return v["LANES"] * v["C"] >= v["N"] and lane_fits(letter, n, v, gpu)
+def inverse_stages(letter, n):
+    """Past 32 a lane to a column, or two."""
+    if n <= 32:
+        return lane_stages(letter, n)
+    heights = [N for N in (40, 48, 64) if n <= N][:2]
+    return ([dict(N=N, LANES=lanes, C=64 // lanes, WARPS=lanes // 32)
+             for N in heights for lanes in (64, 32)], options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
+
+
+def inverse_fits(letter, n, v, gpu):
+    if v["LANES"] * v["C"] < v["N"]:
+        return False
+    if v["N"] <= 32:
+        return lane_fits(letter, n, v, gpu)
+    part = v["N"] * v["C"] * words(letter)
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64)
+            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["WARPS"] == 2)
+            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and small_triangle_bytes(letter, v, False) <= gpu.shared)
 
 
 def interchange_stages(letter, n):
@@ -599,7 +616,8 @@ SPACES = {
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
-    "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
+    "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
+                         largest=64),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
