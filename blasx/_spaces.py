@@ -114,7 +114,7 @@ def power_of_two(x):
 def team_stages(letter, n):
     """The teams no wider than high with a few elements a lane; then the warps of a block, and the
     blocks for which registers are rationed."""
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
+    N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
              if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
@@ -361,7 +361,8 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 4, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1), GROUPS=(1, 2, 4, 8, 16))
+        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1),
+        GROUPS=(1, 2, 4, 6, 8, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
     return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))

@@ -15,7 +15,8 @@ KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_sol
 MOST = {"geqrf_small": 16, "gels_solve": 1024}  # the order that the last row serves; else 1024
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
-LANES = {"N": 8, "LANES": 8, "HELD": 1, "WARPS": 3, "BLOCKS": 1}  # one block for 8 members, with room for 12
+# one block for 8 members, with room for 12
+LANES = {"N": 8, "LANES": 8, "HELD": 1, "WARPS": 3, "BLOCKS": 1}
 PANELS = {"NB": 8, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}
 BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
 PROBLEMS = {  # constants that are quick to build, and sizes
