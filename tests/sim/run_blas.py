@@ -42,7 +42,7 @@ PROBLEMS = [  # m n k, layouts of A B C, conjugates, half, symmetric, beta, shar
 ]
 
 BY_ROWS = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
-    (4, 4, 4, 0, 0), (4, 4, 4, 0.5, 1), (13, 16, 8, -1, 0), (16, 8, 12, 0, 0))]
+    (4, 4, 4, 0, 0), (3, 3, 2, 0.5, 1), (13, 16, 8, -1, 0), (16, 8, 12, 0, 0), (11, 9, 7, -1, 0))]
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
 
