@@ -29,7 +29,7 @@ from .batched._block import (
     triangle_bytes,
 )
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -312,24 +312,20 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 12, 16, 24, 32, 40, 48, 56) if n <= size), 64)
+    N = next((size for size in (4, 8, 12, 16, 24, 32, 48) if n <= size), 64)
     lanes = next((lanes for lanes in LANES if N <= lanes), 32)
-    return ([dict(N=N, LANES=lanes, PARTS=p) for p in (1, 2, 4)]
-            + [dict(N=N, LANES=64, PARTS=p) for p in (4, 2)],
+    return ([dict(N=N, LANES=lanes, KEPT=1)] + [dict(N=N, LANES=64, KEPT=h) for h in (0, 1)],
             [dict(WARPS=w, BLOCKS=b) for w, b in (
-                (1, 8), (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (1, 12), (2, 4), (2, 6))])
+                (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
 
 
 def columns_fits(letter, n, v, gpu):
-    N, lanes, parts, size = v["N"], v["LANES"], v["PARTS"], words(letter)
-    if not (n <= N <= 64 and N % 4 == 0 and parts in (1, 2, 4) and lanes % parts == 0):
-        return False
-    step, rows, columns = min(N, 8), N // parts, lanes // parts
-    part = rows * size * -(-N // columns)
-    return (N % step % parts == 0 and rows % (4 // min(size, 4)) == 0
-            and N % parts == 0 and -(-N // columns) <= (2 if parts == 1 else 8)
-            and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"] and parts > 1)
-            and part <= PART
+    N, lanes = v["N"], v["LANES"]
+    each = -(-N // lanes)
+    part = N * words(letter) * each
+    return (n <= N <= 64 and N % 4 == 0 and each <= 2
+            and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
+            and (v["KEPT"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
@@ -378,7 +374,7 @@ def jacobi_fits(vectors):
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
                 and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
                 and v["LANES"] >= v["WIDTH"] in (1, 2, 4)
-                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 128
+                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 192
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit
 

@@ -16,7 +16,7 @@ MOST = {"geqrf_small": 16, "gels_solve": 1024}  # the order that the last row se
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 # one block for 8 members, with room for 12
-LANES = {"N": 8, "LANES": 8, "PARTS": 1, "WARPS": 3, "BLOCKS": 1}
+LANES = {"N": 8, "LANES": 8, "KEPT": 1, "WARPS": 3, "BLOCKS": 1}
 PANELS = {"NB": 8, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}
 BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
 PROBLEMS = {  # constants that are quick to build, and sizes
@@ -72,8 +72,7 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
 @pytest.mark.parametrize("values, sizes", [
     ({"N": 12, "LANES": 16}, ("12,12", "9,11", "4,3")),
     ({"N": 64, "LANES": 32, "WARPS": 1}, ("64,64", "60,33")),
-    ({"N": 48, "LANES": 64, "PARTS": 4, "WARPS": 2}, ("48,48", "34,41")),
-    ({"N": 16, "LANES": 16, "PARTS": 2, "WARPS": 1}, ("16,16", "11,9", "5,13"))])
+    ({"N": 48, "LANES": 64, "KEPT": 0, "WARPS": 2}, ("48,48", "34,41"))])
 def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     run = simulate(tmp_path, "geqrf_small", "s", problem=(LANES | values, sizes))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
