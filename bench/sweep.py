@@ -74,15 +74,13 @@ def main(arguments):
     except timing.NoGpu as missing:
         parser.exit(2, f"bench sweep: {missing}\n")
     orders = options.orders or list(range(1, options.to + 1))
-    report = compare.machine(True, options.commit) | {"orders": orders, "us": {}, "cliffs": []}
+    report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
     for letter in options.letters:
         found = times(letter, options, orders)
         for routine, us in found.items():
-            report["us"][letter + routine] = [round(t, 5) for t in us]
+            report["us"][letter + routine] = {n: round(t, 5) for n, t in us.items()}
             worst = 0.0
-            for n, t, after in zip(orders, us, us[1:], strict=False):
-                if n + 1 not in orders:
-                    continue
+            for n, t, after in ((n, us[n], us[n + 1]) for n in us if n + 1 in us):
                 rise = after / t / (1.3 * ((n + 1) / n) ** 3)
                 worst = max(worst, rise)
                 if rise > 1:
@@ -102,7 +100,7 @@ def orders_of(text):
 
 
 def times(letter, options, orders):
-    """{routine: microseconds a member of each order}"""
+    """{routine: {order: microseconds a member}}"""
     found = {}
     for n in orders:
         size = {"s": 4, "d": 8, "c": 8, "z": 16}[letter]
@@ -113,6 +111,6 @@ def times(letter, options, orders):
                 side = Side(tuple, call)
                 sample = timing.gpu_clock(3 * a.nbytes)(side)
                 us = 1e3 * median(sample() for _ in range(5)) / batch
-                found.setdefault(routine, []).append(us)
+                found.setdefault(routine, {})[n] = us
         timing.release()
     return found
