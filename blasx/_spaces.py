@@ -29,7 +29,7 @@ from .batched._block import (
     triangle_bytes,
 )
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -114,7 +114,7 @@ def power_of_two(x):
 def team_stages(letter, n):
     """The teams no wider than high with a few elements a lane; then the warps of a block, and the
     blocks for which registers are rationed."""
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
+    N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
              if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
@@ -259,8 +259,25 @@ def lane_fits(letter, n, v, gpu):
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
 
-def square_of_lanes_fits(letter, n, v, gpu):
-    return v["LANES"] * v["C"] >= v["N"] and lane_fits(letter, n, v, gpu)
+def inverse_stages(letter, n):
+    """Past 32 a lane to a column, or two."""
+    if n <= 32:
+        return lane_stages(letter, n)
+    heights = [N for N in (40, 48, 64) if n <= N][:2]
+    return ([dict(N=N, LANES=lanes, C=64 // lanes, WARPS=lanes // 32)
+             for N in heights for lanes in (64, 32)], options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
+
+
+def inverse_fits(letter, n, v, gpu):
+    if v["LANES"] * v["C"] < v["N"]:
+        return False
+    if v["N"] <= 32:
+        return lane_fits(letter, n, v, gpu)
+    part = v["N"] * v["C"] * words(letter)
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64)
+            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["WARPS"] == 2)
+            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and small_triangle_bytes(letter, v, False) <= gpu.shared)
 
 
 def interchange_stages(letter, n):
@@ -295,14 +312,20 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 64)
-    return (options(N=(N,)),
-            [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
+    N = next((size for size in (4, 8, 12, 16, 24, 32, 48) if n <= size), 64)
+    lanes = next((lanes for lanes in LANES if N <= lanes), 32)
+    return ([dict(N=N, LANES=lanes, KEPT=1)] + [dict(N=N, LANES=64, KEPT=h) for h in (0, 1)],
+            [dict(WARPS=w, BLOCKS=b) for w, b in (
+                (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
 
 
 def columns_fits(letter, n, v, gpu):
-    N, part = v["N"], v["N"] * words(letter) * -(-v["N"] // 32)
-    return (n <= N <= 64 and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
+    N, lanes = v["N"], v["LANES"]
+    each = -(-N // lanes)
+    part = N * words(letter) * each
+    return (n <= N <= 64 and N % 4 == 0 and each <= 2
+            and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
+            and (v["KEPT"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
@@ -338,7 +361,8 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 4, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1), GROUPS=(1, 2, 4, 8, 16))
+        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1),
+        GROUPS=(1, 2, 4, 6, 8, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
     return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
@@ -350,7 +374,7 @@ def jacobi_fits(vectors):
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
                 and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
                 and v["LANES"] >= v["WIDTH"] in (1, 2, 4)
-                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 128
+                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 192
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit
 
@@ -611,8 +635,10 @@ SPACES = {
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
-    "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
+    "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
+                         largest=64),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,

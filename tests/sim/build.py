@@ -1,5 +1,6 @@
 """Compiles a kernel for the CPU with g++: the same text that NVRTC gets, behind cuda_sim.h."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY):
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
     cpp.write_text(f'#include "{SHIM}"\n{text}{entry.format(PREFIX + name, name)}')
-    subprocess.run(["g++", *FLAGS, str(cpp), "-o", str(library)], check=True)
+    made = stem.with_suffix(f".{os.getpid()}")  # in place at once: another process may look
+    subprocess.run(["g++", *FLAGS, str(cpp), "-o", str(made)], check=True)
+    os.replace(made, library)
     return library
 
 

@@ -20,6 +20,9 @@ from unittest import mock
 import numpy as np
 from cffi import FFI
 
+from blasx._sources import program
+from blasx._types import TYPES
+
 from .build import PREFIX, build, runtimes
 
 ENTRY = """extern "C" void {0}(unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned shared,
@@ -145,7 +148,7 @@ def cupy():
 
 
 class Kernels:
-    """Kernels, built when they are launched."""
+    """Kernels, built when they are launched, if no process has built them in this folder yet."""
 
     def __init__(self, folder):
         self.folder, self.built, self.launched = Path(folder), {}, []
@@ -155,10 +158,11 @@ class Kernels:
         from blasx import _kernel, _trace
         key = kernel.name, kernel.letter, str(kernel.constants)
         if key not in self.built:
-            name = hashlib.sha256("".join(key).encode()).hexdigest()[:12]
-            (self.folder / name).mkdir(exist_ok=True)
-            library = build(self.folder / name, kernel.name, kernel.letter, kernel.constants,
-                            entry=ENTRY)
+            text = program(kernel.name, TYPES[kernel.letter].cpp, kernel.constants)
+            place = self.folder / hashlib.sha256(text.encode()).hexdigest()[:12]
+            place.mkdir(exist_ok=True)
+            library = next(place.glob("*.so"), None) or build(
+                place, kernel.name, kernel.letter, kernel.constants, entry=ENTRY)
             if not any(kernel.name == name for name, *_ in self.built):
                 self.ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, unsigned, "
                               "unsigned, int, const uint64_t *);")
