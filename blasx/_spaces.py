@@ -583,13 +583,12 @@ def wgmma_bytes(v):
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
         (2, 128, 3), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
-    return tiles, options(SUMMED=(64, 32), EACH=(4, 8, 2)), options(WIDE=(16, 8, 32))
+    return tiles, options(EACH=(8, 4, 2)), options(WIDE=(16, 8, 32))
 
 
 def wgmma_fits(letter, n, v, gpu):
     return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128)
-            and v["SUMMED"] in (32, 64) and v["STAGES"] >= 2
-            and wgmma_bytes(v) + 256 <= gpu.shared)
+            and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
 # -- gemm_half: the same for products of half precision

@@ -8,11 +8,10 @@
 // high of a stage, 3 products for 1, in registers. Groups begin in turn, so that one adds while
 // another multiplies.
 //
-// The tensor cores cut off what does not fit a sum of 25 bits, so after SUMMED of k what they have
-// is added to a sum of a few such parts, rounded; those of EACH times 64 are added to the sums of
-// the tile, and the rounding's error, exactly known (Kahan), is what the next few start from. What
-// is left is the tensor cores' error in SUMMED of k, and the rounding of sums that are a small part
-// of the whole.
+// The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
+// added to a sum of a few such parts, rounded; EACH of them are added to the sums of the tile, and
+// the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
+// tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
 //
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
@@ -26,8 +25,7 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
-constexpr int SUMMED = 64;  // of k, by the tensor cores: 64 or 32
-constexpr int EACH = 8;     // of 64 of k that are added before the sums of the tile are
+constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
@@ -126,27 +124,23 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         const unsigned from = shared + at.stage * STAGE;
         const Parts<A_ACROSS, BM> a(from, 64 * group);
         const Parts<B_ACROSS, BN> b(from + 2 * PART_A, 0);
+        wait_turn(group);
+        keep(part);
+        begin_products();
+        products<FRESH>(part, a.low, b.high, 0);
         #pragma unroll
-        for (int first = 0; first < 4; first += SUMMED / 16) {
-            const int last = first + SUMMED / 16;
-            wait_turn(group);
-            keep(part);
-            begin_products();
-            products<FRESH>(part, a.low, b.high, first);
-            #pragma unroll
-            for (int p = first + 1; p < last; ++p) products<0>(part, a.low, b.high, p);
-            #pragma unroll
-            for (int p = first; p < last; ++p) products<0>(part, a.high, b.low, p);
-            #pragma unroll
-            for (int p = first; p < last; ++p) products<0>(part, a.high, b.high, p);
-            end_products();
-            give_turn(group + 1 < GROUPS ? group + 1 : 0);
-            await_products<0>();
-            keep(part);
-            if (last == 4 && threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
-            #pragma unroll
-            for (int e = 0; e < SUMS; ++e) few[e] += part[e];
-        }
+        for (int p = 1; p < 4; ++p) products<0>(part, a.low, b.high, p);
+        #pragma unroll
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
+        #pragma unroll
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
+        end_products();
+        give_turn(group + 1 < GROUPS ? group + 1 : 0);
+        await_products<0>();
+        keep(part);
+        if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
+        #pragma unroll
+        for (int e = 0; e < SUMS; ++e) few[e] += part[e];
         if (c % EACH != EACH - 1 && c != chunks - 1) continue;
         #pragma unroll
         for (int e = 0; e < SUMS; ++e) {
