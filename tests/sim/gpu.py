@@ -23,7 +23,7 @@ from cffi import FFI
 from blasx._sources import program
 from blasx._types import TYPES
 
-from .build import PREFIX, build, runtimes
+from .build import PREFIX, build, runtimes, shim
 
 ENTRY = """extern "C" void {0}(unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned shared,
     int schedule, const uint64_t* numbers)
@@ -162,7 +162,8 @@ class Kernels:
             place = self.folder / hashlib.sha256(text.encode()).hexdigest()[:12]
             place.mkdir(exist_ok=True)
             library = next(place.glob("*.so"), None) or build(
-                place, kernel.name, kernel.letter, kernel.constants, entry=ENTRY)
+                place, kernel.name, kernel.letter, kernel.constants, entry=ENTRY,
+                ahead=shim(self.folder))
             if not any(kernel.name == name for name, *_ in self.built):
                 self.ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, unsigned, "
                               "unsigned, int, const uint64_t *);")

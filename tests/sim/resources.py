@@ -115,7 +115,7 @@ def main(arguments):
     kernels = [x for x in arguments if not x.startswith("--")]
     keys = [key for key in variants() if not kernels or key.split()[0] in kernels]
     known = recorded() if "--new" in arguments else {}
-    found = {key: {arch: known[key][arch] for arch in architectures(key.split()[0])}
+    found = {key: {arch: known[key][arch] for arch in ARCHITECTURES if arch in known[key]}
              for key in keys if key in known}
     found |= measure([key for key in keys if key not in known])
     if "--write" in arguments:
