@@ -1,0 +1,14 @@
+"""Shared memory of the kernels of one large matrix, as their sources lay it out."""
+
+
+def leaf_bytes(dtype, v):
+    """kernels/getrf_leaf.cu: messages of CLUSTER blocks to four columns and its own, the warps'
+    offers to two, barriers, two lists, and the top."""
+    size, w = dtype.itemsize, v["W"]
+    offer = 16 + 16
+    messages = (4 * v["CLUSTER"] + 1) * (32 + size * w)
+    return messages + 2 * v["WARPS"] * offer + 32 + 8 * w + up(size * w * (w + 1), 16)
+
+
+def up(n, step):
+    return -(-n // step) * step

@@ -1,0 +1,90 @@
+"""Runs a kernel of the LU of one large matrix, built by `build` with ENTRY, through its problems; for
+a process that has the sanitizers:  python -m tests.sim.run_large LIBRARY KERNEL LETTER CONSTANTS
+
+As run.py: exact memory, four schedules, LAPACK's pivots, nan and ties among the problems.
+"""
+
+import json
+import sys
+
+import numpy as np
+from cffi import FFI
+from scipy.linalg import lapack, solve_triangular
+
+from blasx._types import TYPES
+from blasx.large._bytes import leaf_bytes
+
+from .build import PREFIX
+from .run import SCHEDULES, Memory, check_lu, general, poisoned, residual, same_under_all_schedules
+
+ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared, unsigned cluster,
+    int schedule, const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers, shared, cluster); }}
+"""
+ffi = FFI()
+
+
+class Simulated:
+    def __init__(self, library, name, letter, constants):
+        ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, unsigned, unsigned, int, "
+                 "const uint64_t *);")
+        self.launch = getattr(ffi.dlopen(library), PREFIX + name)
+        self.letter, self.dtype, self.constants = letter, TYPES[letter].dtype, constants
+
+    def run(self, schedule, blocks, shared, *numbers):
+        cells = ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
+        self.launch(blocks, 32 * self.constants["WARPS"], shared,
+                    self.constants.get("CLUSTER", 1), schedule, cells)
+
+
+def problems(rng, dtype, m, n):
+    """Random and awkward matrices (general), each by itself."""
+    with np.errstate(all="ignore"):
+        return general(rng, dtype, 8, m, n)
+
+
+def getrf_leaf(sim, rng):
+    v = sim.constants
+    most, width = v["CLUSTER"] * 32 * v["WARPS"] * v["ROWS"], v["W"]
+    for m, steps, left, right in ((most, width, 0, 3), (most - 37, width, 5, 9), (width, width, 3, 0),
+                                  (width + 1, width - 1, 0, 2), (5, 3, 2, 1), (1, 1, 0, 0)):
+        for k, a in enumerate(problems(rng, sim.dtype, m, left + steps + right)):
+            outputs = []
+            for schedule in SCHEDULES:
+                x = Memory(np.concatenate((a, np.full((2, a.shape[1]), 7, a.dtype))), "batch last")
+                piv, info = poisoned((steps,), np.int32, "C"), Memory(np.array([0], np.int32))
+                at = x.address + left * (m + 2) * sim.dtype.itemsize
+                sim.run(schedule, v["CLUSTER"], leaf_bytes(sim.dtype, v), at, m + 2, m, steps, left,
+                        right, piv.address, 0, info.address)
+                assert (x.array[m:] == 7).all()
+                outputs.append([y.array.copy() for y in (x, piv, info)])
+            lu, piv, info = same_under_all_schedules(outputs)
+            check_leaf(sim, a, lu[:m], piv, info[0], left, steps, exact=k < 2)
+
+
+def check_leaf(sim, a, lu, piv, info, left, steps, exact):
+    mine = slice(left, left + steps)
+    check_lu(a[:, mine], lu[:, mine], piv, info)
+    if not np.isfinite(a).all():
+        assert np.isnan(lu[range(steps), range(left, left + steps)]).all()
+        return
+    if exact:
+        assert np.array_equal(piv, getattr(lapack, sim.letter + "getrf")(a[:, mine])[1])
+    permuted = a.copy()
+    for j, p in enumerate(piv):
+        permuted[[j, p]] = permuted[[p, j]]
+    assert np.array_equal(lu[:, :left], permuted[:, :left])
+    beside = permuted[:, left + steps:]
+    assert np.array_equal(lu[steps:, left + steps:], beside[steps:])
+    L = np.tril(lu[:steps, mine], -1) + np.eye(steps, dtype=a.dtype)
+    assert residual(beside[:steps], L, lu[:steps, left + steps:]) < 10
+
+
+def main(library, name, letter, constants):
+    sim = Simulated(library, name, letter, json.loads(constants))
+    globals()[name](sim, np.random.default_rng(7))
+    print("ok", name, letter)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
