@@ -48,7 +48,7 @@ _NULL = ffi.NULL
 _MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
-_STATIC_SHARED, _MOST_DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_...
+_STATIC_SHARED, _MOST_DYNAMIC_SHARED, _LARGE_CLUSTERS = 1, 8, 14  # CU_FUNC_ATTRIBUTE_...
 _START_EARLY = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _PACK_LAUNCH = Struct("7I4xQ").pack_into  # the head of CUlaunchConfig
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
@@ -156,6 +156,8 @@ class Kernel:
                     static = driver.funcGetAttribute(_STATIC_SHARED, function.ptr)
                     driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED,
                                             shared_memory(device) - static)
+                if "__cluster_dims__" in text:  # of more than 8 blocks only if asked for
+                    driver.funcSetAttribute(function.ptr, _LARGE_CLUSTERS, 1)
                 self._loaded[device] = function.ptr, int(gpu(device).capability >= 90)
             return self._loaded[device]
 

@@ -285,8 +285,8 @@ getrf_leaf(scalar_t* A, size lda, size m, size steps, size left, size right, int
     leaf.bid(0);
     leaf.factor<W>();
     leaf.settle();
-    if (blockIdx.x == 0 && thread() == THREADS - 32 && leaf.zero && (first == 0 || *info == 0))
-        *info = int(first) + leaf.zero;
+    if (blockIdx.x == 0 && thread() == THREADS - 32 && (first == 0 || (leaf.zero && *info == 0)))
+        *info = leaf.zero ? int(first) + leaf.zero : 0;
     const int columns = int(left + right);
     for (int j = int(blockIdx.x) * WARPS + warp(); j < columns; j += CLUSTER * WARPS)
         leaf.beside(A + (j < left ? j - left : j - left + steps) * lda, j >= left);

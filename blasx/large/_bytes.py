@@ -10,5 +10,10 @@ def leaf_bytes(dtype, v):
     return messages + 2 * v["WARPS"] * offer + 32 + 8 * w + up(size * w * (w + 1), 16)
 
 
+def rows_bytes(dtype, width, v):
+    """kernels/getrf_rows.cu: COLUMNS columns of the rows of U, 32 rows at a time."""
+    return dtype.itemsize * v["COLUMNS"] * (up(width, 32) + 4)
+
+
 def up(n, step):
     return -(-n // step) * step

@@ -9,10 +9,10 @@ import sys
 
 import numpy as np
 from cffi import FFI
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.large._bytes import leaf_bytes
+from blasx.large._bytes import leaf_bytes, rows_bytes
 
 from .build import PREFIX
 from .run import SCHEDULES, Memory, check_lu, general, poisoned, residual, same_under_all_schedules
@@ -52,7 +52,7 @@ def getrf_leaf(sim, rng):
             outputs = []
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, a.shape[1]), 7, a.dtype))), "batch last")
-                piv, info = poisoned((steps,), np.int32, "C"), Memory(np.array([0], np.int32))
+                piv, info = poisoned((steps,), np.int32, "C"), Memory(np.array([-1], np.int32))
                 at = x.address + left * (m + 2) * sim.dtype.itemsize
                 sim.run(schedule, v["CLUSTER"], leaf_bytes(sim.dtype, v), at, m + 2, m, steps, left,
                         right, piv.address, 0, info.address)
@@ -78,6 +78,61 @@ def check_leaf(sim, a, lu, piv, info, left, steps, exact):
     assert np.array_equal(lu[steps:, left + steps:], beside[steps:])
     L = np.tril(lu[:steps, mine], -1) + np.eye(steps, dtype=a.dtype)
     assert residual(beside[:steps], L, lu[:steps, left + steps:]) < 10
+
+
+def factored(sim, rng, m, width):
+    """A panel with its factors, as LAPACK leaves them, and what getrf_top makes of it."""
+    a = general(rng, sim.dtype, 1, m, width)[0]
+    lu, piv, _ = getattr(lapack, sim.letter + "getrf")(a)
+    from_, to = np.arange(m), np.arange(m)
+    for j, p in enumerate(piv):
+        from_[[j, p]] = from_[[p, j]]
+    to[from_] = np.arange(m)
+    L = np.tril(lu[:width], -1) + np.eye(width)
+    blocks = [np.eye(32, dtype=sim.dtype) for _ in range(0, width, 32)]
+    for b, x in enumerate(blocks):
+        part = L[32 * b:32 * b + 32, 32 * b:32 * b + 32]
+        x[:len(part), :len(part)] = np.linalg.inv(part)
+    return lu, piv, from_[:width], to[:width], np.array([x.T for x in blocks])
+
+
+def getrf_top(sim, rng):
+    for m, width in ((90, 70), (33, 32), (5, 5), (1, 1)):
+        lu, piv, from_, to, inverse = factored(sim, rng, m, width)
+        outputs = []
+        for schedule in SCHEDULES:
+            L, pivots = Memory(lu, "batch last"), Memory((piv + 11).astype(np.int32))
+            made = [poisoned((width,), np.int32, "C"), poisoned((width,), np.int32, "C"),
+                    poisoned(inverse.shape, sim.dtype, "C")]
+            sim.run(schedule, len(inverse), 4 * width, L.address, m, width, pivots.address, 11,
+                    *(x.address for x in made))
+            outputs.append([x.array.copy() for x in made])
+        made = same_under_all_schedules(outputs)
+        assert np.array_equal(made[0], from_) and np.array_equal(made[1], to)
+        eps = np.finfo(sim.dtype).eps
+        assert np.allclose(made[2], inverse, rtol=0, atol=200 * eps * abs(inverse).max())
+
+
+def getrf_rows(sim, rng):
+    v = sim.constants
+    for m, width, columns, solved in ((120, 70, 2 * v["COLUMNS"] + 1, 1), (120, 70, 5, 0),
+                                      (40, 32, 3, 1), (9, 9, 20, 1), (1, 1, 1, 0)):
+        lu, piv, from_, to, inverse = factored(sim, rng, m, width)
+        b = general(rng, sim.dtype, 1, m, columns)[0]
+        outputs = []
+        for schedule in SCHEDULES:
+            L, x, inv = Memory(lu, "batch last"), Memory(b, "batch last"), Memory(inverse)
+            lists = [Memory(y.astype(np.int32)) for y in (from_, to)]
+            sim.run(schedule, -(-columns // v["COLUMNS"]), rows_bytes(sim.dtype, width, v),
+                    x.address, m, columns, L.address, width, *(y.address for y in lists),
+                    inv.address, solved)
+            outputs.append([x.array.copy()])
+        (x,) = same_under_all_schedules(outputs)
+        for j, p in enumerate(piv):
+            b[[j, p]] = b[[p, j]]
+        assert np.array_equal(x[width:], b[width:])
+        L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
+        assert residual(b[:width], L, x[:width]) < 10 if solved else np.array_equal(x, b)
 
 
 def main(library, name, letter, constants):

@@ -1,0 +1,233 @@
+"""LU with partial pivoting of one large matrix on the GPU.
+
+Columns are factored in blocks of `block`, a block in panels of `panel`, a panel in leaves of as many
+columns as fit the registers of a cluster (kernels/getrf_leaf.cu), at each level from left to right:
+what is factored has the rows of the columns beside it interchanged, of those to its right the rows
+of U solved (getrf_rows.cu), and taken off what is below by a product. In a panel the leaf does the
+first two itself.
+
+Look-ahead: a block needs nothing of the products before it but what they do to its own columns. So
+it is brought up to date and factored in a stream of its own, which goes first where the GPU is full,
+while the caller's stream takes the block before it off the columns behind:
+
+    factoring    block 0 | update 1, block 1 | update 2, block 2  | ...
+    updating             | 0 off 2, 3, ...   | 1 off 3, 4, ...    | ...
+
+The two wait for each other by events, and the host for neither.
+"""
+
+import threading
+from functools import cache
+
+import cupy
+
+from .. import _cuda
+from .._gpu_gemm import by_pairs, multiply_pairs, split
+from .._kernel import Kernel, current_device, gpu, pack
+from .._tuned import capitals, looked_up, row
+from ._bytes import leaf_bytes, rows_bytes
+
+TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
+
+
+def plan(me, m, n):
+    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and whether cuSOLVER
+    (`vendor`) is faster; None where there are no kernels for it."""
+    return _plan(me.letter, m, min(m, n), current_device())
+
+
+@looked_up
+def _plan(letter, m, order, device):
+    if gpu(device).capability < 90 or _leaf(letter, m, device) is None:
+        return None
+    return row("getrf_rows", letter, order, gpu(device))
+
+
+@looked_up
+def _leaf(letter, m, device):
+    """The kernel for leaves of m rows."""
+    return _kernel("getrf_leaf", letter, row("getrf_leaf", letter, m, gpu(device)))
+
+
+@looked_up
+def _beside(name, letter, order, device):
+    return _kernel(name, letter, row(name, letter, order, gpu(device)))
+
+
+def _kernel(name, letter, found):
+    return found and _with(name, letter, **capitals(found))
+
+
+@cache
+def _with(name, letter, **values):
+    return Kernel(name, letter, **values)
+
+
+def getrf(me, a):
+    """Factor a column-major matrix in place; pivots, counted from 0, and info.
+
+    Everything that is allocated is before the matrix is touched."""
+    order, found = min(a.shape), plan(me, *a.shape)
+    block = min(found.get("block", order), order)
+    lu = Factoring(me, a, block, found.get("panel", block))
+    if found.get("ahead") and block < order:
+        lu.factor_ahead(_stream(current_device()))
+    else:
+        lu.factor_in_turn()
+    return lu.piv, lu.info
+
+
+class Factoring:
+    """A matrix on its way to L and U."""
+
+    def __init__(self, me, a, block, panel):
+        self.me, self.a, self.block, self.panel = me, a, block, panel
+        (self.m, self.n), self.order = a.shape, min(a.shape)
+        self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
+        self.piv = cupy.empty(self.order, "i4")
+        self.info = cupy.empty((), "i4")
+        self.tops = [Top(me, block) for _ in range(3)]
+        self.inner = Top(me, panel)
+        self.rows_of_u = _beside("getrf_rows", me.letter, self.order, self.device)
+        self.lists = _beside("getrf_top", me.letter, self.order, self.device)
+        self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
+        self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+
+    def blocks(self):
+        """(place, width, which) of all blocks, `which` of three sets of lists each uses."""
+        return [(j, min(self.block, self.order - j), self.tops[k % 3])
+                for k, j in enumerate(range(0, self.order, self.block))]
+
+    # -- the two schedules
+
+    def factor_in_turn(self):
+        for j, width, top in self.blocks():
+            self.factor(j, width, top)
+            self.interchange(j, width, top, 0, j)
+            self.take_off(j, width, top, j + width, self.n)
+
+    def factor_ahead(self, stream):
+        """`stream` factors; the current one, which is the caller's, updates."""
+        main, blocks = cupy.cuda.get_current_stream(), self.blocks()
+        stream.wait_event(_mark(main))
+        try:
+            self.go_ahead(main, stream, blocks)
+        finally:  # nobody gets the memory of this call before its work is done
+            main.wait_event(_mark(stream))
+
+    def go_ahead(self, main, stream, blocks):
+        updated = []
+        for k, (j, width, top) in enumerate(blocks):
+            with _cuda.beside(stream):
+                if k:
+                    if k > 1:
+                        stream.wait_event(updated[k - 2])
+                    self.take_off(*blocks[k - 1], j, j + width)
+                self.factor(j, width, top)
+                factored = _mark(stream)
+            main.wait_event(factored)
+            behind = j + width + (blocks[k + 1][1] if k + 1 < len(blocks) else 0)
+            self.take_off(j, width, top, behind, self.n)
+            updated.append(_mark(main))
+            self.interchange(j, width, top, 0, j)
+
+    # -- the steps
+
+    def factor(self, j, width, top):
+        """The block of `width` columns at j, all rows below, and what others need of it."""
+        for k in range(j, j + width, self.panel):
+            panel = min(self.panel, j + width - k)
+            self.factor_panel(k, panel)
+            if panel < width:
+                self.inner.make(self, k, panel)
+                self.interchange(k, panel, self.inner, j, k)
+                self.take_off(k, panel, self.inner, k + panel, j + width)
+        if width < self.n:
+            top.make(self, j, width)
+
+    def factor_panel(self, j, width):
+        for k in self.leaves(j, width):
+            leaf = _leaf(self.me.letter, self.m - k, self.device)
+            values = leaf.constants
+            steps = min(values["W"], j + width - k)
+            leaf.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
+                self.at(k, k), self.ld, self.m - k, steps, k - j, j + width - k - steps,
+                self.piv.data.ptr + 4 * k, k, self.info.data.ptr),
+                leaf_bytes(self.me.dtype, values))
+            self.multiply(k, steps, k + steps, j + width)
+
+    def leaves(self, j, width):
+        """Where the leaves of a panel begin: they widen as there are fewer rows."""
+        k = j
+        while k < j + width:
+            yield k
+            k += _leaf(self.me.letter, self.m - k, self.device).constants["W"]
+
+    def interchange(self, j, width, top, first, last):
+        """The rows of columns first ... last as the block at j has its own."""
+        self.beside(j, width, top, first, last, 0)
+
+    def take_off(self, j, width, top, first, last):
+        """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
+        their product with L off the rows below."""
+        self.beside(j, width, top, first, last, 1)
+        self.multiply(j, width, first, last)
+
+    def beside(self, j, width, top, first, last, solved):
+        if first >= last:
+            return
+        values = self.rows_of_u.constants
+        self.rows_of_u.launch(-(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
+                              pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
+                                   *top.addresses(), solved),
+                              rows_bytes(self.me.dtype, width, values))
+
+    def multiply(self, j, width, first, last):
+        """A[j + width:, first:last] -= A[j + width:, j:j + width] A[j:j + width, first:last]"""
+        below = j + width
+        m, n = self.m - below, last - first
+        if m <= 0 or n <= 0:
+            return
+        if self.pairs and by_pairs(m, n, width, self.device):
+            a = self.a
+            multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
+                           a[below:, first:last].T)
+        else:
+            _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
+                       self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
+                       self.ld)
+
+    def at(self, i, j):
+        return self.a.data.ptr + (i + j * self.ld) * self.size
+
+
+class Top:
+    """Room for what getrf_top makes of a block's interchanges and of the top of its L."""
+
+    def __init__(self, me, width):
+        tiles = -(-width // TILE)
+        self.inverses = cupy.empty((tiles, TILE, TILE), me.dtype)
+        self.lists = cupy.empty((2, tiles * TILE), "i4")
+
+    def addresses(self):
+        return self.lists.data.ptr, self.lists[1].data.ptr, self.inverses.data.ptr
+
+    def make(self, lu, j, width):
+        lu.lists.launch(-(-width // TILE), 1, 32 * lu.lists.constants["WARPS"], 1, pack(
+            lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.addresses()), 4 * width)
+
+
+def _mark(stream):
+    """What is in a stream now."""
+    return stream.record(cupy.cuda.Event(disable_timing=True))
+
+
+_local = threading.local()
+
+
+def _stream(device):
+    """This thread's stream for factoring ahead on a device; it goes first."""
+    streams = _local.__dict__.setdefault("streams", {})
+    if device not in streams:
+        streams[device] = cupy.cuda.Stream(non_blocking=True, priority=-5)
+    return streams[device]
