@@ -1,25 +1,27 @@
-// getrf_leaf.cu: LU with partial pivoting of a leaf of a large matrix, up to W columns and all rows
-// below them, by one cluster; and what follows of it for the columns beside it.
+// getrf_panel.cu: LU with partial pivoting of a panel of a large matrix, its columns and all rows
+// below them, by one cluster.
 //
-// Row i of the leaf is in registers of one thread, ROWS rows to a thread, and stays there: it
-// carries its place, where LAPACK's interchanges would have brought it. A column is one exchange:
-// warps offer their best rows to their block, which sends the best of these, as a whole, to all
-// blocks; of CLUSTER rows that have come every block knows the best without asking again. Messages
-// fly while the products of the column before are made. Columns turn through the registers, the one
-// at hand first, so that the loop is short; with every STAGE columns less of a row is kept up.
-// The pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place; a nan is
-// larger than any number.
+// The panel is factored in leaves of W columns, a leaf in registers, ROWS rows to a thread. A row
+// stays where it is: it carries its place, where LAPACK's interchanges would have brought it. A column
+// is one exchange: warps offer their best rows to their block, which sends the best of these, as a
+// whole, to all blocks; of CLUSTER rows that have come every block knows the best without asking
+// again: heads fly ahead, and are compared while rows are on their way. Messages fly while the
+// products of the column before are made. Columns turn through the registers, the one at hand first,
+// so that the loop is short; with every STAGE columns less of a row is kept up. The pivot is LAPACK's,
+// the largest |re| + |im|, of equals the one in the lowest place; a nan is larger than any number.
 //
-// At the end the rows that moved are put in their places, and columns beside the leaf have theirs
-// interchanged, `left` of them before it, `right` of them after; in these the rows of U are solved.
+// After a leaf the rows that moved are put in their places, the panel's columns beside it have theirs
+// interchanged, in those to its right the rows of U are solved, a column to a warp, and taken off what
+// is below, on the tensor cores.
 //
-// The leaf crosses memory once each way; beside it 4 W numbers a column. The floor is a column's
-// way, about twelve steps that wait for each other: 0.65 us where rows are few.
+// The panel crosses memory once each way, and once more for every leaf. The floor is a column's way,
+// about twelve steps that wait for each other: 0.65 us where rows are few.
 #include "block.cuh"
 #include "cluster.cuh"
 #include "launch.cuh"
 #include "pivot.cuh"
 #include "shuffle.cuh"
+#include "tensor.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int CLUSTER = 8, ROWS = 1, W = 32;
@@ -31,13 +33,11 @@ static_assert(CLUSTER <= 16 && WARPS <= 32 && THREADS >= W && STAGE % VECTOR == 
 
 struct alignas(16) Pack { scalar_t x[VECTOR]; };
 
-struct alignas(16) Head {
+struct alignas(16) Head {  // what is said of a block's best row before it comes
     unsigned hi, lo;
     int place, row;
 };
-
-struct alignas(16) Message {  // a block's best row, from the column at hand on
-    Head head;
+struct alignas(16) Message {  // the row, from the column at hand on
     alignas(16) scalar_t inverse;
     alignas(16) scalar_t x[W];
 };
@@ -50,9 +50,10 @@ struct alignas(16) Offer {  // a warp's
 
 struct Shared {
     Message message[4][CLUSTER];
+    Head head[4][CLUSTER];
     Offer offer[2][WARPS];
     alignas(16) scalar_t own[W], factor;  // the row that is sent, and its l
-    word barrier[4];
+    word barrier[4][2];       // for heads, for rows
     int from[W], to[W];       // the rows that come to the top, and where those there go
     scalar_t top[W * LD];     // L and U of the top, by columns
 };
@@ -60,7 +61,7 @@ struct Shared {
 struct Leaf {
     scalar_t* A;              // of which this is the top left
     size lda;
-    int steps, rank;
+    int steps, rank, count;   // of columns before this leaf
     int* piv;
     int first;                // the place of the top in the matrix
     Shared& s;
@@ -68,6 +69,7 @@ struct Leaf {
     scalar_t a[ROWS][W];      // the column at hand first
     scalar_t l[ROWS];         // of the column before it, whose pivot was
     const Message* pivot;
+    Head head;
     int place[ROWS];          // -1: there is no such row
     int to;                   // the place of the row that was this thread's number from the top
 
@@ -131,16 +133,28 @@ struct Leaf {
         if (warp() < WARPS - 1) return;
         for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = pivot->x[c];
         if (lane_id()) return;
-        s.from[j] = pivot->head.row;
-        if (rank == 0) piv[j] = first + pivot->head.place;
+        s.from[j] = head.row;
+        if (rank == 0) piv[j] = first + head.place;
         if (abs1(pivot->x[0]) == 0 && !zero) zero = j + 1;
+    }
+
+    // What is at `p` of this block, of block `rank`
+    static __device__ unsigned in(unsigned rank, const void* p)
+    {
+        return address_in(shared_address(p), rank);
     }
 
     // The best row of this block, which is one of this warp, to all. PENDING: what the column before
     // takes off it is still to be taken; here the lanes do, at once, and `update` does it again.
     template <int WIDTH, bool PENDING> __device__ void push(int j, const Offer& best)
     {
-        const int mine = best.from / THREADS;
+        const int mine = best.from / THREADS, slot = (count + j) % 4;
+        const Head head{best.hi, best.lo, best.place,
+                        (rank * ROWS + mine) * THREADS + best.from % THREADS};
+        Chunk x;
+        memcpy(&x, &head, sizeof x);
+        if (lane_id() < CLUSTER)
+            send(in(lane_id(), &s.head[slot][rank]), x, in(lane_id(), &s.barrier[slot][0]));
         if (thread() == best.from % THREADS) {
             #pragma unroll
             for (int c = 0; c < WIDTH; c += VECTOR) {
@@ -160,42 +174,37 @@ struct Leaf {
             s.factor = its;
         }
         scalar_t inverse = near_reciprocal(best.value);
-        const real_t size = abs1(best.value);
-        if (!(size >= TINY && size < HUGE)) inverse = inverse_of(best.value);
+        if (best.hi - upper_word(TINY) >= upper_word(HUGE) - upper_word(TINY))
+            inverse = inverse_of(best.value);
         __syncwarp();
-        constexpr int CHUNKS = 2 + WIDTH / VECTOR;
-        const unsigned to = address_in(shared_address(&s.message[j % 4][rank]), 0);
-        const unsigned barrier = address_in(shared_address(&s.barrier[j % 4]), 0);
-        const unsigned next = address_in(0, 1) - address_in(0, 0);
+        constexpr int CHUNKS = 1 + WIDTH / VECTOR;
+        const unsigned to = in(0, &s.message[slot][rank]), barrier = in(0, &s.barrier[slot][1]);
+        const unsigned next = in(1, &s) - in(0, &s);
         #pragma unroll
         for (int first = 0; first < CHUNKS; first += 32) {
-            const int i = first + lane_id(), c = (i - 2) * VECTOR;
+            const int i = first + lane_id(), c = max(i - 1, 0) * VECTOR;
             if (i >= CHUNKS) continue;
-            Chunk x{};
-            if (i == 0) {
-                const int row = (rank * ROWS + mine) * THREADS + best.from % THREADS;
-                const Head head{best.hi, best.lo, best.place, row};
-                memcpy(&x, &head, sizeof x);
-            } else if (i == 1) {
-                memcpy(&x, &inverse, sizeof inverse);
-            } else {
-                Pack v = *reinterpret_cast<const Pack*>(s.own + c);
-                #pragma unroll
-                for (int e = 0; e < VECTOR; ++e)
-                    if (PENDING && c + e && c + e + 1 < W)
-                        v.x[e] = minus_product(v.x[e], s.factor, pivot->x[c + e + 1]);
-                memcpy(&x, &v, sizeof x);
+            Pack v = *reinterpret_cast<const Pack*>(s.own + c);
+            #pragma unroll
+            for (int e = 0; e < VECTOR; ++e) {
+                if (PENDING && c + e && c + e + 1 < W)
+                    v.x[e] = minus_product(v.x[e], s.factor, pivot->x[c + e + 1]);
+                if (i == 0) v.x[e] = inverse;
             }
+            memcpy(&x, &v, sizeof x);
             #pragma unroll 4
-            for (int r = 0; r < CLUSTER; ++r)
-                send(to + 16 * i + r * next, x, barrier + r * next);
+            for (int r = 0; r < CLUSTER; ++r) send(to + 16 * i + r * next, x, barrier + r * next);
         }
     }
 
     template <int WIDTH> __device__ void step(int j)
     {
-        const unsigned barrier = shared_address(&s.barrier[j % 4]);
-        if (thread() == 0) expect(barrier, CLUSTER * (2 + WIDTH / VECTOR) * 16);
+        const int slot = (count + j) % 4, phase = (count + j) / 4 % 2;
+        const unsigned heads = shared_address(&s.barrier[slot][0]), rows = heads + sizeof(word);
+        if (thread() == 0) {
+            expect(heads, CLUSTER * sizeof(Head));
+            expect(rows, CLUSTER * (1 + WIDTH / VECTOR) * 16);
+        }
         __syncthreads();
         const bool one = lane_id() < WARPS, other = lane_id() < CLUSTER;
         const Offer* const offers = s.offer[j % 2];
@@ -209,14 +218,15 @@ struct Leaf {
             update<WIDTH>();
             store(j - 1);
         }
-        await_messages(barrier, j / 4 % 2);
-        const Message* const messages = s.message[j % 4];
-        const Message& its = messages[other ? lane_id() : 0];
-        best = winner(other ? its.head.hi : 0, other ? its.head.lo : 0, other ? its.head.place : NOWHERE);
-        pivot = messages + best;
-        const int p = pivot->head.place;
+        await_messages(heads, phase);
+        const Head& its = s.head[slot][other ? lane_id() : 0];
+        best = winner(other ? its.hi : 0, other ? its.lo : 0, other ? its.place : NOWHERE);
+        pivot = &s.message[slot][best];
+        head = s.head[slot][best];
+        const int p = head.place;
+        const bool tiny = head.hi < upper_word(TINY);
+        await_messages(rows, phase);
         const scalar_t next = pivot->x[1], scale = pivot->inverse;
-        const bool tiny = pivot->head.hi < upper_word(TINY);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
             if (tiny) a[q][0] = mul(a[q][0], LIFT);
@@ -293,27 +303,79 @@ struct Leaf {
             column[i] = y[q];
         }
     }
+
+    // The rows below the leaf, m with it, lose their products with U in columns to its right. A warp
+    // has 16 rows of 8 TILES columns at a time.
+    __device__ void multiply(int m, int columns) const
+    {
+        constexpr int TILES = sizeof(scalar_t) == 16 ? 2 : 4, WIDE = 8 * TILES;
+        const int g = lane_id() / 4, t = lane_id() % 4, rows = m - steps;
+        const scalar_t* const L = A + steps;
+        for (int row = 16 * (rank * WARPS + warp()); row < rows; row += 16 * CLUSTER * WARPS)
+            for (int col = 0; col < columns; col += WIDE) {
+                const scalar_t* const U = A + (steps + col) * lda;
+                scalar_t* const C = A + steps + (steps + col) * lda;
+                scalar_t c[TILES][4];
+                const auto i = [=](int e) { return min(row + g + e * 8, rows - 1); };
+                const auto j = [=](int n, int e) { return min(8 * n + e, columns - col - 1); };
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) c[n][e] = C[i(e / 2) + j(n, 2 * t + e % 2) * lda];
+                #pragma unroll
+                for (int k = 0; k < W; k += 8) {
+                    scalar_t x[4], y[2];
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const int p = k + t + e / 2 * 4;
+                        x[e] = p < W ? mul(L[i(e % 2) + p * lda], real_t(-1)) : scalar_t{};
+                    }
+                    #pragma unroll
+                    for (int n = 0; n < TILES; ++n) {
+                        #pragma unroll
+                        for (int e = 0; e < 2; ++e) {
+                            const int p = k + t + e * 4;
+                            y[e] = p < W ? U[p + j(n, g) * lda] : scalar_t{};
+                        }
+                        tensor_product(c[n], x, y);
+                    }
+                }
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const int r = row + g + e / 2 * 8, j = 8 * n + 2 * t + e % 2;
+                        if (r < rows && col + j < columns) C[r + j * lda] = c[n][e];
+                    }
+            }
+    }
 };
 
 extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(THREADS, 1)
-getrf_leaf(scalar_t* A, size lda, size m, size steps, size left, size right, int* piv, size first,
-           int* info)
+getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, int* info)
 {
     wait_for_stream();
     Shared& s = *reinterpret_cast<Shared*>(dynamic_shared);
-    Leaf leaf{A, lda, int(steps), int(blockIdx.x), piv, int(first), s};
-    leaf.load(int(m));
+    const int rank = blockIdx.x, n = int(width);
     if (thread() == 0) {
-        for (word& barrier : s.barrier) make_barrier(shared_address(&barrier), 1);
+        for (int i = 0; i < 8; ++i) make_barrier(shared_address(&s.barrier[0][0] + i), 1);
         show_barriers();
     }
     meet_cluster();
-    leaf.bid(0);
-    leaf.factor<W>();
-    leaf.settle();
-    if (blockIdx.x == 0 && thread() == THREADS - 32 && (first == 0 || (leaf.zero && *info == 0)))
-        *info = leaf.zero ? int(first) + leaf.zero : 0;
-    const int columns = int(left + right);
-    for (int j = int(blockIdx.x) * WARPS + warp(); j < columns; j += CLUSTER * WARPS)
-        leaf.beside(A + (j < left ? j - left : j - left + steps) * lda, j >= left);
+    for (int k = 0; k < n; k += W) {
+        const int m = int(ms) - k, steps = min(W, n - k), right = n - k - steps;
+        Leaf leaf{A + k * (lda + 1), lda, steps, rank, k, piv + k, int(first) + k, s};
+        leaf.load(m);
+        leaf.bid(0);
+        leaf.factor<W>();
+        leaf.settle();
+        if (rank == 0 && thread() == THREADS - 32 && (leaf.first == 0 || (leaf.zero && *info == 0)))
+            *info = leaf.zero ? leaf.first + leaf.zero : 0;
+        for (int j = rank * WARPS + warp(); j < k + right; j += CLUSTER * WARPS)
+            leaf.beside(leaf.A + (j < k ? j - k : j - k + steps) * lda, j >= k);
+        if (!right) return;
+        meet_cluster();
+        leaf.multiply(m, right);
+        meet_cluster();
+    }
 }
