@@ -599,7 +599,7 @@ def leaf_fits(letter, n, v, gpu):
             and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
             and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
             and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
-            and leaves_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
 
 
 def rows_stages(letter, n):

@@ -3,12 +3,15 @@
 //
 // The panel is factored in leaves of W columns, a leaf in registers, ROWS rows to a thread. A row
 // stays where it is: it carries its place, where LAPACK's interchanges would have brought it. A column
-// is one exchange: warps offer their best rows to their block, which sends the best of these, as a
-// whole, to all blocks; of CLUSTER rows that have come every block knows the best without asking
-// again: heads fly ahead, and are compared while rows are on their way. Messages fly while the
-// products of the column before are made. Columns turn through the registers, the one at hand first,
-// so that the loop is short; with every STAGE columns less of a row is kept up. The pivot is LAPACK's,
-// the largest |re| + |im|, of equals the one in the lowest place; a nan is larger than any number.
+// is one exchange: warps offer their best rows to their block, which tells all blocks of the best of
+// these (`Head`: its size and place, and what the next column needs of it). Of the CLUSTER heads every
+// block knows the best without asking again, and the next column is brought up to date and searched;
+// the rest of the row follows from its block alone, and has till the next exchange. Between blocks 14
+// bytes a clock are sent (measured): whole rows from all would take longer than all else. While
+// messages fly the products of the column before are made. Columns turn through the registers, the
+// one at hand first, so that the loop is short; with every STAGE columns less of a row is kept up. The
+// pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place; a nan is larger
+// than any number.
 //
 // After a leaf the rows that moved are put in their places, the panel's columns beside it have theirs
 // interchanged, in those to its right the rows of U are solved, a column to a warp, and taken off what
@@ -33,30 +36,29 @@ static_assert(CLUSTER <= 16 && WARPS <= 32 && THREADS >= W && STAGE % VECTOR == 
 
 struct alignas(16) Pack { scalar_t x[VECTOR]; };
 
-struct alignas(16) Head {  // what is said of a block's best row before it comes
+struct alignas(16) Head {     // a block's best row, for all
     unsigned hi, lo;
     int place, row;
-};
-struct alignas(16) Message {  // the row, from the column at hand on
-    alignas(16) scalar_t inverse;
-    alignas(16) scalar_t x[W];
+    alignas(16) scalar_t inverse;  // of its number in the column at hand
+    scalar_t next;            // in the next one
 };
 
-struct alignas(16) Offer {  // a warp's
+struct alignas(16) Offer {    // a warp's, for its block
     unsigned hi, lo;
-    int place, from;  // the row `from` / THREADS of thread `from` % THREADS
+    int place, from;          // the row `from` / THREADS of thread `from` % THREADS
     alignas(16) scalar_t value;
 };
 
 struct Shared {
-    Message message[4][CLUSTER];
     Head head[4][CLUSTER];
+    alignas(16) scalar_t u[4][W];  // rows of U, from the column at hand on
     Offer offer[2][WARPS];
-    alignas(16) scalar_t own[W], factor;  // the row that is sent, and its l
-    word barrier[4][2];       // for heads, for rows
+    alignas(16) scalar_t own[W];   // the best row of this block
+    word heads[4], rows[4], staged;  // barriers: they have come; `own` is there
     int from[W], to[W];       // the rows that come to the top, and where those there go
     scalar_t top[W * LD];     // L and U of the top, by columns
 };
+constexpr int LDU = W + 4;    // and after it U to the right of a leaf, LDU numbers a column
 
 struct Leaf {
     scalar_t* A;              // of which this is the top left
@@ -67,12 +69,12 @@ struct Leaf {
     Shared& s;
     int zero;                 // the first column, from 1, whose pivot is zero
     scalar_t a[ROWS][W];      // the column at hand first
-    scalar_t l[ROWS];         // of the column before it, whose pivot was
-    const Message* pivot;
-    Head head;
+    scalar_t l[ROWS];         // of the column before it
     int place[ROWS];          // -1: there is no such row
     int to;                   // the place of the row that was this thread's number from the top
 
+    __device__ int slot(int j) const { return (count + j) % 4; }
+    __device__ int phase(int j) const { return (count + j) / 4 % 2; }
     __device__ size row(int q) const { return (size(rank) * ROWS + q) * THREADS + thread(); }
 
     __device__ void load(int m)
@@ -107,14 +109,14 @@ struct Leaf {
             s.offer[j % 2][warp()] = {hi, lo, at, own * THREADS + thread(), value};
     }
 
-    // What the column before takes off the columns from the second on, which move up; WIDTH of them
+    // What column j takes off the columns from the second after it on, which move up; WIDTH of them
     // are kept up, and one that the stage before has left.
-    template <int WIDTH> __device__ void update()
+    template <int WIDTH> __device__ void update(int j)
     {
         constexpr int END = WIDTH < W ? WIDTH + 1 : W;
         #pragma unroll
         for (int c = 0; c < END; c += VECTOR) {
-            const Pack v = *reinterpret_cast<const Pack*>(pivot->x + c);
+            const Pack v = *reinterpret_cast<const Pack*>(s.u[slot(j)] + c);
             #pragma unroll
             for (int e = 0; e < VECTOR; ++e)
                 #pragma unroll
@@ -124,109 +126,100 @@ struct Leaf {
         }
     }
 
-    // Column j of L, under the diagonal, and what is known of its pivot
+    // Column j of L, under the diagonal, and its row of U
     __device__ void store(int j)
     {
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (place[q] > j) A[row(q) + j * lda] = l[q];
-        if (warp() < WARPS - 1) return;
-        for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = pivot->x[c];
-        if (lane_id()) return;
-        s.from[j] = head.row;
-        if (rank == 0) piv[j] = first + head.place;
-        if (abs1(pivot->x[0]) == 0 && !zero) zero = j + 1;
+        if (warp() == WARPS - 1)
+            for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = s.u[slot(j)][c];
     }
 
-    // What is at `p` of this block, of block `rank`
-    static __device__ unsigned in(unsigned rank, const void* p)
+    // What is at `p` of this block, of block `other`
+    static __device__ unsigned in(int other, const void* p)
     {
-        return address_in(shared_address(p), rank);
+        return address_in(shared_address(p), other);
     }
 
-    // The best row of this block, which is one of this warp, to all. PENDING: what the column before
-    // takes off it is still to be taken; here the lanes do, at once, and `update` does it again.
-    template <int WIDTH, bool PENDING> __device__ void push(int j, const Offer& best)
+    // The best row of this block, which is one of this warp, is told to all
+    __device__ void tell(int j, const Offer& best) const
     {
-        const int mine = best.from / THREADS, slot = (count + j) % 4;
-        const Head head{best.hi, best.lo, best.place,
-                        (rank * ROWS + mine) * THREADS + best.from % THREADS};
-        Chunk x;
-        memcpy(&x, &head, sizeof x);
-        if (lane_id() < CLUSTER)
-            send(in(lane_id(), &s.head[slot][rank]), x, in(lane_id(), &s.barrier[slot][0]));
-        if (thread() == best.from % THREADS) {
-            #pragma unroll
-            for (int c = 0; c < WIDTH; c += VECTOR) {
-                Pack v;
-                #pragma unroll
-                for (int q = 0; q < ROWS; ++q)
-                    #pragma unroll
-                    for (int e = 0; e < VECTOR; ++e) {
-                        const int k = c + e && PENDING ? min(c + e + 1, W - 1) : c + e;
-                        v.x[e] = q == 0 || q == mine ? a[q][k] : v.x[e];
-                    }
-                *reinterpret_cast<Pack*>(s.own + c) = v;
-            }
-            scalar_t its = l[0];
-            #pragma unroll
-            for (int q = 1; q < ROWS; ++q) its = q == mine ? l[q] : its;
-            s.factor = its;
-        }
+        const int mine = best.from / THREADS, lane = best.from % 32;
+        scalar_t next = a[0][1], second = a[0][W > 2 ? 2 : 1], its = l[0];
+        #pragma unroll
+        for (int q = 1; q < ROWS; ++q)
+            if (q == mine) next = a[q][1], second = a[q][W > 2 ? 2 : 1], its = l[q];
+        if (j) next = minus_product(second, its, s.u[slot(j - 1)][W > 2 ? 2 : 1]);
         scalar_t inverse = near_reciprocal(best.value);
         if (best.hi - upper_word(TINY) >= upper_word(HUGE) - upper_word(TINY))
             inverse = inverse_of(best.value);
-        __syncwarp();
-        constexpr int CHUNKS = 1 + WIDTH / VECTOR;
-        const unsigned to = in(0, &s.message[slot][rank]), barrier = in(0, &s.barrier[slot][1]);
-        const unsigned next = in(1, &s) - in(0, &s);
+        const Head head{best.hi, best.lo, best.place,
+                        (rank * ROWS + mine) * THREADS + best.from % THREADS, inverse,
+                        of_lane(next, lane)};
+        Chunk x[sizeof head / 16];
+        memcpy(x, &head, sizeof head);
+        if (lane_id() >= CLUSTER) return;
+        const unsigned to = in(lane_id(), &s.head[slot(j)][rank]);
         #pragma unroll
-        for (int first = 0; first < CHUNKS; first += 32) {
-            const int i = first + lane_id(), c = max(i - 1, 0) * VECTOR;
-            if (i >= CHUNKS) continue;
-            Pack v = *reinterpret_cast<const Pack*>(s.own + c);
+        for (int i = 0; i < int(sizeof head / 16); ++i)
+            send(to + 16 * i, x[i], in(lane_id(), &s.heads[slot(j)]));
+    }
+
+    // It is laid out, in case it is the pivot
+    template <int WIDTH> __device__ void stage(const Offer& best) const
+    {
+        const int mine = best.from / THREADS;
+        if (thread() != best.from % THREADS) return;
+        #pragma unroll
+        for (int c = 0; c < WIDTH; c += VECTOR) {
+            Pack v;
             #pragma unroll
-            for (int e = 0; e < VECTOR; ++e) {
-                if (PENDING && c + e && c + e + 1 < W)
-                    v.x[e] = minus_product(v.x[e], s.factor, pivot->x[c + e + 1]);
-                if (i == 0) v.x[e] = inverse;
-            }
-            memcpy(&x, &v, sizeof x);
-            #pragma unroll 4
-            for (int r = 0; r < CLUSTER; ++r) send(to + 16 * i + r * next, x, barrier + r * next);
+            for (int q = 0; q < ROWS; ++q)
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    v.x[e] = q == 0 || q == mine ? a[q][c + e] : v.x[e];
+            *reinterpret_cast<Pack*>(s.own + c) = v;
         }
+        arrive(shared_address(&s.staged));
+    }
+
+    // It is, and the warps share in sending it
+    template <int WIDTH> __device__ void push(int j) const
+    {
+        constexpr int CHUNKS = WIDTH / VECTOR;
+        await_messages(shared_address(&s.staged), (count + j) % 2);
+        for (int r = warp(); r < CLUSTER; r += WARPS)
+            if (lane_id() < CHUNKS)
+                send(in(r, s.u[slot(j)] + lane_id() * VECTOR),
+                     reinterpret_cast<const Chunk*>(s.own)[lane_id()], in(r, &s.rows[slot(j)]));
     }
 
     template <int WIDTH> __device__ void step(int j)
     {
-        const int slot = (count + j) % 4, phase = (count + j) / 4 % 2;
-        const unsigned heads = shared_address(&s.barrier[slot][0]), rows = heads + sizeof(word);
         if (thread() == 0) {
-            expect(heads, CLUSTER * sizeof(Head));
-            expect(rows, CLUSTER * (1 + WIDTH / VECTOR) * 16);
+            expect(shared_address(&s.heads[slot(j)]), CLUSTER * sizeof(Head));
+            expect(shared_address(&s.rows[slot(j)]), WIDTH * sizeof(scalar_t));
         }
         __syncthreads();
         const bool one = lane_id() < WARPS, other = lane_id() < CLUSTER;
-        const Offer* const offers = s.offer[j % 2];
-        const Offer& offer = offers[one ? lane_id() : 0];
+        const Offer& offer = s.offer[j % 2][one ? lane_id() : 0];
         int best = winner(one ? offer.hi : 0, one ? offer.lo : 0, one ? offer.place : NOWHERE);
-        if (offers[best].from % THREADS / 32 == warp()) {
-            if (WIDTH == W && j == 0) push<WIDTH, false>(j, offers[best]);
-            else push<WIDTH, true>(j, offers[best]);
-        }
-        if (j) {
-            update<WIDTH>();
-            store(j - 1);
-        }
-        await_messages(heads, phase);
-        const Head& its = s.head[slot][other ? lane_id() : 0];
+        const Offer& own = s.offer[j % 2][best];
+        const bool mine = own.from % THREADS / 32 == warp();
+        if (j) await_messages(shared_address(&s.rows[slot(j - 1)]), phase(j - 1));
+        if (mine) tell(j, own);
+        if (j) update<WIDTH>(j - 1);
+        if (mine) stage<WIDTH>(own);
+        if (j) store(j - 1);
+        await_messages(shared_address(&s.heads[slot(j)]), phase(j));
+        const Head& its = s.head[slot(j)][other ? lane_id() : 0];
         best = winner(other ? its.hi : 0, other ? its.lo : 0, other ? its.place : NOWHERE);
-        pivot = &s.message[slot][best];
-        head = s.head[slot][best];
+        if (best == rank) push<WIDTH>(j);
+        const Head& head = s.head[slot(j)][best];
         const int p = head.place;
+        const scalar_t next = head.next, scale = head.inverse;
         const bool tiny = head.hi < upper_word(TINY);
-        await_messages(rows, phase);
-        const scalar_t next = pivot->x[1], scale = pivot->inverse;
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
             if (tiny) a[q][0] = mul(a[q][0], LIFT);
@@ -235,6 +228,11 @@ struct Leaf {
             place[q] = place[q] == p ? j : place[q] == j ? p : place[q];
         }
         to = to == p ? j : to == j ? p : to;
+        if (thread() == THREADS - 1) {
+            s.from[j] = head.row;
+            if (rank == 0) piv[j] = first + p;
+            if (head.hi == 1 && head.lo == 0 && !zero) zero = j + 1;
+        }
         bid(j + 1);
     }
 
@@ -246,108 +244,136 @@ struct Leaf {
         if constexpr (WIDTH > STAGE) factor<WIDTH - STAGE>();
     }
 
-    // The rows that moved go where they belong, by way of registers and shared memory. Between the
-    // two meetings of the cluster they are read, after them written.
-    __device__ void settle()
+    // A column beside the leaf, by a warp: the rows that come to its top, and those there
+    struct Column {
+        static constexpr int MINE = (W + 31) / 32;
+        scalar_t* p;
+        scalar_t y[MINE], old[MINE];
+    };
+    __device__ Column column(scalar_t* p) const
     {
+        Column c{p};
+        #pragma unroll
+        for (int q = 0; q < Column::MINE; ++q) {
+            const int i = lane_id() + 32 * q;
+            if (p && i < steps) c.y[q] = p[s.from[i]], c.old[q] = p[i];
+        }
+        return c;
+    }
+    // The rows are interchanged, and solved with L
+    __device__ void beside(Column& c, bool solved) const
+    {
+        __syncwarp();
+        if (solved)
+            #pragma unroll
+            for (int part = 0; part < Column::MINE; ++part)
+                for (int j = 32 * part; j < min(steps, 32 * part + 32); ++j) {
+                    const scalar_t x = of_lane(c.y[part], j % 32);
+                    #pragma unroll
+                    for (int q = part; q < Column::MINE; ++q) {
+                        const int i = lane_id() + 32 * q;
+                        if (i > j && i < steps) c.y[q] = minus_product(c.y[q], s.top[j * LD + i], x);
+                    }
+                }
+        #pragma unroll
+        for (int q = 0; q < Column::MINE; ++q) {
+            const int i = lane_id() + 32 * q;
+            if (i >= steps) continue;
+            if (s.to[i] >= steps) c.p[s.to[i]] = c.old[q];
+            c.p[i] = c.y[q];
+        }
+    }
+
+    // The rows that moved go where they belong, by way of registers and shared memory, in the leaf
+    // and in the `left` and `right` columns beside it.
+    __device__ void settle(int left, int right)
+    {
+        await_messages(shared_address(&s.rows[slot(steps - 1)]), phase(steps - 1));
         store(steps - 1);
         if (thread() < steps) s.to[thread()] = to;
         meet_cluster();
+        const auto beyond = [=](int j) {
+            return j < left + right ? A + (j < left ? j - left : j - left + steps) * lda : nullptr;
+        };
+        int j = rank * WARPS + warp();
+        Column c = column(beyond(j));
         for (int e = thread(); e < steps * steps; e += THREADS) {
-            const int i = e % steps, c = e / steps;
-            if (c < i) s.top[c * LD + i] = A[s.from[i] + c * lda];
+            const int i = e % steps, k = e / steps;
+            if (k < i) s.top[k * LD + i] = A[s.from[i] + k * lda];
         }
         const int moved = rank == 0 && thread() < steps && to >= steps ? steps : 0;
         scalar_t* p = A + thread();
         #pragma unroll
-        for (int c = 0; c < W; ++c, p += lda)
-            if (c < moved) a[0][c] = *p;
-        meet_cluster();
+        for (int k = 0; k < W; ++k, p += lda)
+            if (k < moved) a[0][k] = *p;
+        __syncthreads();
+        arrive_at_cluster();  // what is written from here on is read by nobody before it
+        for (; j < left + right; j += CLUSTER * WARPS) {
+            beside(c, j >= left);
+            c = column(beyond(j + CLUSTER * WARPS));
+        }
+        await_cluster();
         p = A + to;
         #pragma unroll
-        for (int c = 0; c < W; ++c, p += lda)
-            if (c < moved) *p = a[0][c];
+        for (int k = 0; k < W; ++k, p += lda)
+            if (k < moved) *p = a[0][k];
         if (rank == CLUSTER - 1)
             for (int e = thread(); e < steps * steps; e += THREADS)
                 A[e % steps + e / steps * lda] = s.top[e / steps * LD + e % steps];
     }
 
-    // A column beside the leaf by a warp, whose rows are interchanged, and solved with L
-    __device__ void beside(scalar_t* column, bool solved) const
+    // The rows below the leaf, m with it, lose their products with U in columns to its right, which
+    // are brought to U first. A warp has 16 rows of 8 TILES columns at a time.
+    __device__ void multiply(int m, int columns, scalar_t* U) const
     {
-        constexpr int MINE = (W + 31) / 32;
-        scalar_t y[MINE], old[MINE];
-        #pragma unroll
-        for (int q = 0; q < MINE; ++q) {
-            const int i = lane_id() + 32 * q;
-            y[q] = i < steps ? column[s.from[i]] : scalar_t{};
-            old[q] = i < steps ? column[i] : scalar_t{};
-        }
-        __syncwarp();
-        if (solved)
-            #pragma unroll
-            for (int part = 0; part < MINE; ++part)
-                for (int j = 32 * part; j < min(steps, 32 * part + 32); ++j) {
-                    const scalar_t x = of_lane(y[part], j % 32);
-                    #pragma unroll
-                    for (int q = part; q < MINE; ++q) {
-                        const int i = lane_id() + 32 * q;
-                        if (i > j && i < steps) y[q] = minus_product(y[q], s.top[j * LD + i], x);
-                    }
-                }
-        #pragma unroll
-        for (int q = 0; q < MINE; ++q) {
-            const int i = lane_id() + 32 * q;
-            if (i >= steps) continue;
-            if (s.to[i] >= steps) column[s.to[i]] = old[q];
-            column[i] = y[q];
-        }
-    }
-
-    // The rows below the leaf, m with it, lose their products with U in columns to its right. A warp
-    // has 16 rows of 8 TILES columns at a time.
-    __device__ void multiply(int m, int columns) const
-    {
-        constexpr int TILES = sizeof(scalar_t) == 16 ? 2 : 4, WIDE = 8 * TILES;
+        constexpr int TILES = sizeof(scalar_t) > sizeof(real_t) ? 2 : 4, WIDE = 8 * TILES, K = (W + 7) / 8;
         const int g = lane_id() / 4, t = lane_id() % 4, rows = m - steps;
-        const scalar_t* const L = A + steps;
-        for (int row = 16 * (rank * WARPS + warp()); row < rows; row += 16 * CLUSTER * WARPS)
+        for (int e = thread(); e < W * columns; e += THREADS)
+            U[e / W * LDU + e % W] = A[e % W + (steps + e / W) * lda];
+        __syncthreads();
+        for (int row = 16 * (rank * WARPS + warp()); row < rows; row += 16 * CLUSTER * WARPS) {
+            const int here = min(row + g, rows - 1), below = min(row + g + 8, rows - 1);
+            scalar_t* const C = A + steps + steps * lda;
+            scalar_t x[K][4], c[TILES][4];
+            #pragma unroll
+            for (int k = 0; k < K; ++k)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int p = 8 * k + t + e / 2 * 4;
+                    x[k][e] = p < W ? mul(A[steps + (e % 2 ? below : here) + p * lda], real_t(-1))
+                                    : scalar_t{};
+                }
             for (int col = 0; col < columns; col += WIDE) {
-                const scalar_t* const U = A + (steps + col) * lda;
-                scalar_t* const C = A + steps + (steps + col) * lda;
-                scalar_t c[TILES][4];
-                const auto i = [=](int e) { return min(row + g + e * 8, rows - 1); };
-                const auto j = [=](int n, int e) { return min(8 * n + e, columns - col - 1); };
                 #pragma unroll
                 for (int n = 0; n < TILES; ++n)
                     #pragma unroll
-                    for (int e = 0; e < 4; ++e) c[n][e] = C[i(e / 2) + j(n, 2 * t + e % 2) * lda];
-                #pragma unroll
-                for (int k = 0; k < W; k += 8) {
-                    scalar_t x[4], y[2];
-                    #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        const int p = k + t + e / 2 * 4;
-                        x[e] = p < W ? mul(L[i(e % 2) + p * lda], real_t(-1)) : scalar_t{};
+                        const int j = min(col + 8 * n + 2 * t + e % 2, columns - 1);
+                        c[n][e] = C[(e / 2 ? below : here) + j * lda];
                     }
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n) {
+                    const scalar_t* const u = U + min(col + 8 * n + g, columns - 1) * LDU;
                     #pragma unroll
-                    for (int n = 0; n < TILES; ++n) {
+                    for (int k = 0; k < K; ++k) {
+                        scalar_t y[2];
                         #pragma unroll
                         for (int e = 0; e < 2; ++e) {
-                            const int p = k + t + e * 4;
-                            y[e] = p < W ? U[p + j(n, g) * lda] : scalar_t{};
+                            const int p = 8 * k + t + e * 4;
+                            y[e] = p < W ? u[p] : scalar_t{};
                         }
-                        tensor_product(c[n], x, y);
+                        tensor_product(c[n], x[k], y);
                     }
                 }
                 #pragma unroll
                 for (int n = 0; n < TILES; ++n)
                     #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        const int r = row + g + e / 2 * 8, j = 8 * n + 2 * t + e % 2;
-                        if (r < rows && col + j < columns) C[r + j * lda] = c[n][e];
+                        const int i = row + g + e / 2 * 8, j = col + 8 * n + 2 * t + e % 2;
+                        if (i < rows && j < columns) C[i + j * lda] = c[n][e];
                     }
             }
+        }
     }
 };
 
@@ -358,7 +384,7 @@ getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, in
     Shared& s = *reinterpret_cast<Shared*>(dynamic_shared);
     const int rank = blockIdx.x, n = int(width);
     if (thread() == 0) {
-        for (int i = 0; i < 8; ++i) make_barrier(shared_address(&s.barrier[0][0] + i), 1);
+        for (int i = 0; i < 9; ++i) make_barrier(shared_address(s.heads + i), 1);
         show_barriers();
     }
     meet_cluster();
@@ -368,14 +394,12 @@ getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, in
         leaf.load(m);
         leaf.bid(0);
         leaf.factor<W>();
-        leaf.settle();
-        if (rank == 0 && thread() == THREADS - 32 && (leaf.first == 0 || (leaf.zero && *info == 0)))
+        leaf.settle(k, right);
+        if (rank == 0 && thread() == THREADS - 1 && (leaf.first == 0 || (leaf.zero && *info == 0)))
             *info = leaf.zero ? leaf.first + leaf.zero : 0;
-        for (int j = rank * WARPS + warp(); j < k + right; j += CLUSTER * WARPS)
-            leaf.beside(leaf.A + (j < k ? j - k : j - k + steps) * lda, j >= k);
         if (!right) return;
         meet_cluster();
-        leaf.multiply(m, right);
+        leaf.multiply(m, right, reinterpret_cast<scalar_t*>(dynamic_shared + sizeof(Shared)));
         meet_cluster();
     }
 }

@@ -149,7 +149,7 @@ class Factoring:
         values = kernel.constants
         kernel.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
             self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
-            self.info.data.ptr), panel_bytes(self.me.dtype, values))
+            self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
     def interchange(self, j, width, top, first, last):
         """The rows of columns first ... last as the block at j has its own."""

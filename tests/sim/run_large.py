@@ -52,7 +52,7 @@ def getrf_panel(sim, rng):
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
                 piv, info = poisoned((n,), np.int32, "C"), Memory(np.array([-1], np.int32))
-                sim.run(schedule, v["CLUSTER"], panel_bytes(sim.dtype, v), x.address, m + 2, m, n,
+                sim.run(schedule, v["CLUSTER"], panel_bytes(sim.dtype, n, v), x.address, m + 2, m, n,
                         piv.address, 0, info.address)
                 assert (x.array[m:] == 7).all()
                 outputs.append([y.array.copy() for y in (x, piv, info)])
