@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from . import gpu
 
-SHAPES = ((70, 70), (67, 40), (37, 70), (1, 1), (1, 9), (33, 1))
+SHAPES = ((70, 70), (67, 40), (37, 70), (1, 40), (40, 1))
 PLANS = (dict(block=24, panel=8, ahead=1), dict(block=16, panel=16, ahead=1),
          dict(block=40, panel=40, ahead=0), dict(block=99, panel=24, ahead=1))
 
@@ -123,14 +123,14 @@ def main(folder, letter):
                 for a in matrices(rng, np.dtype(getrf.dtype), m, n):
                     found = []
                     for order in (lambda x: x[0], lambda x: x[-1], chance.choice):
-                        room = cupy.array(np.full((m + 3, n + 2), 7, a.dtype), order="F")
+                        room = cupy.array(np.full((m + 3, n + 2), 7, a.dtype, "F"))
                         view = room[2:-1, 1:-1]
                         view[...] = a
                         with blasx.trace() as trace:
                             lu, piv, info = getrf(view, 1, mode="native")
                         finish(streams, order)
                         Kept.all.clear()
-                        assert lu is view and "cusolver" not in str(trace)
+                        assert lu is view and "cusolver" not in str(trace), trace
                         frame = np.array(room)
                         frame[2:-1, 1:-1] = 7
                         assert (frame == 7).all()
@@ -147,7 +147,7 @@ def check(letter, a, lu, piv, info):
     if expected:
         assert info == expected
         return
-    assert info == 0 and np.array_equal(piv, pivots)
+    assert info == 0 and np.array_equal(piv, pivots), (a.shape, info, piv, pivots)
     assert abs(lu - right).max() <= 3e4 * eps * abs(right).max()
 
 
