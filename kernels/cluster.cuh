@@ -49,15 +49,3 @@ __device__ inline void send(unsigned to, Chunk x, unsigned barrier)
     sim::send(to, &x, sizeof x, barrier);
 #endif
 }
-
-// Returns when messages have completed `phase`, and they can be read.
-__device__ inline void await_messages(unsigned at, unsigned phase)
-{
-#ifndef BLASX_SIM
-    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
-#else
-    sim::await(at, phase);
-#endif
-}

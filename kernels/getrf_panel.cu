@@ -8,7 +8,8 @@
 // block knows the best without asking again, and the next column is brought up to date and searched;
 // the rest of the row follows from its block alone, and has till the next exchange. Between blocks 14
 // bytes a clock are sent (measured): whole rows from all would take longer than all else. While
-// messages fly the products of the column before are made. Columns turn through the registers, the
+// messages fly the products of the column before are made. A warp of its own sends and keeps the
+// books: in any other all would wait for it. Columns turn through the registers, the
 // one at hand first, so that the loop is short; with every STAGE columns less of a row is kept up. The
 // pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place; a nan is larger
 // than any number.
@@ -32,7 +33,8 @@ constexpr int CLUSTER = 8, ROWS = 1, W = 32;
 
 constexpr int VECTOR = 16 / sizeof(scalar_t), STAGE = W > 32 ? W / 4 : W > 8 ? 8 : W;
 constexpr int NOWHERE = 1 << 30, LD = W + 1;
-static_assert(CLUSTER <= 16 && WARPS <= 32 && THREADS >= W && STAGE % VECTOR == 0 && STAGE > 1);
+constexpr int CREW = THREADS + 32;  // threads, with those of the helping warp, which has no rows
+static_assert(CLUSTER <= 16 && WARPS < 32 && THREADS >= W && STAGE % VECTOR == 0 && STAGE > 1);
 
 struct alignas(16) Pack { scalar_t x[VECTOR]; };
 
@@ -45,7 +47,8 @@ struct alignas(16) Head {     // a block's best row, for all
 
 struct alignas(16) Offer {    // a warp's, for its block
     unsigned hi, lo;
-    int place, from;          // the row `from` / THREADS of thread `from` % THREADS
+    int place;
+    unsigned from;            // the row `from` / THREADS of thread `from` % THREADS
     alignas(16) scalar_t value;
 };
 
@@ -73,6 +76,7 @@ struct Leaf {
     int place[ROWS];          // -1: there is no such row
     int to;                   // the place of the row that was this thread's number from the top
 
+    static __device__ bool helps() { return warp() == WARPS; }
     __device__ int slot(int j) const { return (count + j) % 4; }
     __device__ int phase(int j) const { return (count + j) / 4 % 2; }
     __device__ size row(int q) const { return (size(rank) * ROWS + q) * THREADS + thread(); }
@@ -82,9 +86,9 @@ struct Leaf {
         to = thread(), zero = 0;
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
-            place[q] = row(q) < m ? int(row(q)) : -1;
+            place[q] = row(q) < m && !helps() ? int(row(q)) : -1;
             const scalar_t* p = A + row(q);
-            const int columns = row(q) < m ? steps : 0;
+            const int columns = place[q] < 0 ? 0 : steps;
             #pragma unroll
             for (int c = 0; c < W; ++c, p += lda) a[q][c] = c < columns ? *p : scalar_t{};
         }
@@ -106,7 +110,7 @@ struct Leaf {
             own = better ? q : own, value = better ? a[q][0] : value;
         }
         if (lane_id() == winner(hi, lo, at))
-            s.offer[j % 2][warp()] = {hi, lo, at, own * THREADS + thread(), value};
+            s.offer[j % 2][warp()] = {hi, lo, at, unsigned(own * THREADS + thread()), value};
     }
 
     // What column j takes off the columns from the second after it on, which move up; WIDTH of them
@@ -126,14 +130,12 @@ struct Leaf {
         }
     }
 
-    // Column j of L, under the diagonal, and its row of U
-    __device__ void store(int j)
+    // Column j of L, under the diagonal
+    __device__ void store(int j) const
     {
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (place[q] > j) A[row(q) + j * lda] = l[q];
-        if (warp() == WARPS - 1)
-            for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = s.u[slot(j)][c];
     }
 
     // What is at `p` of this block, of block `other`
@@ -155,7 +157,7 @@ struct Leaf {
         if (best.hi - upper_word(TINY) >= upper_word(HUGE) - upper_word(TINY))
             inverse = inverse_of(best.value);
         const Head head{best.hi, best.lo, best.place,
-                        (rank * ROWS + mine) * THREADS + best.from % THREADS, inverse,
+                        (rank * ROWS + mine) * THREADS + int(best.from % THREADS), inverse,
                         of_lane(next, lane)};
         Chunk x[sizeof head / 16];
         memcpy(x, &head, sizeof head);
@@ -170,7 +172,7 @@ struct Leaf {
     template <int WIDTH> __device__ void stage(const Offer& best) const
     {
         const int mine = best.from / THREADS;
-        if (thread() != best.from % THREADS) return;
+        if (unsigned(thread()) != best.from % THREADS) return;
         #pragma unroll
         for (int c = 0; c < WIDTH; c += VECTOR) {
             Pack v;
@@ -184,39 +186,42 @@ struct Leaf {
         arrive(shared_address(&s.staged));
     }
 
-    // It is, and the warps share in sending it
+    // It is, and goes to all
     template <int WIDTH> __device__ void push(int j) const
     {
-        constexpr int CHUNKS = WIDTH / VECTOR;
-        await_messages(shared_address(&s.staged), (count + j) % 2);
-        for (int r = warp(); r < CLUSTER; r += WARPS)
-            if (lane_id() < CHUNKS)
-                send(in(r, s.u[slot(j)] + lane_id() * VECTOR),
-                     reinterpret_cast<const Chunk*>(s.own)[lane_id()], in(r, &s.rows[slot(j)]));
+        await(shared_address(&s.staged), (count + j) % 2);
+        if (lane_id() >= WIDTH / VECTOR) return;
+        const Chunk x = reinterpret_cast<const Chunk*>(s.own)[lane_id()];
+        #pragma unroll
+        for (int r = 0; r < CLUSTER; ++r)
+            send(in(r, s.u[slot(j)] + lane_id() * VECTOR), x, in(r, &s.rows[slot(j)]));
+    }
+
+    __device__ void sync() const { __syncthreads(); }
+
+    // The block whose row is the pivot of column j
+    __device__ int chosen(int j) const
+    {
+        await(shared_address(&s.heads[slot(j)]), phase(j));
+        const bool one = lane_id() < CLUSTER;
+        const Head& head = s.head[slot(j)][one ? lane_id() : 0];
+        return winner(one ? head.hi : 0, one ? head.lo : 0, one ? head.place : NOWHERE);
     }
 
     template <int WIDTH> __device__ void step(int j)
     {
-        if (thread() == 0) {
-            expect(shared_address(&s.heads[slot(j)]), CLUSTER * sizeof(Head));
-            expect(shared_address(&s.rows[slot(j)]), WIDTH * sizeof(scalar_t));
-        }
-        __syncthreads();
-        const bool one = lane_id() < WARPS, other = lane_id() < CLUSTER;
+        sync();
+        const bool one = lane_id() < WARPS;
         const Offer& offer = s.offer[j % 2][one ? lane_id() : 0];
-        int best = winner(one ? offer.hi : 0, one ? offer.lo : 0, one ? offer.place : NOWHERE);
+        const int best = winner(one ? offer.hi : 0, one ? offer.lo : 0, one ? offer.place : NOWHERE);
         const Offer& own = s.offer[j % 2][best];
-        const bool mine = own.from % THREADS / 32 == warp();
-        if (j) await_messages(shared_address(&s.rows[slot(j - 1)]), phase(j - 1));
+        const bool mine = own.from % THREADS / 32 == unsigned(warp());
+        if (j) await(shared_address(&s.rows[slot(j - 1)]), phase(j - 1));
         if (mine) tell(j, own);
         if (j) update<WIDTH>(j - 1);
         if (mine) stage<WIDTH>(own);
         if (j) store(j - 1);
-        await_messages(shared_address(&s.heads[slot(j)]), phase(j));
-        const Head& its = s.head[slot(j)][other ? lane_id() : 0];
-        best = winner(other ? its.hi : 0, other ? its.lo : 0, other ? its.place : NOWHERE);
-        if (best == rank) push<WIDTH>(j);
-        const Head& head = s.head[slot(j)][best];
+        const Head& head = s.head[slot(j)][chosen(j)];
         const int p = head.place;
         const scalar_t next = head.next, scale = head.inverse;
         const bool tiny = head.hi < upper_word(TINY);
@@ -228,20 +233,42 @@ struct Leaf {
             place[q] = place[q] == p ? j : place[q] == j ? p : place[q];
         }
         to = to == p ? j : to == j ? p : to;
-        if (thread() == THREADS - 1) {
-            s.from[j] = head.row;
-            if (rank == 0) piv[j] = first + p;
-            if (head.hi == 1 && head.lo == 0 && !zero) zero = j + 1;
-        }
         bid(j + 1);
     }
 
+    // The helping warp's part of it
+    template <int WIDTH> __device__ void help(int j)
+    {
+        if (lane_id() == 0) {
+            expect(shared_address(&s.heads[slot(j)]), CLUSTER * sizeof(Head));
+            expect(shared_address(&s.rows[slot(j)]), WIDTH * sizeof(scalar_t));
+        }
+        sync();
+        const int best = chosen(j);
+        if (best == rank) push<WIDTH>(j);
+        const Head& head = s.head[slot(j)][best];
+        if (lane_id() == 0) {
+            s.from[j] = head.row;
+            if (rank == 0) piv[j] = first + head.place;
+            if (head.hi == 1 && head.lo == 0 && !zero) zero = j + 1;
+        }
+        await(shared_address(&s.rows[slot(j)]), phase(j));
+        #pragma unroll
+        for (int first = 0; first < W; first += 32) {
+            const int c = first + lane_id();
+            if (c < steps - j) s.top[(j + c) * LD + j] = s.u[slot(j)][c];
+        }
+    }
+
     // Columns W - WIDTH and after
-    template <int WIDTH> __device__ void factor()
+    template <int WIDTH, bool HELP> __device__ void factor()
     {
         #pragma unroll 1
-        for (int j = W - WIDTH; j < W - WIDTH + STAGE && j < steps; ++j) step<WIDTH>(j);
-        if constexpr (WIDTH > STAGE) factor<WIDTH - STAGE>();
+        for (int j = W - WIDTH; j < W - WIDTH + STAGE && j < steps; ++j) {
+            if (HELP) help<WIDTH>(j);
+            else step<WIDTH>(j);
+        }
+        if constexpr (WIDTH > STAGE) factor<WIDTH - STAGE, HELP>();
     }
 
     // A column beside the leaf, by a warp: the rows that come to its top, and those there
@@ -288,16 +315,15 @@ struct Leaf {
     // and in the `left` and `right` columns beside it.
     __device__ void settle(int left, int right)
     {
-        await_messages(shared_address(&s.rows[slot(steps - 1)]), phase(steps - 1));
         store(steps - 1);
         if (thread() < steps) s.to[thread()] = to;
         meet_cluster();
         const auto beyond = [=](int j) {
             return j < left + right ? A + (j < left ? j - left : j - left + steps) * lda : nullptr;
         };
-        int j = rank * WARPS + warp();
+        int j = rank * (WARPS + 1) + warp();
         Column c = column(beyond(j));
-        for (int e = thread(); e < steps * steps; e += THREADS) {
+        for (int e = thread(); e < steps * steps; e += CREW) {
             const int i = e % steps, k = e / steps;
             if (k < i) s.top[k * LD + i] = A[s.from[i] + k * lda];
         }
@@ -308,9 +334,9 @@ struct Leaf {
             if (k < moved) a[0][k] = *p;
         __syncthreads();
         arrive_at_cluster();  // what is written from here on is read by nobody before it
-        for (; j < left + right; j += CLUSTER * WARPS) {
+        for (; j < left + right; j += CLUSTER * (WARPS + 1)) {
             beside(c, j >= left);
-            c = column(beyond(j + CLUSTER * WARPS));
+            c = column(beyond(j + CLUSTER * (WARPS + 1)));
         }
         await_cluster();
         p = A + to;
@@ -318,7 +344,7 @@ struct Leaf {
         for (int k = 0; k < W; ++k, p += lda)
             if (k < moved) *p = a[0][k];
         if (rank == CLUSTER - 1)
-            for (int e = thread(); e < steps * steps; e += THREADS)
+            for (int e = thread(); e < steps * steps; e += CREW)
                 A[e % steps + e / steps * lda] = s.top[e / steps * LD + e % steps];
     }
 
@@ -328,10 +354,11 @@ struct Leaf {
     {
         constexpr int TILES = sizeof(scalar_t) > sizeof(real_t) ? 2 : 4, WIDE = 8 * TILES, K = (W + 7) / 8;
         const int g = lane_id() / 4, t = lane_id() % 4, rows = m - steps;
-        for (int e = thread(); e < W * columns; e += THREADS)
+        for (int e = thread(); e < W * columns; e += CREW)
             U[e / W * LDU + e % W] = A[e % W + (steps + e / W) * lda];
         __syncthreads();
-        for (int row = 16 * (rank * WARPS + warp()); row < rows; row += 16 * CLUSTER * WARPS) {
+        for (int row = 16 * (rank * (WARPS + 1) + warp()); row < rows;
+             row += 16 * CLUSTER * (WARPS + 1)) {
             const int here = min(row + g, rows - 1), below = min(row + g + 8, rows - 1);
             scalar_t* const C = A + steps + steps * lda;
             scalar_t x[K][4], c[TILES][4];
@@ -377,7 +404,7 @@ struct Leaf {
     }
 };
 
-extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(CREW, 1)
 getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, int* info)
 {
     wait_for_stream();
@@ -392,10 +419,10 @@ getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, in
         const int m = int(ms) - k, steps = min(W, n - k), right = n - k - steps;
         Leaf leaf{A + k * (lda + 1), lda, steps, rank, k, piv + k, int(first) + k, s};
         leaf.load(m);
-        leaf.bid(0);
-        leaf.factor<W>();
+        if (Leaf::helps()) leaf.factor<W, true>();
+        else leaf.bid(0), leaf.factor<W, false>();
         leaf.settle(k, right);
-        if (rank == 0 && thread() == THREADS - 1 && (leaf.first == 0 || (leaf.zero && *info == 0)))
+        if (rank == 0 && thread() == THREADS && (leaf.first == 0 || (leaf.zero && *info == 0)))
             *info = leaf.zero ? leaf.first + leaf.zero : 0;
         if (!right) return;
         meet_cluster();

@@ -147,7 +147,7 @@ class Factoring:
     def factor_panel(self, j, width):
         kernel = _panel(self.me.letter, self.m - j, self.device)
         values = kernel.constants
-        kernel.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
+        kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
             self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
             self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
