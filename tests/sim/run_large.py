@@ -99,24 +99,27 @@ def getrf_top(sim, rng):
 
 def getrf_rows(sim, rng):
     v = sim.constants
-    for m, width, columns, solved in ((120, 70, 2 * v["COLUMNS"] + 1, 1), (120, 70, 5, 0),
-                                      (40, 32, 3, 1), (9, 9, 20, 1), (1, 1, 1, 0)):
+    for m, width, left, right in ((120, 70, 5, 2 * v["COLUMNS"] + 1), (120, 70, 3, 0),
+                                  (40, 32, 0, 3), (9, 9, 11, 20), (1, 1, 1, 1)):
         lu, piv, from_, to, inverse = factored(sim, rng, m, width)
-        b = general(rng, sim.dtype, 1, m, columns)[0]
-        outputs = []
+        b = general(rng, sim.dtype, 1, m, left + width + 2 + right)[0]
+        b[:, left:left + width] = lu
+        outputs, before = [], -(-left // v["COLUMNS"])
         for schedule in SCHEDULES:
-            L, x, inv = Memory(lu, "batch last"), Memory(b, "batch last"), Memory(inverse)
+            x, inv = Memory(b, "batch last"), Memory(inverse)
             lists = [Memory(y.astype(np.int32)) for y in (from_, to)]
-            sim.run(schedule, -(-columns // v["COLUMNS"]), rows_bytes(sim.dtype, width, v),
-                    x.address, m, columns, L.address, width, *(y.address for y in lists),
-                    inv.address, solved)
+            sim.run(schedule, before + -(-right // v["COLUMNS"]), rows_bytes(sim.dtype, width, v),
+                    x.address, m, 0, left, left + width + 2, b.shape[1], before, width,
+                    *(y.address for y in lists), inv.address)
             outputs.append([x.array.copy()])
         (x,) = same_under_all_schedules(outputs)
+        assert np.array_equal(x[:, left:left + width + 2], b[:, left:left + width + 2])
         for j, p in enumerate(piv):
             b[[j, p]] = b[[p, j]]
-        assert np.array_equal(x[width:], b[width:])
+        assert np.array_equal(x[:, :left], b[:, :left])
+        x, b = x[:, left + width + 2:], b[:, left + width + 2:]
         L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
-        assert residual(b[:width], L, x[:width]) < 10 if solved else np.array_equal(x, b)
+        assert np.array_equal(x[width:], b[width:]) and residual(b[:width], L, x[:width]) < 10
 
 
 def main(library, name, letter, constants):
