@@ -9,51 +9,12 @@
 // 0 or 1, which changes whenever the ring begins anew: of a barrier that nobody has completed yet
 // phase 1 has passed.
 #pragma once
+#include "barriers.cuh"
 #include "half.cuh"
-
-extern __shared__ __align__(128) char dynamic_shared[];
-
-using word = unsigned long long;
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
 // (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
 struct alignas(64) TensorMap { char bytes[128]; };
-
-__device__ inline unsigned shared_address(const void* p)
-{
-    return unsigned(__cvta_generic_to_shared(p));
-}
-
-// -- barriers in shared memory, by their addresses
-
-// `arrivals` and all bytes expected complete a phase. One thread makes the barriers, and
-// show_barriers(), then __syncthreads(), lets the copies and the other threads see them.
-__device__ inline void make_barrier(unsigned at, unsigned arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
-}
-__device__ inline void show_barriers()
-{
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ inline void arrive(unsigned at)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
-}
-// Arrives, and lets the phase wait for so many bytes.
-__device__ inline void expect(unsigned at, unsigned bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(at), "r"(bytes) : "memory");
-}
-// Returns when `phase` has been completed. The loop is inside one statement: as a loop of C++ it
-// costs products around it up to a quarter of their rate.
-__device__ inline void await(unsigned at, unsigned phase)
-{
-    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
-}
 
 // Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
 // with .release.cluster every arrival would wait for all of the thread's memory operations.

@@ -226,7 +226,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         }
         most[i] = largest;
     }
-    arrive_at_cluster<CLUSTER>();
+    done_in_cluster<CLUSTER>();
     __syncthreads();
     Scale scale[4];
     bool finite[4];
@@ -263,7 +263,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         }
         if (lost) atomicAdd(&about->lost, lost);
     }
-    await_cluster<CLUSTER>();
+    await_all_done<CLUSTER>();
 }
 
 __device__ inline void split_operand(Operand of, unsigned block)

@@ -112,6 +112,8 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
+KEYWORDS = {"getrf": {"mode": "auto"}, "gemm": {"bias": None, "activation": None,
+                                                "precision": "fp32"}}  # of blasx alone
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 
@@ -186,12 +188,13 @@ def constant(text):
 
 def ours_of(f):
     required, optional = [], {}
+    own = KEYWORDS.get(f.__name__, KEYWORDS.get(f.__name__[1:], {}))
     for x in inspect.signature(f).parameters.values():
-        if x.kind is x.KEYWORD_ONLY:  # what blasx adds
-            assert x.default is not x.empty
-            continue
-        assert x.kind is x.POSITIONAL_OR_KEYWORD
-        if x.default is x.empty:
+        assert (x.kind is x.KEYWORD_ONLY) is (x.name in own)
+        assert x.kind in (x.POSITIONAL_OR_KEYWORD, x.KEYWORD_ONLY)
+        if x.kind is x.KEYWORD_ONLY:
+            assert x.default == own[x.name]
+        elif x.default is x.empty:
             required.append(x.name)
         else:
             optional[x.name] = x.default

@@ -26,8 +26,8 @@ from blasx._types import TYPES
 from .build import PREFIX, build, runtimes, shim
 
 ENTRY = """extern "C" void {0}(unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned shared,
-    int schedule, const uint64_t* numbers)
-{{ sim::launch({1}, dim3(gx, gy), dim3(bx, by), schedule, numbers, shared); }}
+    unsigned cluster, int schedule, const uint64_t* numbers)
+{{ sim::launch({1}, dim3(gx, gy), dim3(bx, by), schedule, numbers, shared, cluster); }}
 """
 MODULES = ("cupy", "cupy.cuda", "cupy.cuda.function", "cupy.cuda.runtime", "cupy.cuda.stream",
            "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
@@ -166,11 +166,12 @@ class Kernels:
                 ahead=shim(self.folder))
             if not any(kernel.name == name for name, *_ in self.built):
                 self.ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, unsigned, "
-                              "unsigned, int, const uint64_t *);")
+                              "unsigned, unsigned, int, const uint64_t *);")
             self.built[key] = getattr(self.ffi.dlopen(str(library)), PREFIX + kernel.name)
         assert parameters == _kernel._local.parameters
         self.launched.append(kernel.name)
-        self.built[key](gx, gy, bx, by, shared, next(self.schedules),
+        self.built[key](gx, gy, bx, by, shared, kernel.constants.get("CLUSTER", 1),
+                        next(self.schedules),
                         self.ffi.from_buffer("uint64_t[]", bytes(_kernel._local.cells)))
         if _trace._open:
             _trace.note(kernel.name)

@@ -27,7 +27,8 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 def architectures(kernel):
     """Those that a kernel is for."""
     text = _sources.source(f"{kernel}.cu")
-    return ("sm_90a",) if "wgmma" in text or "__cluster_dims__" in text else ARCHITECTURES
+    return tuple(arch for arch in ARCHITECTURES if (arch == "sm_90a" or "wgmma" not in text)
+                 and (arch != "sm_80" or "__cluster_dims__" not in text))
 
 
 def variants():
