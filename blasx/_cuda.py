@@ -68,6 +68,7 @@ _PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "GemmStridedBatchedE
 
 LEFT, RIGHT = 0, 1
 COMPUTE_32F, DEFAULT_ALGORITHM = 68, -1  # cublasComputeType_t, cublasGemmAlgo_t
+COMPUTE = {"fp16": 74, "bf16": 75, "tf32": 77}
 LOWER, UPPER = 0, 1
 NON_UNIT, UNIT = 0, 1
 

@@ -582,29 +582,46 @@ def wgmma_bytes(v):
 
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
-        (2, 128, 3), (3, 128, 2), (2, 192, 2), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
-    return tiles, options(WIDE=(16, 8, 32))
+        (2, 128, 3), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
+    return tiles, options(EACH=(8, 4, 2)), options(WIDE=(16, 8, 32))
 
 
 def wgmma_fits(letter, n, v, gpu):
-    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192)
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128)
             and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
-def maxima_stages(letter, n):
-    return (options(WARPS=(8, 4, 16)),)
+# -- gemm_half: the same for products of half precision
 
 
-def maxima_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 32
+def half_bytes(v):
+    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes, and the bias of BN columns for
+    each warp."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024 + 8 * v["GROUPS"] * v["BN"]
+
+
+def half_product_stages(letter, n):
+    tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
+        (2, 256, 4), (2, 128, 6), (2, 192, 5), (1, 256, 4), (1, 128, 6), (3, 128, 5))]
+    return tiles, options(CLUSTER=(2, 1), WIDE=(8, 4, 16))
+
+
+def half_product_fits(letter, n, v, gpu):
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192, 256)
+            and v["CLUSTER"] in (1, 2) and v["BN"] % (64 * v["CLUSTER"]) == 0
+            and v["GROUPS"] * v["BN"] <= 512 and v["STAGES"] >= 2
+            and half_bytes(v) + 256 <= gpu.shared)
 
 
 def pair_stages(letter, n):
-    return options(TILES=(4, 1, 2, 8)), options(WARPS=(8, 16), HELD=(32, 16, 8))
+    return (options(LINES=(32, 64, 16), CLUSTER=(8, 16, 4, 2, 1)),
+            options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
 
 
 def pair_fits(letter, n, v, gpu):
-    return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
+    return (v["WARPS"] in (4, 8, 16, 32) and v["LINES"] in (16, 32, 64)
+            and v["CLUSTER"] in (1, 2, 4, 8, 16)
+            and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
 
 
 SPACES = {
@@ -620,6 +637,7 @@ SPACES = {
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
                          largest=64),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
@@ -655,11 +673,12 @@ SPACES = {
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),
-    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
+    "gemm_tiled": Space("gemm", ladder_stages, ladder_fits, (128, 256, 512), True, True,
+                        largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
-                         largest=8192),
+    "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
+                       True, True, letters="hb", smallest=256, largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }

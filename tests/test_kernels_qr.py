@@ -11,8 +11,9 @@ import pytest
 from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve")
-MOST = {"geqrf_small": 16, "gels_solve": 1024}  # the order that the last row serves; else 1024
+KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve",
+           "lascl_batched")
+MOST = {"geqrf_small": 16, "gels_solve": 1024, "lascl_batched": 1024}  # what the last row serves
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 # one block for 8 members, with room for 12
@@ -25,6 +26,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "ormqr_block": (PANELS, ("19,18", "26,9")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
+    "lascl_batched": ({"WARPS": 2}, ("9,9", "5,17", "13,13")),
 }
 
 

@@ -35,6 +35,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __restrict__
 #define __shared__ static __attribute__((section("shared_memory")))
 extern "C" char __start_shared_memory[] __attribute__((weak));
@@ -397,6 +398,12 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
 {
     const int before = *at;
     *at += x;
+    return before;
+}
+static inline unsigned atomicMax(unsigned* at, unsigned x)
+{
+    const unsigned before = *at;
+    *at = x < before ? before : x;
     return before;
 }
 static inline int min(int a, int b) { return b < a ? b : a; }

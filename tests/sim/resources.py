@@ -26,7 +26,8 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 
 def architectures(kernel):
     """Those that a kernel is for."""
-    return ("sm_90a",) if "wgmma" in _sources.source(f"{kernel}.cu") else ARCHITECTURES
+    text = _sources.source(f"{kernel}.cu")
+    return ("sm_90a",) if "wgmma" in text or "__cluster_dims__" in text else ARCHITECTURES
 
 
 def variants():
