@@ -119,7 +119,6 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
     const int lift = scale_of(most);
     const Scale scale(lift);
     const Line line = line_of(lift);
-    int lost = 0;
     unsigned high[DEEP][TILES][4], low[DEEP][TILES][4];
     #pragma unroll
     for (int k = 0; k < DEEP; ++k)
@@ -127,10 +126,10 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
         for (int i = 0; i < TILES; ++i) {
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const unsigned a = pair_of(weight(k, i, e / 2 * 2, e % 2), scale, lost);
-                const unsigned b = pair_of(weight(k, i, e / 2 * 2 + 1, e % 2), scale, lost);
-                high[k][i][e] = highs(a, b);
-                low[k][i][e] = lows(a, b);
+                const Pair of = pairs_of(scale.of(weight(k, i, e / 2 * 2, e % 2)),
+                                         scale.of(weight(k, i, e / 2 * 2 + 1, e % 2)));
+                high[k][i][e] = of.high;
+                low[k][i][e] = of.low;
             }
             __syncwarp();  // no more weights at a time than there is room for
         }
@@ -237,7 +236,8 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
             const float d = tanhf(z[e][3]), sum = f * c[e] + i * d;
             c[e] = sum > clip ? clip : sum < -clip ? -clip : sum;
             const float h = o * tanhf(c[e]);
-            show(words + at, pair_of(h, Scale(LIFT_H), lost));
+            const Pair of = pairs_of(h * power(LIFT_H), 0);
+            show(words + at, highs(of.high, of.low));
             Y[at] = h;
             C[at] = c[e];
             float* const gates = Z + (now + row_of(e)) * 4 * H + j;

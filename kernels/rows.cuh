@@ -1,7 +1,7 @@
 // rows.cuh: rows of an m x n matrix that lies by rows, a team of TEAM threads to a row.
 //
-// A thread holds PACKS times 16 bytes of its row in registers: packs of neighbours if PACKED, where n
-// is a multiple of them, else single numbers, those of neighbouring threads side by side. That is
+// A thread holds PACKS times 16 bytes of its row in registers: packs of neighbours, or SINGLY, where n
+// is no multiple of them, numbers that those of neighbouring threads are beside. That is
 // the row, if RESIDENT; else rows longer than the SPAN that a team holds are read again whenever
 // they are gone through, from the cache. What is summed by whom follows from n alone. Addresses are
 // multiples of 16 bytes.
@@ -10,7 +10,7 @@
 #include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
-constexpr int PACKED = 1;
+constexpr int SINGLY = 0;
 #endif
 constexpr int V = 16 / sizeof(scalar_t), SPAN = TEAM * PACKS * V, TEAMS = THREADS / TEAM;
 static_assert((TEAM & (TEAM - 1)) == 0 && TEAM <= THREADS && sizeof(scalar_t) <= 8);
@@ -63,12 +63,12 @@ struct Places {
 
     __device__ int at(int first, int c, int e) const
     {
-        return first + (PACKED ? (c * TEAM + Team::lane()) * V + e
+        return first + (!SINGLY ? (c * TEAM + Team::lane()) * V + e
                                : (c * V + e) * TEAM + Team::lane());
     }
     __device__ void get(scalar_t (&x)[V], const scalar_t* row, int first, int c) const
     {
-        if (PACKED) {
+        if (!SINGLY) {
             const int j = at(first, c, 0);
             const Pack p = j < n ? *reinterpret_cast<const Pack*>(row + j) : Pack{};
             #pragma unroll
@@ -83,7 +83,7 @@ struct Places {
     }
     __device__ void put(scalar_t* row, const scalar_t (&x)[V], int first, int c) const
     {
-        if (PACKED) {
+        if (!SINGLY) {
             const int j = at(first, c, 0);
             Pack p;
             #pragma unroll
@@ -137,7 +137,7 @@ template <int K> struct Row {
         packs([&](Held<K>& of, int first, int c) {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                if (const int j = in.at(first, c, PACKED ? 0 : e); j < in.n) f(of, e, j);
+                if (const int j = in.at(first, c, SINGLY ? e : 0); j < in.n) f(of, e, j);
         });
     }
 };

@@ -18,7 +18,7 @@ KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
-BLOCK = {"ROWS": 2, "LANES": 8, "WIDTH": 2, "GROUPS": 8, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
+BLOCK = {"ROWS": 3, "LANES": 8, "WIDTH": 2, "GROUPS": 12, "WARPS": 3, "SHARED": 1, "BLOCKS": 1}
 FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0, "BLOCKS": 1}
 RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",))]
 

@@ -32,7 +32,7 @@ def geqrf(me, a, overwrite_a):
         small = blocks("geqrf_small", me, max(m, n))
         where = *matrix(a), *matrix(qr), tau.data.ptr
         if small:
-            members = small.threads // min(small.values["N"], 32)
+            members = small.threads // small.values["LANES"]
             small(-(-batch // members), 0, *where, m, n, batch)
         else:
             _by_panels(me, where, a, m, n)

@@ -80,9 +80,9 @@ def _by_qr(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
 #
 # P by Halley's iteration with weights (QDWH), which takes singular values in [l, 1] to [l', 1];
 # after a number of steps that does not depend on A l' is 1. Weights for less than LEAST make its QR
-# unstable, and are not used: of a Hilbert matrix of order 200 H is Hermitian to 700 eps |A|, with
-# weights for a tenth of it to 6000. An A of less than full rank has no P that is found so: a random
-# part of some eps of A gives it one. (Nakatsukasa, Higham, SIAM J. Sci. Comput. 35, 2013.)
+# unstable, and are not used: of a Hilbert matrix of order 200 P^H A is Hermitian to 700 eps |A|,
+# with weights for a hundredth of it to 6000. An A of less than full rank has no P that is found so:
+# a random part of some eps of A gives it one. (Nakatsukasa, Higham, SIAM J. Sci. Comput. 35, 2013.)
 
 LEAST = {"f": 3.5e-5, "d": 1.5e-7}  # by the real type
 
@@ -96,7 +96,8 @@ def _by_polar(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
         finite = exponents != LOST
         p, found = _polar(me, x)
         gemm = getattr(blas, me.letter + "gemm_batched")
-        h = gemm(1, p, x, trans_a=2)
+        h = gemm(0.5, p, x, trans_a=2)
+        h = h + h.conj().transpose(0, 2, 1)  # what it lacks to be Hermitian is A's error in P
         values, v, failed = _gpu_eig.syevd(me, h, name == "gesvd_vectors", 1, 1)
         s[part] = cupy.maximum(values[:, ::-1], 0)
         scale(s[part, None], s[part, None], exponents, find=False)

@@ -19,7 +19,7 @@ from ..batched._gpu import blocks
 from ._arrays import product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
-_SINGLY = (("PACKED", 0),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
+_SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 

@@ -36,6 +36,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __restrict__
 #define __shared__ static __attribute__((section("shared_memory")))
 extern "C" char __start_shared_memory[] __attribute__((weak));
@@ -49,7 +50,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace sim {
 
-enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, ENDED };
+enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, AT_CLUSTER, AT_PHASE, ENDED };
 
 // Where a fiber, or the scheduler, has left off. Where we know the registers we change over
 // ourselves: swapcontext, which asks the system for the signal mask and has AddressSanitizer clear
@@ -94,6 +95,15 @@ struct Fiber {
     uint64_t mailbox[2];
     void* shadow;              // AddressSanitizer's
     unsigned number;
+    const struct Barrier* barrier;  // for whose phase it waits
+    int phase;
+};
+
+// What 8 bytes of shared memory are as a barrier: a phase ends when none is missing, arrivals or bytes
+struct Barrier {
+    int bytes;
+    short missing;
+    signed char arrivals, phase;
 };
 
 static std::vector<Fiber> fibers;
@@ -108,6 +118,9 @@ static void (*body)();
 static size_t part = 0;         // fibers that wait for each other at a barrier of their own
 static char* dynamic = nullptr;
 static size_t dynamic_size = 0;
+// Blocks that run together, each with dynamic shared memory of its own, and the first of them
+static unsigned cluster = 1, first_block = 0;
+static std::vector<char*> memories;
 
 [[noreturn]] static void fail(const char* what, int line)
 {
@@ -136,8 +149,10 @@ static void start()
 static void resume(Fiber& f)
 {
     current = &f;
-    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y,
-                 f.number / (blockDim.x * blockDim.y)};
+    const unsigned threads = blockDim.x * blockDim.y, block = first_block + f.number / threads;
+    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y, 0};
+    blockIdx = {block % gridDim.x, block / gridDim.x, 0};
+    dynamic = memories[f.number / threads];
     __sanitizer_start_switch_fiber(&scheduler_shadow, f.stack.data(), f.stack.size());
     sim_switch(&scheduler, &f.context);
     __sanitizer_finish_switch_fiber(scheduler_shadow, nullptr, nullptr);
@@ -160,26 +175,27 @@ static bool release(size_t first, size_t last, State state, const char* what)
     return true;
 }
 
-// A block that others had to run before: what it has, and who has his turn when.
-struct Block {
-    dim3 at;
+// Blocks that run together and gave way to others: what they have, and who has his turn when.
+struct Parked {
+    unsigned first;
     uint64_t random;
     std::vector<size_t> turn;
     std::vector<Fiber> fibers;
-    std::vector<char> shared, dynamic;
+    std::vector<std::vector<char>> memories;
 };
 
 static bool gave_way = false;
-static size_t idle = 0;  // blocks that gave way since one got past a barrier, or to its end
+static size_t idle = 0;  // clusters that gave way since one got past a barrier, or to its end
 
-static void begin_block(Block& block, int schedule)
+static void begin_cluster(Parked& mine, int schedule)
 {
-    if (__start_shared_memory)
-        std::memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
-    std::memset(dynamic, 0xff, dynamic_size);
-    auto& turn = block.turn;
+    const size_t shared = __stop_shared_memory - __start_shared_memory;
+    if (cluster > 1 && shared) fail("blocks of a cluster have dynamic shared memory only", 0);
+    if (shared) std::memset(__start_shared_memory, 0xff, shared);
+    for (char* memory : memories) std::memset(memory, 0xff, dynamic_size);
+    auto& turn = mine.turn;
     turn.resize(fibers.size());
-    block.random = schedule;
+    mine.random = schedule;
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
         turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
@@ -190,27 +206,28 @@ static void begin_block(Block& block, int schedule)
     }
 }
 
-// Its memory and its fibers, out of the way or back
-static void change_over(Block& block, bool back)
+// Their memory and their fibers, out of the way or back
+static void change_over(Parked& mine, bool back)
 {
-    char* const shared = __start_shared_memory;
-    const size_t size = shared ? __stop_shared_memory - shared : 0;
-    block.shared.resize(size);
-    block.dynamic.resize(dynamic_size);
-    const auto copy = [=](char* memory, std::vector<char>& kept) {
+    mine.memories.resize(memories.size() + 1);
+    const auto copy = [back](char* memory, size_t size, std::vector<char>& kept) {
+        kept.resize(size);
         if (back) std::copy(kept.begin(), kept.end(), memory);
-        else std::copy(memory, memory + kept.size(), kept.begin());
+        else std::copy(memory, memory + size, kept.begin());
     };
-    copy(shared, block.shared);
-    copy(dynamic, block.dynamic);
-    fibers.swap(block.fibers);
+    copy(__start_shared_memory, __stop_shared_memory - __start_shared_memory, mine.memories[0]);
+    for (size_t b = 0; b < memories.size(); ++b)
+        copy(memories[b], dynamic_size, mine.memories[b + 1]);
+    fibers.swap(mine.fibers);
 }
 
-// Until its end, or until it gives way: then false
-static bool run_block(Block& block, int schedule)
+// Until their end, or until one gives way: then false
+static bool run_cluster(Parked& mine, int schedule)
 {
-    auto& turn = block.turn;
-    auto& random = block.random;
+    const size_t threads = fibers.size() / cluster;
+    auto& turn = mine.turn;
+    auto& random = mine.random;
+    first_block = mine.first;
     for (;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
             random = random * 6364136223846793005u + 1442695040888963407u;
@@ -238,7 +255,11 @@ static bool run_block(Block& block, int schedule)
             one_turn([](size_t) { return true; });
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
         }
-        moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
+        for (size_t b = 0; b < fibers.size(); b += threads)
+            moved |= part && release(b, b + part, AT_PART,
+                                     "a barrier of some warps is not reached by all");
+        for (Fiber& f : fibers)
+            if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
         if (gave_way) {
             gave_way = false;
             return false;
@@ -247,8 +268,10 @@ static bool run_block(Block& block, int schedule)
         idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
             return true;
-        if (!release(0, fibers.size(), AT_BLOCK, "a barrier is not reached by all"))
-            fail("threads wait for each other", 0);
+        for (size_t b = 0; b < fibers.size(); b += threads)
+            moved |= release(b, b + threads, AT_BLOCK, "a barrier is not reached by all");
+        moved |= release(0, fibers.size(), AT_CLUSTER, "a cluster's barrier is not reached by all");
+        if (!moved) fail("threads wait for each other", 0);
     }
 }
 
@@ -261,42 +284,80 @@ void call(std::index_sequence<I...>)
 // Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
 template <class... P>
 void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
-            const uint64_t* numbers, size_t shared = 0)
+            const uint64_t* numbers, size_t shared = 0, unsigned blocks_of_cluster = 1)
 {
     const size_t room = (shared + 127) / 128 * 128;  // what is past `shared` in it nobody may touch
-    dynamic = (char*)std::aligned_alloc(128, room);
-    ASAN_POISON_MEMORY_REGION(dynamic + shared, room - shared);
+    cluster = blocks_of_cluster;
+    memories.resize(cluster);
+    for (char*& memory : memories) {
+        memory = (char*)std::aligned_alloc(128, room);
+        ASAN_POISON_MEMORY_REGION(memory + shared, room - shared);
+    }
     dynamic_size = shared;
     kernel = (void (*)())what;
     parameters = numbers;
     body = [] { call<P...>(std::index_sequence_for<P...>{}); };
     gridDim = blocks;
     blockDim = threads;
-    std::vector<Block> waiting;
-    for (unsigned b = 0; b < blocks.x * blocks.y; ++b) {
-        fibers.resize(threads.x * threads.y);
+    std::vector<Parked> parked;
+    for (unsigned b = 0; b < blocks.x * blocks.y; b += cluster) {
+        fibers.resize(threads.x * threads.y * cluster);
         for (auto& f : fibers) f.stack.resize(1 << 17);
-        Block block{blockIdx = {b % blocks.x, b / blocks.x, 0}};
-        begin_block(block, schedule);
-        if (run_block(block, schedule)) continue;
-        change_over(block, false);
-        waiting.push_back(std::move(block));
+        Parked mine{b};
+        begin_cluster(mine, schedule);
+        if (run_cluster(mine, schedule)) continue;
+        change_over(mine, false);
+        parked.push_back(std::move(mine));
     }
-    while (!waiting.empty())
-        for (size_t b = 0; b < waiting.size();) {
-            if (++idle > 9 * waiting.size()) fail("blocks wait for what nobody writes", 0);
-            Block& block = waiting[b];
-            blockIdx = block.at;
-            change_over(block, true);
-            if (run_block(block, schedule)) {
-                waiting.erase(waiting.begin() + b);
+    while (!parked.empty())
+        for (size_t p = 0; p < parked.size();) {
+            if (++idle > 9 * parked.size()) fail("blocks wait for what nobody writes", 0);
+            change_over(parked[p], true);
+            if (run_cluster(parked[p], schedule)) {
+                parked.erase(parked.begin() + p);
             } else {
-                change_over(block, false);
-                ++b;
+                change_over(parked[p], false);
+                ++p;
             }
         }
-    ASAN_UNPOISON_MEMORY_REGION(dynamic, room);
-    std::free(dynamic);
+    for (char* memory : memories) {
+        ASAN_UNPOISON_MEMORY_REGION(memory, room);
+        std::free(memory);
+    }
+}
+
+// -- barriers at an offset in shared memory, that of block `rank` where it is address_in(.., rank)
+
+static unsigned address_in(unsigned at, unsigned rank) { return rank + 1 << 24 | at; }
+static char* place_of(unsigned at)
+{
+    const size_t mine = (current - &fibers[0]) / (fibers.size() / cluster);
+    return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
+}
+static Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
+static void make_barrier(unsigned at, unsigned arrivals)
+{
+    barrier_at(at) = {0, short(arrivals), (signed char)(arrivals), 0};
+}
+static void count(Barrier& b, int arrivals, int bytes)
+{
+    b.missing -= arrivals, b.bytes += bytes;
+    if (!b.missing && !b.bytes) b.missing = b.arrivals, b.phase ^= 1;
+}
+static void arrive(unsigned at, unsigned bytes)
+{
+    barrier_at(at).bytes += bytes;
+    count(barrier_at(at), 1, 0);
+}
+static void send(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+{
+    std::memcpy(place_of(to), from, bytes);
+    count(barrier_at(barrier), 0, -int(bytes));
+}
+static void await(unsigned at, int phase)
+{
+    current->barrier = &barrier_at(at), current->phase = phase;
+    if (current->barrier->phase == phase) wait(AT_PHASE, 0);
 }
 
 // What every lane of the warp has put up: each mailbox is read before it can be filled again.
@@ -465,11 +526,18 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
     *at += x;
     return before;
 }
+static inline unsigned atomicMax(unsigned* at, unsigned x)
+{
+    const unsigned before = *at;
+    *at = x < before ? before : x;
+    return before;
+}
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline bool __any_sync(unsigned m, bool x, int line = __builtin_LINE())

@@ -123,7 +123,7 @@ def geqrf(sim, rng, m, n, order, in_place, launch):
 
 
 def geqrf_small(sim, rng, m, n, order, in_place):
-    team = min(sim.constants["N"], 32)
+    team = sim.constants["LANES"]
 
     def launch(schedule, source, target, tau):
         batch = len(source.array)

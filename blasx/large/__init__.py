@@ -1,0 +1,1 @@
+"""One large matrix on the GPU, by kernels of ours and products of any making."""
