@@ -1,5 +1,5 @@
-"""LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead on a
-simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
+"""LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead
+on a simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
 
 import json
 import subprocess
