@@ -57,7 +57,7 @@ def problems(rng, dtype, m, n):
 def getrf_panel(sim, rng):
     v = sim.constants
     most, w = v["CLUSTER"] * 32 * v["WARPS"] * v["ROWS"], v["W"]
-    for m, n in ((most, 2 * w + 3), (most - 37, w), (w + 1, w - 1), (5, 3), (1, 1)):
+    for m, n in ((most - 9, 2 * w + 3), (w + 1, w - 1), (5, 3), (1, 1)):
         for k, a in enumerate(problems(rng, sim.dtype, m, n)):
             outputs = []
             for schedule in SCHEDULES:
@@ -71,7 +71,7 @@ def getrf_panel(sim, rng):
             check_lu(a, lu[:m], piv, info[0])
             if np.isnan(a).any():
                 assert np.isnan(lu[range(n), range(n)]).all()
-            if k == 0 or (k == 1 and exact_for(a)):
+            if k == 0 or (k == 1 and m < 50 and exact_for(a)):
                 assert np.array_equal(piv, getattr(lapack, sim.letter + "getrf")(a)[1])
 
 
