@@ -28,7 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import panel_bytes as leaves_bytes
+from .large._bytes import panel_bytes as cluster_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -625,22 +625,22 @@ def pair_fits(letter, n, v, gpu):
             and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
 
 
-# -- LU of one large matrix: leaves of clusters, and the columns beside a panel
+# -- LU of one large matrix: the panel of a cluster, and the columns beside it
 
 
-def leaf_stages(letter, n):
+def cluster_stages(letter, n):
     shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(16, 8, 4, 2, 1), ROWS=(1, 2, 4, 8))
               if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 in range(n, 4 * n + 128)]
     return shapes, options(W=(32, 16, 8, 4, 64))
 
 
-def leaf_fits(letter, n, v, gpu):
+def cluster_fits(letter, n, v, gpu):
     return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
             and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 >= n
-            and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
+            and v["ROWS"] * v["W"] * words(letter) <= (64 if v["WARPS"] > 8 else 128)
             and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
             and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
-            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
+            and cluster_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
 
 
 def rows_stages(letter, n):
@@ -715,7 +715,7 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
-    "getrf_panel": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,

@@ -6,8 +6,8 @@ solved (kernels/getrf_rows.cu), and taken off what is below by a product. A pane
 one cluster (getrf_panel.cu).
 
 Look-ahead: a block needs nothing of the products before it but what they do to its own columns. So
-it is brought up to date and factored in a stream of its own, which goes first where the GPU is full,
-while the caller's stream takes the block before it off the columns behind:
+it is brought up to date and factored in a stream of its own, which goes first where the GPU is
+full, while the caller's stream takes the block before it off the columns behind:
 
     factoring    block 0 | update 1, block 1 | update 2, block 2  | ...
     updating             | 0 off 2, 3, ...   | 1 off 3, 4, ...    | ...
@@ -24,7 +24,7 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
-from ._bytes import panel_bytes, rows_bytes
+from ._bytes import panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
@@ -53,19 +53,6 @@ def _beside(name, letter, order, device):
     return _kernel(name, letter, row(name, letter, order, gpu(device)))
 
 
-@looked_up
-def _blocks(letter, order, device):
-    """(place, width, width of its panels, whether ahead) of every block: what is left is factored
-    as a matrix of that order would be."""
-    found, j = [], 0
-    while j < order:
-        plan = row("getrf_rows", letter, order - j, gpu(device))
-        width = min(plan.get("block", order), order - j)
-        found.append((j, width, min(plan.get("panel", width), width), bool(plan.get("ahead"))))
-        j += width
-    return found
-
-
 def _kernel(name, letter, found):
     return found and _with(name, letter, **capitals(found))
 
@@ -76,12 +63,13 @@ def _with(name, letter, **values):
 
 
 def getrf(me, a):
-    """Factor a column-major matrix in place; pivots, counted from 0, and info.
-
-    Everything that is allocated is before the matrix is touched."""
-    lu = Factoring(me, a)
-    if lu.ahead and len(lu.blocks) > 1:
-        lu.factor_ahead(_stream(lu.device))
+    """Factor a column-major matrix in place; pivots, counted from 0, and info. Memory is asked for
+    before the matrix is touched."""
+    order, found = min(a.shape), plan(me, *a.shape)
+    block = min(found.get("block", order), order)
+    lu = Factoring(me, a, block, found.get("panel", block))
+    if found.get("ahead") and block < order:
+        lu.factor_ahead(_stream(current_device()))
     else:
         lu.factor_in_turn()
     return lu.piv, lu.info
@@ -90,68 +78,77 @@ def getrf(me, a):
 class Factoring:
     """A matrix on its way to L and U."""
 
-    def __init__(self, me, a):
-        self.me, self.a, self.device = me, a, current_device()
+    def __init__(self, me, a, block, panel):
+        self.me, self.a, self.block, self.panel = me, a, block, panel
         (self.m, self.n), self.order = a.shape, min(a.shape)
-        self.ld, self.size = _cuda.ld(a), a.itemsize
-        self.ahead, self.blocks, widest = False, [], 0
-        for j, width, panel, ahead in _blocks(me.letter, self.order, self.device):
-            self.blocks.append((j, width, panel, len(self.blocks) % 3))
-            self.ahead, widest = self.ahead or ahead, max(widest, width)
+        self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
-        self.tops = [Top(me, widest) for _ in range(3)]
-        self.inner = Top(me, widest)
+        self.tops = [Top(me, block) for _ in range(3)]
+        self.inner = Top(me, panel)
         self.rows_of_u = _beside("getrf_rows", me.letter, self.order, self.device)
         self.lists = _beside("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+        self.reserve()
+
+    def reserve(self):
+        """Have the pool hold, for the current stream, what products by pairs will ask for."""
+        if self.pairs:
+            line = 4 * up(self.block, 8) + 16 + 4 * -(-self.block // 64)
+            cupy.cuda.alloc((self.m + self.n) * line)
+
+    def blocks(self):
+        """(place, width, which) of all blocks, `which` of three sets of lists each uses."""
+        return [(j, min(self.block, self.order - j), self.tops[k % 3])
+                for k, j in enumerate(range(0, self.order, self.block))]
 
     # -- the two schedules
 
     def factor_in_turn(self):
-        for j, width, panel, k in self.blocks:
-            self.factor(j, width, panel, self.tops[k])
-            self.take_off(j, width, self.tops[k], j + width, self.n, left=0)
+        for j, width, top in self.blocks():
+            self.factor(j, width, top)
+            self.interchange(j, width, top, 0, j)
+            self.take_off(j, width, top, j + width, self.n)
 
     def factor_ahead(self, stream):
         """`stream` factors; the current one, which is the caller's, updates."""
-        main = cupy.cuda.get_current_stream()
+        main, blocks = cupy.cuda.get_current_stream(), self.blocks()
+        with _cuda.beside(stream):
+            self.reserve()
         stream.wait_event(_mark(main))
         try:
-            self.go_ahead(main, stream)
+            self.go_ahead(main, stream, blocks)
         finally:  # nobody gets the memory of this call before its work is done
             main.wait_event(_mark(stream))
 
-    def go_ahead(self, main, stream):
-        updated, ends = [], [j + width for j, width, *_ in self.blocks]
-        for k, (j, width, panel, _) in enumerate(self.blocks):
+    def go_ahead(self, main, stream, blocks):
+        updated = []
+        for k, (j, width, top) in enumerate(blocks):
             with _cuda.beside(stream):
                 if k:
                     if k > 1:
                         stream.wait_event(updated[k - 2])
-                    self.take_off_by(k - 1, j, j + width)
-                self.factor(j, width, panel, self.tops[k % 3])
+                    self.take_off(*blocks[k - 1], j, j + width)
+                self.factor(j, width, top)
                 factored = _mark(stream)
             main.wait_event(factored)
-            self.take_off_by(k, ends[min(k + 1, len(ends) - 1)], self.n)
+            behind = j + width + (blocks[k + 1][1] if k + 1 < len(blocks) else 0)
+            self.take_off(j, width, top, behind, self.n)
             updated.append(_mark(main))
-            self.interchange(j, width, self.tops[k % 3], 0)
-
-    def take_off_by(self, k, first, last):
-        j, width, _, which = self.blocks[k]
-        self.take_off(j, width, self.tops[which], first, last)
+            self.interchange(j, width, top, 0, j)
 
     # -- the steps
 
-    def factor(self, j, width, panel, top):
+    def factor(self, j, width, top):
         """The block of `width` columns at j, all rows below, and what others need of it."""
-        for k in range(j, j + width, panel):
-            part = min(panel, j + width - k)
-            self.factor_panel(k, part)
-            if part < width:
-                self.inner.make(self, k, part)
-                self.take_off(k, part, self.inner, k + part, j + width, left=j)
+        for k in range(j, j + width, self.panel):
+            panel = min(self.panel, j + width - k)
+            self.factor_panel(k, panel)
+            if panel < width:
+                self.inner.make(self, k, panel)
+                self.interchange(k, panel, self.inner, j, k)
+                self.take_off(k, panel, self.inner, k + panel, j + width)
         if width < self.n:
             top.make(self, j, width)
 
@@ -162,24 +159,24 @@ class Factoring:
             self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
             self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
-    def interchange(self, j, width, top, left):
-        """The rows of columns from `left` up to the block at j as the block has its own."""
-        self.beside(j, width, top, left, j, j)
+    def interchange(self, j, width, top, first, last):
+        """The rows of columns first ... last as the block at j has its own."""
+        self.beside(j, width, top, first, last, 0)
 
-    def take_off(self, j, width, top, first, last, left=None):
+    def take_off(self, j, width, top, first, last):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
-        their product with L off the rows below. Those from `left` on, before the block, are
-        interchanged."""
-        self.beside(j, width, top, j if left is None else left, first, last)
+        their product with L off the rows below."""
+        self.beside(j, width, top, first, last, 1)
         self.multiply(j, width, first, last)
 
-    def beside(self, j, width, top, left, first, last):
+    def beside(self, j, width, top, first, last, solved):
+        if first >= last:
+            return
         values = self.rows_of_u.constants
-        before, after = (-(-x // values["COLUMNS"]) for x in (j - left, last - first))
-        if before + after:
-            self.rows_of_u.launch(before + after, 1, 32 * values["WARPS"], 1, pack(
-                self.at(j, 0), self.ld, left, j, first, last, before, width, *top.addresses()),
-                rows_bytes(self.me.dtype, width, values))
+        self.rows_of_u.launch(-(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
+                              pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
+                                   *top.addresses(), solved),
+                              rows_bytes(self.me.dtype, width, values))
 
     def multiply(self, j, width, first, last):
         """A[j + width:, first:last] -= A[j + width:, j:j + width] A[j:j + width, first:last]"""
