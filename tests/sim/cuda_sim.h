@@ -174,6 +174,7 @@ static void run_block(int schedule)
         prepare(f.context, f.stack, start);
     }
     uint64_t random = schedule;
+    int idle = 0;  // turns in which fibers only gave way
     for (;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
             random = random * 6364136223846793005u + 1442695040888963407u;
@@ -202,7 +203,14 @@ static void run_block(int schedule)
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
         }
         moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
-        if (moved) continue;
+        if (moved) {
+            idle = 0;
+            continue;
+        }
+        if (std::any_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == RUNNING; })) {
+            if (++idle > 2) fail("what nobody announces is awaited", 0);
+            continue;
+        }
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
             return;
         if (!release(0, fibers.size(), AT_BLOCK, "a barrier is not reached by all"))
@@ -258,6 +266,9 @@ template <class T> struct Posted {
         return x;
     }
 };
+
+// Lets the others go on: what this fiber wants is not there yet.
+static inline void give_way(int line = __builtin_LINE()) { wait(RUNNING, line); }
 
 // A barrier of the first `threads` threads of the block
 static inline void meet(size_t threads, int line = __builtin_LINE())
