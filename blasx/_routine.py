@@ -192,6 +192,13 @@ class Typed:
         except ValueError:
             self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))
 
+    def mode(self, x, on_cpu, *modes):
+        """`x`: "auto", or one of the `modes` that the routine has on the GPU."""
+        there = ("auto",) if on_cpu else ("auto", *modes)
+        if x not in there:
+            self.illegal("mode", x, f"{' or '.join(there)} on the {'CPU' if on_cpu else 'GPU'}")
+        return x
+
     def flag(self, x, argument, among):
         """`x`, a word or bytes of which the first letter counts, as one of the capitals `among`."""
         x = x.decode("latin-1") if isinstance(x, bytes) else x

@@ -7,7 +7,7 @@ from ._lapack import INT, by_columns, ld, output
 from ._routine import public, typed
 
 
-def getrf(me, a, overwrite_a=0):
+def getrf(me, a, overwrite_a=0, *, mode="auto"):
     """LU factorization with partial pivoting, P A = L U.
 
     Parameters
@@ -15,6 +15,9 @@ def getrf(me, a, overwrite_a=0):
     a : (m, n) array
         Overwritten by the factors if `overwrite_a`: in place where `a` is column-major, views
         with a leading dimension included.
+    mode : {'auto', 'native', 'vendor'}
+        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
+        CPU has 'auto' only.
 
     Returns
     -------
@@ -34,7 +37,9 @@ def getrf(me, a, overwrite_a=0):
     """
     one = getattr(a, "ndim", 2) == 1
     a = me.matrix(a, "a", overwrite=overwrite_a)
-    if me.on_cpu(a):
+    cpu = me.on_cpu(a)
+    mode = me.mode(mode, cpu, "native", "vendor")
+    if cpu:
         if me.strided(a, overwrite_a) or not a.size:
             lu = output(a, overwrite_a)
             piv = np.empty(min(lu.shape), INT)
@@ -45,7 +50,7 @@ def getrf(me, a, overwrite_a=0):
     else:
         from . import _cuda as gpu
         lu = gpu.output(a, overwrite_a)
-        piv, info = _getrf_gpu(me, lu)
+        piv, info = _getrf_gpu(me, lu, mode)
     return (lu.reshape(-1) if one else lu), piv, info
 
 
@@ -54,7 +59,7 @@ def from_zero(piv):
     return (piv - 1).astype(np.int32, copy=False)
 
 
-def _getrf_gpu(me, lu):
+def _getrf_gpu(me, lu, mode="auto"):
     """Factor a column-major CuPy array in place; 0-based int32 pivots and info. What fits an own
     kernel is a batch of one: a tenth of cuSOLVER's host time."""
     import cupy
@@ -62,7 +67,7 @@ def _getrf_gpu(me, lu):
     from . import _cuda as gpu
     from .batched import _gpu_lu
     m, n = lu.shape
-    if max(m, n) <= _gpu_lu.LARGEST:
+    if mode != "vendor" and max(m, n) <= _gpu_lu.LARGEST:
         _, piv, info = _gpu_lu.getrf(me, lu[None], True)
         return piv[0], info[0]
     piv = cupy.empty(min(m, n), np.int64)

@@ -1,5 +1,6 @@
 """What a tester knows about its routine (Case), and one instance of it (Problem)."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
@@ -233,6 +234,10 @@ class Case:
         import blasx
 
         return getattr(blasx, self.typed[letter])
+
+    def takes_mode(self, letter):
+        """True if the routine can be told who works."""
+        return "mode" in inspect.signature(self.function(letter)).parameters
 
     def reference(self, p):
         """LAPACK's result from SciPy, or None where there is none."""

@@ -66,6 +66,7 @@ def measure(case, p, options):
 
     function = case.function(p.letter)
     args, kwargs = p.args, p.kwargs
+    asked = {"mode": options.mode} if case.takes_mode(p.letter) else {}
     if options.device == "gpu" or options.check or case.always:  # ours stay as they are
         args = [copied(x, options.device) for x in args]
         kwargs = {k: copied(x, options.device) for k, x in kwargs.items()}
@@ -75,7 +76,7 @@ def measure(case, p, options):
         fresh = args
         if case.in_place:
             fresh = [x.copy(order="K") if hasattr(x, "ndim") else x for x in args]
-        return timed(lambda: function(*fresh, **kwargs), options.device)
+        return timed(lambda: function(*fresh, **kwargs, **asked), options.device)
 
     with blasx.trace() as trace:
         first, result = call()
@@ -140,10 +141,13 @@ def judged(case, p, outputs, same):
 
 
 def mode_of(variant):
-    """native, vendor, hybrid or cpu: what the parts of a trace's variant amount to on the GPU."""
+    """native, vendor, hybrid or cpu: what the parts of a trace's variant amount to on the GPU. What
+    own kernels do with products by cuBLAS is native."""
     parts = set(variant.split("+"))
     vendor, cpu = parts & {"cublas", "cusolver"}, parts & {"cpu", "scipy", "lapack"}
-    return "hybrid" if vendor and cpu else "vendor" if vendor else "cpu" if cpu else "native"
+    if cpu:
+        return "hybrid" if parts - cpu else "cpu"
+    return "vendor" if "cusolver" in vendor or parts <= vendor else "native"
 
 
 def refuse_mode(case, mode, device):

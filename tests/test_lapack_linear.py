@@ -661,6 +661,7 @@ WRONG = [
     ("dgetrf", ("a",), dict(a=readonly(EYE), overwrite_a=1), ValueError),
     ("dgetrf", ("a",), dict(a=np.ones((2, 2, 2))), ValueError),
     ("dgetrf", ("a",), dict(a=np.broadcast_to(1.0, (2**31, 2))), ValueError),
+    ("dgetrf", ("mode", "native", "auto on the CPU"), dict(a=EYE, mode="native"), ValueError),
     ("dgetrs", ("lu",), dict(lu=ONES, piv=PIV, b=ONES), ValueError),
     ("dgetrs", ("piv", "4"), dict(lu=EYE, piv=[0, 1, 2, 4], b=ONES), ValueError),
     ("dgetrs", ("piv",), dict(lu=EYE, piv=[0, 1], b=ONES), ValueError),

@@ -110,6 +110,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
+KEYWORDS = {"getrf": {"mode": "auto"}}  # of blasx alone, by keyword only
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 
@@ -184,9 +185,13 @@ def constant(text):
 
 def ours_of(f):
     required, optional = [], {}
+    own = KEYWORDS.get(f.__name__, KEYWORDS.get(f.__name__[1:], {}))
     for x in inspect.signature(f).parameters.values():
-        assert x.kind is x.POSITIONAL_OR_KEYWORD
-        if x.default is x.empty:
+        assert (x.kind is x.KEYWORD_ONLY) is (x.name in own)
+        assert x.kind in (x.POSITIONAL_OR_KEYWORD, x.KEYWORD_ONLY)
+        if x.kind is x.KEYWORD_ONLY:
+            assert x.default == own[x.name]
+        elif x.default is x.empty:
             required.append(x.name)
         else:
             optional[x.name] = x.default

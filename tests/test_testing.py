@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from blasx._types import TYPES
-from testing import errors, flops, matrices
+from testing import errors, flops, matrices, tester
 from testing.__main__ import main
 from testing.case import Case
 from testing.cases import CASES, TYPED, find
@@ -228,6 +228,14 @@ def test_what_cannot_be_run_has_its_status(arguments, status, capsys):
 def test_a_missing_mode_names_those_there_are(capsys):
     main("dgetrf -n 5 --mode native --device cpu".split())
     assert "auto" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variant, mode", [
+    ("cusolver", "vendor"), ("cublas", "vendor"), ("getrf_small", "native"),
+    ("getrf_leaf+cublas", "native"), ("getrf_leaf+cusolver", "vendor"), ("lapack", "cpu"),
+    ("getrf_leaf+lapack", "hybrid"), ("", "native")])
+def test_modes_by_what_ran(variant, mode):
+    assert tester.mode_of(variant) == mode
 
 
 def test_the_status_counts_failed_lines(monkeypatch, capsys):
