@@ -16,6 +16,7 @@ its `depth`, and m and n its `side`.
 """
 
 import threading
+from copy import copy
 from functools import cache
 from math import isqrt
 from struct import Struct
@@ -144,11 +145,12 @@ class Pairs:
     lost, and must not change before the last product."""
 
     __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest",
-                 "chunks")
+                 "chunks", "all")
 
     def __init__(self, x, multiprocessors):
         self.of = x
         self.lines, self.k = x.shape
+        self.all = self.lines  # of the operand of which these may be a part
         self.next, self.step = (s // 4 for s in x.strides)
         self.chunks = 0
         if abs(self.next) < abs(self.step):  # side by side: two blocks a multiprocessor
@@ -162,6 +164,13 @@ class Pairs:
     @property
     def nbytes(self):
         return self.lines * (4 * self.room + _LINE + 4 * self.chunks)
+
+    def part(self, first, last):
+        """Lines first ... last - 1, split as they are here."""
+        some = copy(self)
+        some.of, some.lines = self.of[first:last], last - first
+        some.pairs, some.about = self.pairs + 2 * self.room * first, self.about + _LINE * first
+        return some
 
     def blocks(self, values):
         """Of split_lines with these constants."""
@@ -213,7 +222,7 @@ def multiply_pairs(alpha, a, b, beta, c):
     high, wide = 64 * values["GROUPS"], values["BN"]
     for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide)):
         tensor.describe(TensorMap.HALF, x.pairs, (x.k, x.lines, 2),
-                        (2 * x.room, 2 * x.room * x.lines), (64, side, 2))
+                        (2 * x.room, 2 * x.room * x.all), (64, side, 2))
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step,
                 b.of.data.ptr, b.next, b.step, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)

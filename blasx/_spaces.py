@@ -583,6 +583,33 @@ def pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
 
 
+# -- potrf_panel: blocks of one large matrix that wait for each other
+
+
+def potrf_panel_bytes(letter, v):
+    """Shared memory: two blocks and what solves with the diagonal one, or the ring of stages."""
+    side, size = v["TILES"], TYPES[letter].dtype.itemsize
+    return size * max(128 * side * (v["STAGES"] * v["DEPTH"]), 128 * side * side + 160 * side)
+
+
+def potrf_panel_stages(letter, n):
+    """Blocks and warps; then the ring, and how many share a multiprocessor."""
+    return ([dict(TILES=s, WARPS=w, WR=r) for s, w, r in (
+                (8, 8, 2), (8, 8, 4), (8, 16, 2), (4, 4, 2), (4, 8, 2))],
+            [dict(DEPTH=d, STAGES=s, BLOCKS=b) for d, s, b in (
+                (2, 4, 2), (1, 6, 2), (2, 3, 3), (1, 4, 1))])
+
+
+def potrf_panel_fits(letter, n, v, gpu):
+    side, columns = v["TILES"], v["TILES"] ** 2 // (v["WARPS"] * v["WR"])
+    bytes_ = potrf_panel_bytes(letter, v)
+    return (side % 2 == 0 and columns and v["WARPS"] * v["WR"] * columns == side * side
+            and side % v["DEPTH"] == 0 and side % v["WR"] == side % columns == 0
+            and v["STAGES"] >= 2 and 32 * v["WARPS"] * v["BLOCKS"] <= 1536
+            and 4 * words(letter) * v["WR"] * columns * v["WARPS"] * v["BLOCKS"] <= 1536
+            and bytes_ + 256 <= gpu.shared and v["BLOCKS"] * (bytes_ + 2048) <= gpu.shared + 1024)
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
