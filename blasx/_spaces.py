@@ -587,9 +587,9 @@ def pair_fits(letter, n, v, gpu):
 
 
 def potrf_panel_bytes(letter, v):
-    """Shared memory: two blocks and what solves with the diagonal one, or the ring of stages."""
+    """Shared memory: a block, and either the one that solves for it or the ring of stages."""
     side, size = v["TILES"], TYPES[letter].dtype.itemsize
-    return size * max(128 * side * (v["STAGES"] * v["DEPTH"]), 128 * side * side + 160 * side)
+    return size * side * (64 * side + max(128 * v["STAGES"] * v["DEPTH"], 64 * side + 160))
 
 
 def potrf_panel_stages(letter, n):

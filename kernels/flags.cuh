@@ -1,18 +1,20 @@
-// flags.cuh: one block tells others that what it wrote is there.
+// flags.cuh: warps tell others of the grid that what they wrote is there.
 #pragma once
 
-// By one thread, after a barrier of its block: who sees `value` sees what the block wrote before.
-__device__ inline void announce(int* flag, int value)
+// Adds `value` to a flag: whoever sees the sum sees what the warp wrote before.
+__device__ inline void arrive(int* flag, int value)
 {
+    __syncwarp();
 #ifndef BLASX_SIM
-    asm volatile("fence.acq_rel.gpu;\n\tst.relaxed.gpu.global.s32 [%0], %1;"
-                 :: "l"(flag), "r"(value) : "memory");
+    if (threadIdx.x % 32 == 0)
+        asm volatile("fence.acq_rel.gpu;\n\tred.relaxed.gpu.global.add.s32 [%0], %1;"
+                     :: "l"(flag), "r"(value) : "memory");
 #else
-    *flag = value;
+    if (threadIdx.x % 32 == 0) *flag += value;
 #endif
 }
 
-// Waits until a flag has reached `value`.
+// Waits until a flag has come to `value`.
 __device__ inline void await(const int* flag, int value)
 {
 #ifndef BLASX_SIM
@@ -22,4 +24,14 @@ __device__ inline void await(const int* flag, int value)
 #else
     while (*flag < value) sim::give_way();
 #endif
+}
+
+// The multiprocessor that a block runs on
+__device__ inline int multiprocessor()
+{
+    int number = 0;
+#ifndef BLASX_SIM
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+#endif
+    return number;
 }

@@ -6,28 +6,29 @@
 //
 // and all of them are made in one launch, without a barrier of the grid: whoever has made one
 // raises its flag, and whoever needs it waits for that. One block of threads, the chain, is alone
-// on the critical path: it takes the last product off A_jj, factors it, and solves for L_(j+1)j,
-// which makes that product for the next. All others take blocks by turns, column by column: each
-// subtracts its products in the order of k, as they come to be. What comes below the chain's two
-// blocks is solved for, too; those two are only fed to the chain, with their products. Whoever
-// waits, waits for lower turns or for the chain, which the first block to start becomes: nothing
-// is asked of which blocks run at the same time, and results do not depend on it.
+// on the critical path, and on its multiprocessor: it takes the last product off A_jj, factors it,
+// and solves for L_(j+1)j, which makes that product for the next. All others take blocks by turns,
+// column by column: each subtracts its products in the order of k, as they come to be, and solves.
+// Those on the chain are fed to it with all their products, and what is needed last for that,
+// L_i(j-1) for A_ij with i = j + 1, is made by the same block of threads, which multiplies by it
+// at once. Whoever waits, waits for lower turns or for the chain, which the first block to start
+// becomes: nothing is asked of which blocks run at the same time, and results do not depend on it.
 //
 // Finished blocks lie twice in memory: in A, and as tiles of tile.cuh, one column of tiles after
 // the other, in a workspace from which 16 bytes at a time go to shared memory, however A lies. A
-// warp holds WR tile rows of a block's accumulators, in registers; a ring of STAGES times DEPTH
+// warp holds WR x WC tiles of a block's accumulators in registers; a ring of STAGES times DEPTH
 // tile columns of both operands passes through shared memory.
 //
 // Floor: n^3 / 3 operations, and the chain: n columns one after the other, each a reciprocal root
-// and four dependent operations, and for each T of them two small products and the way of a flag.
+// and a few dependent operations, and for each T of them two small products and the way of a flag.
 // A product reads 2 T numbers from L2 for T^2 multiplications.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
-constexpr int WARPS = 8;
-constexpr int WR = 2;       // tile rows of a warp
-constexpr int DEPTH = 2;    // tile columns in a stage
-constexpr int STAGES = 4;
-constexpr int BLOCKS = 2;   // of threads to a multiprocessor
+constexpr int WARPS = 4;
+constexpr int WR = 4;       // tile rows of a warp
+constexpr int DEPTH = 1;    // tile columns in a stage
+constexpr int STAGES = 5;
+constexpr int BLOCKS = 3;   // of threads to a multiprocessor
 #endif
 #include "cholesky_tile.cuh"
 #include "flags.cuh"
@@ -37,8 +38,9 @@ constexpr int T = 8 * TILES, NUMBERS = T * T;
 constexpr int WC = TILES * TILES / (WARPS * WR), ACROSS = TILES / WC;  // tile columns of a warp
 constexpr int STAGE = 64 * TILES * DEPTH, CHUNKS = TILES / DEPTH;
 constexpr int SLOT = 160;   // numbers that have room for a Diagonal
-constexpr int FED = 1, DONE = 2;
-static_assert(WARPS * WR * WC == TILES * TILES && TILES % DEPTH == 0 && STAGES >= 2);
+constexpr int FED = WARPS, DONE = 2 * WARPS;  // of a block's flag: what all warps have added
+static_assert(WARPS * WR * WC == TILES * TILES && TILES % (2 * DEPTH) == 0);
+static_assert(STAGES >= 2 && WARPS >= 2);
 static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
 
 struct Panel {
@@ -54,12 +56,14 @@ struct Panel {
     __device__ scalar_t* block(int i, int j) const { return blocks + size(NUMBERS) * number(i, j); }
     __device__ scalar_t* diagonal(int j) const { return diagonals + size(SLOT) * TILES * j; }
     __device__ void wait(int i, int j, int value) const { await(flags + number(i, j), value); }
-    // By all threads, when what they wrote is to be seen
-    __device__ void tell(int i, int j, int value) const
+    // By every warp, when it has written its part; `twice`: nobody else is to add to it
+    __device__ void tell(int i, int j, bool twice) const
     {
-        __syncthreads();
-        if (thread() == 0) announce(flags + number(i, j), value);
+        arrive(flags + number(i, j), twice ? 2 : 1);
     }
+    // Blocks of column j that are taken by turns: that of row j + 2 is made with the next column.
+    __device__ bool skips(int j) const { return j + 1 < columns && j + 2 < rows; }
+    __device__ int turns(int j) const { return rows - j - skips(j); }
 };
 
 __device__ inline scalar_t* tile(scalar_t* block, int r, int c)
@@ -172,50 +176,80 @@ __device__ inline void subtract_products(Sums& sums, const Panel& p, int i, int 
     __syncthreads();
 }
 
-// Tiles `at` := those tiles L_kk^-H
-template <int ROWS> __device__ void solve_tiles(scalar_t* const (&at)[ROWS], Diagonal& d)
+// Tiles `at`, of which two may be one, := those tiles L_kk^-H; by substitution if not `fast`
+template <int ROWS>
+__device__ void solve_tiles(scalar_t* const (&at)[ROWS], Diagonal& d, bool fast = true)
 {
     if constexpr (TENSOR) {
         const Tile l = get(d.factor), y = get(d.inverse);
         Tile c[ROWS], x[ROWS];
-        bool fine = true;
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) c[q] = get(at[q]);
         times_inverse(x, c, l, y);
         #pragma unroll
-        for (int q = 0; q < ROWS; ++q) fine = fine && is_finite(x[q]);
-        const bool all = !__any_sync(ALL, !fine);
+        for (int q = 0; q < ROWS; ++q) fast = fast && is_finite(x[q]);
+        fast = !__any_sync(ALL, !fast);
         #pragma unroll 1
-        for (int q = 0; q < ROWS && !all; ++q) substitute(at[q], l);
+        for (int q = 0; q < ROWS && !fast; ++q)
+            if (q == 0 || at[q] != at[0]) substitute(at[q], l);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
-            if (all) put(at[q], x[q]);
+            if (fast) put(at[q], x[q]);
     } else {
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
-            if (lane() / 8 == q) solve_row(at[q], lane() % 8, d);
+            if (lane() / 8 == q && (q == 0 || at[q] != at[0])) solve_row(at[q], lane() % 8, d);
     }
     __syncwarp();
 }
 
-// X := X L^-H, two tile rows to a warp
+// Tiles (r, c) and (s, c) of X -= left right^H
+__device__ inline void subtract_at(scalar_t* X, int r, int s, int c, scalar_t* const (&left)[2],
+                                   scalar_t* right)
+{
+    Tile x[2] = {get(tile(X, r, c)), get(tile(X, s, c))};
+    subtract_product(x, left, right);
+    put(tile(X, r, c), x[0]);
+    put(tile(X, s, c), x[1]);
+}
+
+// X := X L^-H, two tile rows to a warp: in registers, or where that makes what is not finite, by
+// substitution
+__device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+{
+    Tile c[TILES][2];
+    bool fine = true;
+    #pragma unroll
+    for (int k = 0; k < TILES; ++k) c[k][0] = get(tile(X, r, k)), c[k][1] = get(tile(X, r + 1, k));
+    #pragma unroll
+    for (int k = 0; k < TILES; ++k) {
+        Tile x[2];
+        times_inverse(x, c[k], get(diagonal(slots, k).factor), get(diagonal(slots, k).inverse));
+        c[k][0] = x[0], c[k][1] = x[1];
+        fine = fine && is_finite(x[0]) && is_finite(x[1]);
+        #pragma unroll
+        for (int m = k + 1; m < TILES; ++m) add_adjoint<-1>(c[m], x, get(tile(L, m, k)));
+    }
+    if (__any_sync(ALL, !fine)) return false;
+    #pragma unroll
+    for (int k = 0; k < TILES; ++k) put(tile(X, r, k), c[k][0]), put(tile(X, r + 1, k), c[k][1]);
+    return true;
+}
 __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots)
 {
     #pragma unroll 1
-    for (int r = 2 * warp(); r < TILES; r += 2 * WARPS)
+    for (int r = 2 * warp(); r < TILES; r += 2 * WARPS) {
+        if constexpr (TENSOR)
+            if (solved(X, L, slots, r)) continue;
         #pragma unroll 1
         for (int k = 0; k < TILES; ++k) {
             scalar_t* const left[2] = {tile(X, r, k), tile(X, r + 1, k)};
-            solve_tiles(left, diagonal(slots, k));
-            #pragma unroll 2
-            for (int m = k + 1; m < TILES; ++m) {
-                Tile c[2] = {get(tile(X, r, m)), get(tile(X, r + 1, m))};
-                subtract_product(c, left, tile(L, m, k));
-                put(tile(X, r, m), c[0]);
-                put(tile(X, r + 1, m), c[1]);
-            }
+            solve_tiles(left, diagonal(slots, k), false);
+            #pragma unroll 1
+            for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, r + 1, m, left, tile(L, m, k));
             __syncwarp();
         }
+    }
 }
 
 // Block (i, j), finished, to the workspace and to A
@@ -233,46 +267,79 @@ __device__ inline void store(const Panel& p, int i, int j, scalar_t* X)
     }
 }
 
-__device__ inline void make_block(const Panel& p, int i, int j, scalar_t* room)
+// Block (i, j): its sums, to which nothing is to be added, to tiles
+__device__ inline void finish(Sums& sums, scalar_t* to)
 {
-    const bool fed = i <= j + 1;
-    Sums sums;
-    start(sums, p, i, j);
-    subtract_products(sums, p, i, j, i == j ? max(j - 1, 0) : j, room);
-    scalar_t* const to = fed ? p.block(i, j) : room;
     for_tiles(sums, [&](Tile& x, int r, int c) {
         #pragma unroll
         for (int e = 0; e < 2; ++e) x.x[e] = mul(x.x[e], real_t(TENSOR ? -1 : 1));
         put(tile(to, r, c), x);
     });
-    if (!fed) {
-        scalar_t *const L = room + NUMBERS, *const slots = L + NUMBERS;
-        p.wait(j, j, DONE);
-        bring(L, p.block(j, j), NUMBERS);
-        bring(slots, p.diagonal(j), SLOT * TILES);
+}
+
+// All of shared memory that a block of threads has
+struct Room {
+    scalar_t* X;      // a block that is solved for
+    scalar_t* L;      // one to solve with, or to multiply by
+    scalar_t* slots;
+    scalar_t* ring;   // in place of L
+};
+
+// L_ij, left in X
+__device__ inline void make_block(const Panel& p, int i, int j, const Room& room)
+{
+    Sums sums;
+    start(sums, p, i, j);
+    subtract_products(sums, p, i, j, j, room.ring);
+    finish(sums, room.X);
+    p.wait(j, j, DONE);
+    bring(room.L, p.block(j, j), NUMBERS);
+    bring(room.slots, p.diagonal(j), SLOT * TILES);
+    end_group();
+    await_groups<0>();
+    __syncthreads();
+    solve(room.X, room.L, room.slots);
+    __syncthreads();
+    store(p, i, j, room.X);
+    p.tell(i, j, true);
+}
+
+// What the chain wants of block (i, j), i = j or j + 1
+__device__ inline void feed(const Panel& p, int i, int j, const Room& room)
+{
+    Sums sums;
+    start(sums, p, i, j);
+    subtract_products(sums, p, i, j, max(j - 1, 0), room.ring);
+    if (i > j && j) {
+        for_tiles(sums, [&](Tile& x, int r, int c) { put(tile(p.block(i, j), r, c), x); });
+        make_block(p, i, j - 1, room);
+        for_tiles(sums, [&](Tile& x, int r, int c) { x = get(tile(p.block(i, j), r, c)); });
+        p.wait(j, j - 1, DONE);
+        bring(room.L, p.block(j, j - 1), NUMBERS);
         end_group();
         await_groups<0>();
         __syncthreads();
-        solve(room, L, slots);
-        __syncthreads();
-        store(p, i, j, room);
+        #pragma unroll 1
+        for (int k = 0; k < TILES; k += DEPTH)
+            subtract(sums, tile(room.X, 0, k), tile(room.L, 0, k));
     }
-    p.tell(i, j, fed ? FED : DONE);
+    finish(sums, p.block(i, j));
+    p.tell(i, j, false);
 }
 
 // -- the chain
 
-// Tile (k, k) of D, the panel's column `first` on: factored by one warp
-__device__ inline void factor_tile(scalar_t* D, scalar_t* slots, int k, int first, int n,
+// Tile (k, k) of D, the panel's column `first` on, which comes in a: factored by one warp
+__device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, int first, int n,
                                    int& failed)
 {
     Diagonal& d = diagonal(slots, k);
-    Tile a = get(tile(D, k, k)), y;
+    Tile y;
     if (first + 8 * k + tile_row() >= n)
         #pragma unroll
         for (int e = 0; e < 2; ++e) a.x[e] = scalar_t{real_t(tile_row() == tile_col(e))};
     const int at = factor_tile(a, y, d.reciprocals);
-    if (at && lane() == 0 && !failed) failed = first + 8 * k + at;
+    if (at && !failed) failed = first + 8 * k + at;
     put(tile(D, k, k), a);
     if constexpr (TENSOR) {
         put(d.factor, lower_half(a));
@@ -283,36 +350,50 @@ __device__ inline void factor_tile(scalar_t* D, scalar_t* slots, int k, int firs
     }
 }
 
-// D := its factor. Warp w has the tile rows w, w + WARPS, ...: the one that has the next diagonal
-// tile factors it while the others bring what is right of column k up to date.
-__device__ inline void factor(scalar_t* D, scalar_t* slots, int first, int n, int& failed)
+// D := its factor, a barrier to a tile column. After that of column k the first warp has row k + 1:
+// column k - 1 taken off it, solved for, and its diagonal tile factored; the others, two rows to a
+// warp, have the rows below, and what column k - 1 takes off all of them. Returns, to the first
+// warp, 0 or the first column whose pivot is not positive.
+__device__ inline int factor(scalar_t* D, scalar_t* slots, int first, int n)
 {
-    if (warp() == 0) factor_tile(D, slots, 0, first, n, failed);
+    int failed = 0;
+    if (warp() == 0) factor_tile(get(tile(D, 0, 0)), D, slots, 0, first, n, failed);
     #pragma unroll 1
     for (int k = 0; k + 1 < TILES; ++k) {
         __syncthreads();
-        #pragma unroll 1
-        for (int I = warp(); I < TILES; I += WARPS)
-            if (I > k) {
-                scalar_t* const at[1] = {tile(D, I, k)};
+        if (warp() == 0) {
+            const int r = k + 1;
+            scalar_t *const at[1] = {tile(D, r, k)}, *const left[1] = {tile(D, r, max(k - 1, 0))};
+            Tile a[1] = {get(tile(D, r, r))};
+            if (k) {
+                Tile c[1] = {get(at[0])};
+                subtract_product(c, left, tile(D, k, k - 1));
+                subtract_product(a, left, left[0]);
+                put(at[0], c[0]);
+                __syncwarp();
+            }
+            solve_tiles(at, diagonal(slots, k));
+            subtract_product(a, at, at[0]);
+            factor_tile(a[0], D, slots, r, first, n, failed);
+        } else {
+            #pragma unroll 1
+            for (int r = 2 * warp(); r < TILES; r += 2 * (WARPS - 1)) {
+                const int upper = max(r, k + 2), lower = r + 1;  // which may be one
+                if (upper > lower) continue;
+                if (k) {
+                    scalar_t* const left[2] = {tile(D, upper, k - 1), tile(D, lower, k - 1)};
+                    #pragma unroll 1
+                    for (int c = k; c <= lower; ++c)
+                        subtract_at(D, upper, lower, c, left, tile(D, c, k - 1));
+                    __syncwarp();
+                }
+                scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};
                 solve_tiles(at, diagonal(slots, k));
             }
-        __syncthreads();
-        #pragma unroll 1
-        for (int I = warp(); I < TILES; I += WARPS) {
-            if (I <= k) continue;
-            scalar_t* const left[1] = {tile(D, I, k)};
-            #pragma unroll 1
-            for (int J = k + 1; J <= I; ++J) {
-                Tile c[1] = {get(tile(D, I, J))};
-                subtract_product(c, left, tile(D, J, k));
-                put(tile(D, I, J), c[0]);
-            }
-            __syncwarp();
-            if (I == k + 1) factor_tile(D, slots, k + 1, first, n, failed);
         }
     }
     __syncthreads();
+    return failed;
 }
 
 // D -= X X^H on and below the diagonal
@@ -333,68 +414,91 @@ __device__ inline void subtract_square(scalar_t* D, scalar_t* X)
     }
 }
 
-// Column j: L_jj and L_(j+1)j, which is left in X; the one before is there if `kept`.
-__device__ inline void make_link(const Panel& p, int j, scalar_t* room, bool kept, int& failed,
-                                 int* info, int before)
+// Column j: L_jj and L_(j+1)j, which is left in X. If `kept`, the one before is there, and D comes.
+__device__ inline void make_link(const Panel& p, int j, const Room& room, bool kept, int* info,
+                                 int before)
 {
-    scalar_t *const X = room, *const D = room + NUMBERS, *const slots = D + NUMBERS;
-    if (thread() == 0) failed = 0;
-    p.wait(j, j, FED);
-    bring(D, p.block(j, j), NUMBERS);
-    if (j && !kept) bring(X, p.block(j, j - 1), NUMBERS);
+    scalar_t *const X = room.X, *const D = room.L;
+    const auto fetch = [&](int j) {
+        p.wait(j, j, FED);
+        bring(D, p.block(j, j), NUMBERS);
+    };
+    if (!kept) __syncthreads();
+    if (!kept || !j) fetch(j);
+    if (!kept && j) bring(X, p.block(j, j - 1), NUMBERS);
     end_group();
     await_groups<0>();
     __syncthreads();
     if (j) subtract_square(D, X);
     __syncthreads();
-    factor(D, slots, T * j, p.n, failed);
+    const int failed = factor(D, room.slots, T * j, p.n);
     store(p, j, j, D);
-    for (int e = thread(); e < SLOT * TILES; e += THREADS) p.diagonal(j)[e] = slots[e];
-    p.tell(j, j, DONE);
+    for (int e = thread(); e < SLOT * TILES; e += THREADS) p.diagonal(j)[e] = room.slots[e];
     if (thread() == 0 && failed && !*info) *info = before + failed;
-    if (j + 1 < p.rows) {
+    const bool below = j + 1 < p.rows;
+    if (below) {
         p.wait(j + 1, j, FED);
         bring(X, p.block(j + 1, j), NUMBERS);
         end_group();
-        await_groups<0>();
-        __syncthreads();
-        solve(X, D, slots);
-        __syncthreads();
+    }
+    p.tell(j, j, false);
+    await_groups<0>();
+    __syncthreads();
+    if (below) solve(X, D, room.slots);
+    __syncthreads();
+    if (kept && j + 1 < p.columns) fetch(j + 1);
+    if (below) {
         store(p, j + 1, j, X);
-        p.tell(j + 1, j, DONE);
+        p.tell(j + 1, j, false);
     }
 }
 
+// What one thread finds, for all
+template <class Find> __device__ int found(int& number, Find find)
+{
+    __syncthreads();
+    if (thread() == 0) number = find();
+    __syncthreads();
+    return number;
+}
+
 // `before`: columns of the matrix that are done. `flags`, zeros: blocks that have started, blocks
-// of the matrix that are taken, and the flags. The products to be subtracted are there if their
-// address is.
+// of the matrix that are taken, 1 + the multiprocessor of the chain, blocks that have left it to
+// the chain, and the flags. The products to be subtracted are there if their address is.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size before,
             const scalar_t* products, size p_row, size p_col, scalar_t* blocks,
             scalar_t* diagonals, int* flags, int* info)
 {
     wait_for_stream();
-    __shared__ int number, failed;
-    scalar_t* const room = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const int rows = int((n + T - 1) / T);
-    const Panel p{{A, a_row, a_col}, int(n), rows, int(columns), {products, p_row, p_col},
-                  products != nullptr, blocks, diagonals, flags + 2};
-    const auto next = [&](int* counter) {
-        __syncthreads();
-        if (thread() == 0) number = atomicAdd(counter, 1);
-        __syncthreads();
-        return number;
-    };
+    __shared__ int number;
+    scalar_t* const shared = reinterpret_cast<scalar_t*>(dynamic_shared);
+    const Room room{shared, shared + NUMBERS, shared + 2 * NUMBERS, shared + NUMBERS};
+    const Panel p{{A, a_row, a_col}, int(n), int((n + T - 1) / T), int(columns),
+                  {products, p_row, p_col}, products != nullptr, blocks, diagonals, flags + 4};
     // The chain's columns that are next for this block: all, or, if it is alone, each in its turn
     const bool alone = gridDim.x == 1;
-    int link = 0, links = alone || next(flags) ? 0 : p.columns;
-    for (int j = 0, above = 0;;) {  // `above`: blocks of the columns before j
-        for (; link < links; ++link) make_link(p, link, room, !alone, failed, info, int(before));
-        const int turn = next(flags + 1);
-        while (j < p.columns && turn - above >= rows - j) above += rows - j++;
+    int link = 0, links = 0;
+    if (!alone) {
+        if (found(number, [=] { return atomicAdd(flags, 1); }) == 0) {
+            links = p.columns;
+            if (warp() == 0) arrive(flags + 2, 1 + multiprocessor());
+        } else if (gridDim.x > BLOCKS && found(number, [=] {
+            await(flags + 2, 1);
+            return int(flags[2] == 1 + multiprocessor() && atomicAdd(flags + 3, 1) < BLOCKS - 1);
+        })) {
+            return;
+        }
+    }
+    for (int j = 0, above = 0;;) {  // `above`: turns of the columns before j
+        for (; link < links; ++link)
+            make_link(p, link, room, !alone, info, int(before));
+        const int turn = found(number, [=] { return atomicAdd(flags + 1, 1); });
+        while (j < p.columns && turn - above >= p.turns(j)) above += p.turns(j++);
         if (j == p.columns) break;
-        const int i = j + turn - above;
-        make_block(p, i, j, room);
-        if (alone && i == min(j + 1, rows - 1)) links = j + 1;
+        const int down = turn - above, i = j + down + (down > 1 && p.skips(j));
+        if (i <= j + 1) feed(p, i, j, room);
+        else make_block(p, i, j, room);
+        if (alone && i == min(j + 1, p.rows - 1)) links = j + 1;
     }
 }

@@ -50,7 +50,7 @@ def potrf(me, c, lower, kernel, width):
     across = [min(width // side, rows) for _, rows in panels]
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
 
-    flags = cupy.zeros(1 + sum(counts) + 2 * len(counts), np.int32)
+    flags = cupy.zeros(1 + sum(counts) + 4 * len(counts), np.int32)
     room = max(counts) * side * side + down * SLOT * side // 8
     memory = cupy.empty(room, c.dtype)
     diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
@@ -64,7 +64,7 @@ def potrf(me, c, lower, kernel, width):
         kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
             c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
             first, *before, memory.data.ptr, diagonals, at, info), shared)
-        at += 4 * (count + 2)
+        at += 4 * (count + 4)
         if first + width < n:
             products.add(first)
     return flags[0]
