@@ -213,40 +213,47 @@ __device__ inline void subtract_at(scalar_t* X, int r, int s, int c, scalar_t* c
     put(tile(X, s, c), x[1]);
 }
 
-// X := X L^-H, two tile rows to a warp: in registers, or where that makes what is not finite, by
-// substitution
-__device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+// X := X L^-H, so many tile rows to a warp: in registers, or where that makes what is not finite,
+// by substitution
+constexpr int TOGETHER = TENSOR && PAIR == 1 ? 1 : 2;
+
+__device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row)
 {
-    Tile c[TILES][2];
+    Tile c[TILES][TOGETHER];
     bool fine = true;
     #pragma unroll
-    for (int k = 0; k < TILES; ++k) c[k][0] = get(tile(X, r, k)), c[k][1] = get(tile(X, r + 1, k));
+    for (int k = 0; k < TILES; ++k)
+        #pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) c[k][r] = get(tile(X, row + r, k));
     #pragma unroll
     for (int k = 0; k < TILES; ++k) {
-        Tile x[2];
+        Tile x[TOGETHER];
         times_inverse(x, c[k], get(diagonal(slots, k).factor), get(diagonal(slots, k).inverse));
-        c[k][0] = x[0], c[k][1] = x[1];
-        fine = fine && is_finite(x[0]) && is_finite(x[1]);
+        #pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) c[k][r] = x[r], fine = fine && is_finite(x[r]);
         #pragma unroll
         for (int m = k + 1; m < TILES; ++m) add_adjoint<-1>(c[m], x, get(tile(L, m, k)));
     }
     if (__any_sync(ALL, !fine)) return false;
     #pragma unroll
-    for (int k = 0; k < TILES; ++k) put(tile(X, r, k), c[k][0]), put(tile(X, r + 1, k), c[k][1]);
+    for (int k = 0; k < TILES; ++k)
+        #pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) put(tile(X, row + r, k), c[k][r]);
     return true;
 }
 __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots)
 {
     #pragma unroll 1
-    for (int r = 2 * warp(); r < TILES; r += 2 * WARPS) {
+    for (int r = TOGETHER * warp(); r < TILES; r += TOGETHER * WARPS) {
         if constexpr (TENSOR)
             if (solved(X, L, slots, r)) continue;
+        const int s = r + TOGETHER - 1;
         #pragma unroll 1
         for (int k = 0; k < TILES; ++k) {
-            scalar_t* const left[2] = {tile(X, r, k), tile(X, r + 1, k)};
+            scalar_t* const left[2] = {tile(X, r, k), tile(X, s, k)};
             solve_tiles(left, diagonal(slots, k), false);
             #pragma unroll 1
-            for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, r + 1, m, left, tile(L, m, k));
+            for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
             __syncwarp();
         }
     }
@@ -329,6 +336,49 @@ __device__ inline void feed(const Panel& p, int i, int j, const Room& room)
 
 // -- the chain
 
+// Two columns of a diagonal tile, j and j + 1, and two rows of its inverse (as eliminate does one).
+// The reciprocals of both pivots are there after one chain: with a, b over b', c on the diagonal,
+// the second pivot is s = (a c - |b|^2) / a, and 1 / s is a over that determinant.
+__device__ inline void eliminate_two(Tile& a, Tile& y, int j, bool& usual, real_t* reciprocals)
+{
+    const int p = place_of(j), q = place_of(j + 1);
+    const scalar_t own = p % 2 ? a.x[1] : a.x[0], its = q % 2 ? a.x[1] : a.x[0];
+    const real_t first = of_lane(real(own), 4 * p + p / 2);
+    const scalar_t between = of_lane(own, 4 * q + p / 2);
+    const real_t last = of_lane(real(its), 4 * q + q / 2);
+    const real_t determinant = real(minus_product(scalar_t{first * last}, between, conj(between)));
+    const real_t over = near_reciprocal(first), inverse = first * near_reciprocal(determinant);
+    const real_t second = determinant * over;
+    usual = usual && in_range(first) && in_range(determinant) && in_range(second);
+    const real_t root = near_rsqrt(first), other = near_rsqrt(second);
+    if (!TENSOR && lane() == j) reciprocals[j] = root;
+    if (!TENSOR && lane() == j + 1) reciprocals[j + 1] = other;
+
+    const scalar_t link = conj(mul(between, over));
+    const scalar_t left = of_lane(own, 4 * g() + p / 2);
+    const scalar_t next = minus_product(of_lane(its, 4 * g() + q / 2), left, link);
+    const scalar_t m = mul(left, over), n = mul(next, inverse);
+    const int i = tile_row();
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const int c = tile_col(e);
+        const scalar_t right = of_lane(own, 4 * (2 * t() + e) + p / 2);
+        const scalar_t after = minus_product(of_lane(its, 4 * (2 * t() + e) + q / 2), right, link);
+        if (i > j + 1 && c > j + 1)
+            a.x[e] = minus_product(minus_product(a.x[e], m, conj(right)), n, conj(after));
+        if (c == j && i >= j) a.x[e] = i == j ? scalar_t{first * root} : mul(left, root);
+        if (c == j + 1 && i > j)
+            a.x[e] = i == j + 1 ? scalar_t{second * other} : mul(next, other);
+        if constexpr (TENSOR) {
+            const scalar_t above = of_lane(y.x[e], 4 * p + t());
+            const scalar_t below = minus_product(of_lane(y.x[e], 4 * q + t()), conj(link), above);
+            if (i > j + 1) y.x[e] = minus_product(minus_product(y.x[e], m, above), n, below);
+            if (i == j) y.x[e] = mul(above, root);
+            if (i == j + 1) y.x[e] = mul(below, other);
+        }
+    }
+}
+
 // Tile (k, k) of D, the panel's column `first` on, which comes in a: factored by one warp
 __device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, int first, int n,
                                    int& failed)
@@ -338,7 +388,13 @@ __device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, 
     if (first + 8 * k + tile_row() >= n)
         #pragma unroll
         for (int e = 0; e < 2; ++e) a.x[e] = scalar_t{real_t(tile_row() == tile_col(e))};
-    const int at = factor_tile(a, y, d.reciprocals);
+    const Tile given = a;
+    bool usual = true;
+    int at = 0;
+    y = ones();
+    #pragma unroll
+    for (int j = 0; j < 8; j += 2) eliminate_two(a, y, j, usual, d.reciprocals);
+    if (!usual) at = factor_tile(a = given, y, d.reciprocals);
     if (at && !failed) failed = first + 8 * k + at;
     put(tile(D, k, k), a);
     if constexpr (TENSOR) {
