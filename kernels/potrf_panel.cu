@@ -24,23 +24,26 @@
 // A product reads 2 T numbers from L2 for T^2 multiplications.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
-constexpr int WARPS = 4;
+constexpr int WARPS = 8;
 constexpr int WR = 4;       // tile rows of a warp
-constexpr int DEPTH = 1;    // tile columns in a stage
-constexpr int STAGES = 5;
-constexpr int BLOCKS = 3;   // of threads to a multiprocessor
+constexpr int GROUPS = 2;   // of warps, that share the columns of a stage
+constexpr int DEPTH = 2;    // tile columns in a stage
+constexpr int STAGES = 3;
+constexpr int BLOCKS = 1;   // of threads to a multiprocessor
 #endif
 #include "cholesky_tile.cuh"
 #include "flags.cuh"
 #include "launch.cuh"
 
 constexpr int T = 8 * TILES, NUMBERS = T * T;
-constexpr int WC = TILES * TILES / (WARPS * WR), ACROSS = TILES / WC;  // tile columns of a warp
+constexpr int SHARE = WARPS / GROUPS;  // warps of a group, which have all tiles among them
+constexpr int WC = TILES * TILES / (SHARE * WR), ACROSS = TILES / WC;  // tile columns of a warp
+constexpr int FRONT = TILES / 2;       // warps of the chain; the others store what it makes
 constexpr int STAGE = 64 * TILES * DEPTH, CHUNKS = TILES / DEPTH;
 constexpr int SLOT = 160;   // numbers that have room for a Diagonal
 constexpr int FED = WARPS, DONE = 2 * WARPS;  // of a block's flag: what all warps have added
-static_assert(WARPS * WR * WC == TILES * TILES && TILES % (2 * DEPTH) == 0);
-static_assert(STAGES >= 2 && WARPS >= 2);
+static_assert(WARPS == 2 * FRONT && SHARE * WR * WC == TILES * TILES);
+static_assert(TILES % DEPTH == 0 && DEPTH % GROUPS == 0 && STAGES >= 2);
 static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
 
 struct Panel {
@@ -56,11 +59,8 @@ struct Panel {
     __device__ scalar_t* block(int i, int j) const { return blocks + size(NUMBERS) * number(i, j); }
     __device__ scalar_t* diagonal(int j) const { return diagonals + size(SLOT) * TILES * j; }
     __device__ void wait(int i, int j, int value) const { await(flags + number(i, j), value); }
-    // By every warp, when it has written its part; `twice`: nobody else is to add to it
-    __device__ void tell(int i, int j, bool twice) const
-    {
-        arrive(flags + number(i, j), twice ? 2 : 1);
-    }
+    // By every warp, when it has written its part: `share` of what all add
+    __device__ void tell(int i, int j, int share) const { arrive(flags + number(i, j), share); }
     // Blocks of column j that are taken by turns: that of row j + 2 is made with the next column.
     __device__ bool skips(int j) const { return j + 1 < columns && j + 2 < rows; }
     __device__ int turns(int j) const { return rows - j - skips(j); }
@@ -75,18 +75,25 @@ __device__ inline Diagonal& diagonal(scalar_t* slots, int k)
     return *reinterpret_cast<Diagonal*>(slots + SLOT * k);
 }
 
-// `count` numbers on their way to shared memory
-__device__ inline void bring(scalar_t* to, const scalar_t* from, int count)
+// `count` numbers on their way to shared memory, brought by all or by a warp for itself
+template <int LANES = THREADS>
+__device__ void bring(scalar_t* to, const scalar_t* from, int count)
 {
     constexpr int some = 16 / sizeof(scalar_t);
-    for (int e = some * thread(); e < count; e += some * THREADS)
+    for (int e = some * (thread() % LANES); e < count; e += some * LANES)
         copy_async<16, true>(to + e, from + e, 16);
+}
+__device__ inline void await_all()
+{
+    end_group();
+    await_groups<0>();
 }
 
 // -- L_ij for blocks that the chain does not make
 
 using Sums = Tile[WC][WR];
-__device__ inline int first_row() { return warp() / ACROSS * WR; }
+__device__ inline int group() { return warp() / SHARE; }
+__device__ inline int first_row() { return warp() % SHARE / ACROSS * WR; }
 __device__ inline int first_column() { return warp() % ACROSS * WC; }
 
 // f(tile, r, c) for each of this warp's tiles
@@ -98,11 +105,18 @@ template <class F> __device__ void for_tiles(Sums& sums, F f)
         for (int r = 0; r < WR; ++r) f(sums[c][r], first_row() + r, first_column() + c);
 }
 
-// A_ij less the products that are there already; of double precision its negative, to which the
-// tensor cores add
+// What tensor cores add to is the negative: of a sum, or of a block
+__device__ inline void take(Tile& x, const Tile& y)
+{
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) x.x[e] = mul(y.x[e], real_t(TENSOR ? -1 : 1));
+}
+
+// A_ij less the products that are there already, for one group, and zeros
 __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
 {
     const int n = p.n;
+    if (group()) return for_tiles(sums, [](Tile& x, int, int) { x = {}; });
     const auto wanted = [=](int i, int j) { return i < n && j <= i; };
     for_tiles(sums, [&](Tile& x, int r, int c) {
         x = load_tile<false>(p.A, TILES * i + r, TILES * j + c, wanted);
@@ -111,8 +125,7 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
             #pragma unroll
             for (int e = 0; e < 2; ++e) x.x[e] = minus_product(x.x[e], y.x[e], scalar_t{1});
         }
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) x.x[e] = mul(x.x[e], real_t(TENSOR ? -1 : 1));
+        take(x, x);
     });
 }
 
@@ -120,7 +133,8 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
 __device__ inline void subtract(Sums& sums, scalar_t* a, scalar_t* b)
 {
     #pragma unroll
-    for (int k = 0; k < DEPTH; ++k) {
+    for (int s = 0; s < DEPTH; s += GROUPS) {
+        const int k = s + group();
         scalar_t* const left = tile(a, first_row(), k);
         scalar_t* const right = tile(b, first_column(), k);
         if constexpr (TENSOR) {
@@ -241,47 +255,56 @@ __device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row
         for (int r = 0; r < TOGETHER; ++r) put(tile(X, row + r, k), c[k][r]);
     return true;
 }
-__device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots)
+__device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
+    if constexpr (TENSOR)
+        if (solved(X, L, slots, r)) return;
+    const int s = r + TOGETHER - 1;
     #pragma unroll 1
-    for (int r = TOGETHER * warp(); r < TILES; r += TOGETHER * WARPS) {
-        if constexpr (TENSOR)
-            if (solved(X, L, slots, r)) continue;
-        const int s = r + TOGETHER - 1;
+    for (int k = 0; k < TILES; ++k) {
+        scalar_t* const left[2] = {tile(X, r, k), tile(X, s, k)};
+        solve_tiles(left, diagonal(slots, k), false);
         #pragma unroll 1
-        for (int k = 0; k < TILES; ++k) {
-            scalar_t* const left[2] = {tile(X, r, k), tile(X, s, k)};
-            solve_tiles(left, diagonal(slots, k), false);
-            #pragma unroll 1
-            for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
-            __syncwarp();
-        }
+        for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
+        __syncwarp();
     }
 }
 
-// Block (i, j), finished, to the workspace and to A
-__device__ inline void store(const Panel& p, int i, int j, scalar_t* X)
+// Tile (r, c) of block (i, j), finished, to the workspace and to A
+__device__ inline void store_tile(const Panel& p, int i, int j, scalar_t* X, int r, int c)
 {
     const int n = p.n;
-    scalar_t* const block = p.block(i, j);
-    for (int q = warp(); q < TILES * TILES; q += WARPS) {
-        const int r = q % TILES, c = q / TILES;
-        if (i == j && r < c) continue;
-        const Tile x = get(tile(X, r, c));
-        put(tile(block, r, c), x);
-        store_tile<false>(x, p.A, TILES * i + r, TILES * j + c,
-                          [=](int i, int j) { return i < n && j <= i; });
-    }
+    const Tile x = get(tile(X, r, c));
+    put(tile(p.block(i, j), r, c), x);
+    store_tile<false>(x, p.A, TILES * i + r, TILES * j + c,
+                      [=](int i, int j) { return i < n && j <= i; });
 }
 
-// Block (i, j): its sums, to which nothing is to be added, to tiles
-__device__ inline void finish(Sums& sums, scalar_t* to)
+// The whole block, by warps `first` and after
+__device__ inline void store(const Panel& p, int i, int j, scalar_t* X, int first)
 {
-    for_tiles(sums, [&](Tile& x, int r, int c) {
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) x.x[e] = mul(x.x[e], real_t(TENSOR ? -1 : 1));
-        put(tile(to, r, c), x);
-    });
+    for (int q = warp() - first; q < TILES * TILES; q += WARPS - first)
+        store_tile(p, i, j, X, q % TILES, q / TILES);
+}
+
+// Block (i, j): its sums, to which nothing is to be added, to tiles; over `spare`
+__device__ inline void finish(Sums& sums, scalar_t* to, scalar_t* spare)
+{
+    if (GROUPS > 1) {
+        __syncthreads();
+        if (group()) for_tiles(sums, [&](Tile& x, int r, int c) { put(tile(spare, r, c), x); });
+        __syncthreads();
+    }
+    if (group() == 0)
+        for_tiles(sums, [&](Tile& x, int r, int c) {
+            if (GROUPS > 1) {
+                const Tile y = get(tile(spare, r, c));
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) x.x[e] = add(x.x[e], y.x[e]);
+            }
+            take(x, x);
+            put(tile(to, r, c), x);
+        });
 }
 
 // All of shared memory that a block of threads has
@@ -292,46 +315,64 @@ struct Room {
     scalar_t* ring;   // in place of L
 };
 
-// L_ij, left in X
+// X := L_ij from A_ij less all products, stored but not told
 __device__ inline void make_block(const Panel& p, int i, int j, const Room& room)
+{
+    __syncthreads();
+    p.wait(j, j, DONE);
+    bring(room.L, p.block(j, j), NUMBERS);
+    bring(room.slots, p.diagonal(j), SLOT * TILES);
+    await_all();
+    __syncthreads();
+    #pragma unroll 1
+    for (int r = TOGETHER * warp(); r < TILES; r += TOGETHER * WARPS)
+        solve(room.X, room.L, room.slots, r);
+    __syncthreads();
+    store(p, i, j, room.X, 0);
+}
+
+__device__ inline void make(const Panel& p, int i, int j, const Room& room)
 {
     Sums sums;
     start(sums, p, i, j);
     subtract_products(sums, p, i, j, j, room.ring);
-    finish(sums, room.X);
-    p.wait(j, j, DONE);
-    bring(room.L, p.block(j, j), NUMBERS);
-    bring(room.slots, p.diagonal(j), SLOT * TILES);
-    end_group();
-    await_groups<0>();
-    __syncthreads();
-    solve(room.X, room.L, room.slots);
-    __syncthreads();
-    store(p, i, j, room.X);
-    p.tell(i, j, true);
+    finish(sums, room.X, room.L);
+    make_block(p, i, j, room);
+    p.tell(i, j, 2);
 }
 
-// What the chain wants of block (i, j), i = j or j + 1
+// What the chain wants of block (i, j), i = j or j + 1. Of the latter and of L_i(j-1), by which it is
+// multiplied last, all other products are subtracted before what these two wait for is known.
 __device__ inline void feed(const Panel& p, int i, int j, const Room& room)
 {
+    const bool two = i > j && j;
     Sums sums;
+    if (two) {
+        start(sums, p, i, j - 1);
+        subtract_products(sums, p, i, j - 1, j - 1, room.ring);
+        finish(sums, room.X, room.L);
+        __syncthreads();
+    }
     start(sums, p, i, j);
     subtract_products(sums, p, i, j, max(j - 1, 0), room.ring);
-    if (i > j && j) {
-        for_tiles(sums, [&](Tile& x, int r, int c) { put(tile(p.block(i, j), r, c), x); });
+    if (two) {
+        finish(sums, p.block(i, j), room.L);
         make_block(p, i, j - 1, room);
-        for_tiles(sums, [&](Tile& x, int r, int c) { x = get(tile(p.block(i, j), r, c)); });
+        for_tiles(sums, [&](Tile& x, int r, int c) {
+            x = {};
+            if (group() == 0) take(x, get(tile(p.block(i, j), r, c)));
+        });
         p.wait(j, j - 1, DONE);
         bring(room.L, p.block(j, j - 1), NUMBERS);
-        end_group();
-        await_groups<0>();
+        await_all();
         __syncthreads();
         #pragma unroll 1
         for (int k = 0; k < TILES; k += DEPTH)
             subtract(sums, tile(room.X, 0, k), tile(room.L, 0, k));
     }
-    finish(sums, p.block(i, j));
-    p.tell(i, j, false);
+    finish(sums, p.block(i, j), room.L);
+    p.tell(i, j, 1);
+    if (two) p.tell(i, j - 1, 2);
 }
 
 // -- the chain
@@ -406,14 +447,26 @@ __device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, 
     }
 }
 
-// D := its factor, a barrier to a tile column. After that of column k the first warp has row k + 1:
-// column k - 1 taken off it, solved for, and its diagonal tile factored; the others, two rows to a
-// warp, have the rows below, and what column k - 1 takes off all of them. Returns, to the first
-// warp, 0 or the first column whose pivot is not positive.
-__device__ inline int factor(scalar_t* D, scalar_t* slots, int first, int n)
+// Row r of L_jj, and what is known of its diagonal tile, to memory, by one warp
+__device__ inline void store_row(const Panel& p, int j, scalar_t* D, scalar_t* slots, int r)
 {
+    constexpr int some = 16 / sizeof(scalar_t);
+    #pragma unroll 1
+    for (int c = 0; c <= r; ++c) store_tile(p, j, j, D, r, c);
+    for (int e = some * lane(); e < SLOT; e += some * 32)
+        *reinterpret_cast<Quad*>(p.diagonal(j) + SLOT * r + e)
+            = *reinterpret_cast<const Quad*>(slots + SLOT * r + e);
+}
+
+// D := L_jj, a barrier to a tile column. After that of column k the first warp has row k + 1: column
+// k - 1 taken off it, solved for, and its diagonal tile factored; others of the front, two rows to a
+// warp, have the rows below, and what column k - 1 takes off all of them; and row k is stored.
+// Returns, to the first warp, 0 or the first column whose pivot is not positive.
+__device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots)
+{
+    const int first = T * j;
     int failed = 0;
-    if (warp() == 0) factor_tile(get(tile(D, 0, 0)), D, slots, 0, first, n, failed);
+    if (warp() == 0) factor_tile(get(tile(D, 0, 0)), D, slots, 0, first, p.n, failed);
     #pragma unroll 1
     for (int k = 0; k + 1 < TILES; ++k) {
         __syncthreads();
@@ -430,82 +483,101 @@ __device__ inline int factor(scalar_t* D, scalar_t* slots, int first, int n)
             }
             solve_tiles(at, diagonal(slots, k));
             subtract_product(a, at, at[0]);
-            factor_tile(a[0], D, slots, r, first, n, failed);
-        } else {
-            #pragma unroll 1
-            for (int r = 2 * warp(); r < TILES; r += 2 * (WARPS - 1)) {
-                const int upper = max(r, k + 2), lower = r + 1;  // which may be one
-                if (upper > lower) continue;
-                if (k) {
-                    scalar_t* const left[2] = {tile(D, upper, k - 1), tile(D, lower, k - 1)};
-                    #pragma unroll 1
-                    for (int c = k; c <= lower; ++c)
-                        subtract_at(D, upper, lower, c, left, tile(D, c, k - 1));
-                    __syncwarp();
-                }
-                scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};
-                solve_tiles(at, diagonal(slots, k));
+            factor_tile(a[0], D, slots, r, first, p.n, failed);
+        } else if (warp() < FRONT) {
+            const int upper = max(2 * warp(), k + 2), lower = 2 * warp() + 1;  // which may be one
+            if (upper > lower) continue;
+            if (k) {
+                scalar_t* const left[2] = {tile(D, upper, k - 1), tile(D, lower, k - 1)};
+                #pragma unroll 1
+                for (int c = k; c <= lower; ++c)
+                    subtract_at(D, upper, lower, c, left, tile(D, c, k - 1));
+                __syncwarp();
             }
+            scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};
+            solve_tiles(at, diagonal(slots, k));
+        } else if (warp() - FRONT == k % FRONT) {
+            store_row(p, j, D, slots, k);
         }
     }
     __syncthreads();
     return failed;
 }
 
-// D -= X X^H on and below the diagonal
-__device__ inline void subtract_square(scalar_t* D, scalar_t* X)
+// Two columns of D := what was fed less X X^H, if there is an X, on and below the diagonal
+__device__ inline void start_link(const Panel& p, int j, scalar_t* D, scalar_t* X)
 {
-    #pragma unroll 1
-    for (int q = warp(); q < TILES * TILES / 2; q += WARPS) {
-        const int r = q / TILES * 2, c = q % TILES;
-        if (c > r + 1) continue;
-        Tile sums[2] = {get(tile(D, r, c)), get(tile(D, r + 1, c))};
-        #pragma unroll
-        for (int k = 0; k < TILES; ++k) {
-            scalar_t* const left[2] = {tile(X, r, k), tile(X, r + 1, k)};
-            subtract_product(sums, left, tile(X, c, k));
-        }
-        put(tile(D, r, c), sums[0]);
-        put(tile(D, r + 1, c), sums[1]);
+    const int columns[2] = {warp(), TILES - 1 - warp()};
+    p.wait(j, j, FED);
+    #pragma unroll
+    for (int s = 0; s < 2; ++s) {
+        const int c = columns[s], r = c - c % 2;
+        bring<32>(tile(D, r, c), tile(p.block(j, j), r, c), 64 * (TILES - r));
     }
+    end_group();
+    Tile sums[2][FRONT][2] = {};
+    #pragma unroll 2
+    for (int k = 0; k < (j ? TILES : 0); ++k)
+        #pragma unroll
+        for (int s = 0; s < 2; ++s)
+            #pragma unroll
+            for (int q = 0; q < FRONT; ++q)
+                if (2 * q + 1 >= columns[s]) {
+                    scalar_t* const left[2] = {tile(X, 2 * q, k), tile(X, 2 * q + 1, k)};
+                    subtract_product(sums[s][q], left, tile(X, columns[s], k));
+                }
+    await_groups<0>();
+    __syncwarp();
+    #pragma unroll
+    for (int s = 0; s < 2; ++s)
+        #pragma unroll
+        for (int q = 0; q < FRONT; ++q)
+            if (2 * q + 1 >= columns[s])
+                #pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    scalar_t* const at = tile(D, 2 * q + r, columns[s]);
+                    Tile x = get(at);
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) x.x[e] = add(x.x[e], sums[s][q][r].x[e]);
+                    put(at, x);
+                }
 }
 
-// Column j: L_jj and L_(j+1)j, which is left in X. If `kept`, the one before is there, and D comes.
+// Column j: L_jj and L_(j+1)j, which is left in X; the one before is there if `kept`. While it is
+// stored by others the front goes on.
 __device__ inline void make_link(const Panel& p, int j, const Room& room, bool kept, int* info,
                                  int before)
 {
     scalar_t *const X = room.X, *const D = room.L;
-    const auto fetch = [&](int j) {
-        p.wait(j, j, FED);
-        bring(D, p.block(j, j), NUMBERS);
-    };
-    if (!kept) __syncthreads();
-    if (!kept || !j) fetch(j);
-    if (!kept && j) bring(X, p.block(j, j - 1), NUMBERS);
-    end_group();
-    await_groups<0>();
-    __syncthreads();
-    if (j) subtract_square(D, X);
-    __syncthreads();
-    const int failed = factor(D, room.slots, T * j, p.n);
-    store(p, j, j, D);
-    for (int e = thread(); e < SLOT * TILES; e += THREADS) p.diagonal(j)[e] = room.slots[e];
-    if (thread() == 0 && failed && !*info) *info = before + failed;
-    const bool below = j + 1 < p.rows;
-    if (below) {
-        p.wait(j + 1, j, FED);
-        bring(X, p.block(j + 1, j), NUMBERS);
-        end_group();
+    const bool front = warp() < FRONT, below = j + 1 < p.rows;
+    if (!kept) {
+        __syncthreads();
+        if (j) bring(X, p.block(j, j - 1), NUMBERS);
+        await_all();
+        __syncthreads();
     }
-    p.tell(j, j, false);
-    await_groups<0>();
+    if (front) start_link(p, j, D, X);
     __syncthreads();
-    if (below) solve(X, D, room.slots);
+    const int failed = factor(p, j, D, room.slots);
+    if (front) {
+        if (thread() == 0 && failed && !*info) *info = before + failed;
+        if (below) {
+            const int r = 2 * warp();
+            p.wait(j + 1, j, FED);
+            for (int c = 0; c < TILES; ++c)
+                bring<32>(tile(X, r, c), tile(p.block(j + 1, j), r, c), 128);
+            await_all();
+            __syncwarp();
+            for (int s = 0; s < 2; s += TOGETHER) solve(X, D, room.slots, r + s);
+        }
+    } else {
+        if (warp() - FRONT == (TILES - 1) % FRONT) store_row(p, j, D, room.slots, TILES - 1);
+        p.tell(j, j, 2);
+    }
     __syncthreads();
-    if (kept && j + 1 < p.columns) fetch(j + 1);
-    if (below) {
-        store(p, j + 1, j, X);
-        p.tell(j + 1, j, false);
+    if (!front && below) {
+        store(p, j + 1, j, X, FRONT);
+        p.tell(j + 1, j, 2);
     }
 }
 
@@ -554,7 +626,7 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
         if (j == p.columns) break;
         const int down = turn - above, i = j + down + (down > 1 && p.skips(j));
         if (i <= j + 1) feed(p, i, j, room);
-        else make_block(p, i, j, room);
+        else make(p, i, j, room);
         if (alone && i == min(j + 1, p.rows - 1)) links = j + 1;
     }
 }
