@@ -593,21 +593,23 @@ def potrf_panel_bytes(letter, v):
 
 
 def potrf_panel_stages(letter, n):
-    """Blocks and warps; then the ring, and how many share a multiprocessor."""
-    return ([dict(TILES=s, WARPS=w, WR=r) for s, w, r in (
-                (8, 8, 2), (8, 8, 4), (8, 16, 2), (4, 4, 2), (4, 8, 2))],
+    """Blocks, and the tiles of a warp; then the ring, and how many share a multiprocessor."""
+    return ([dict(TILES=s, WARPS=s, WR=r, GROUPS=g) for s, r, g in (
+                (8, 4, 2), (8, 4, 1), (8, 2, 1), (4, 2, 2), (4, 2, 1))],
             [dict(DEPTH=d, STAGES=s, BLOCKS=b) for d, s, b in (
-                (2, 4, 2), (1, 6, 2), (2, 3, 3), (1, 4, 1))])
+                (2, 5, 1), (2, 2, 2), (2, 4, 2), (2, 4, 3), (4, 3, 1), (1, 4, 1))])
 
 
 def potrf_panel_fits(letter, n, v, gpu):
-    side, columns = v["TILES"], v["TILES"] ** 2 // (v["WARPS"] * v["WR"])
-    bytes_ = potrf_panel_bytes(letter, v)
-    return (side % 2 == 0 and columns and v["WARPS"] * v["WR"] * columns == side * side
-            and side % v["DEPTH"] == 0 and side % v["WR"] == side % columns == 0
-            and v["STAGES"] >= 2 and 32 * v["WARPS"] * v["BLOCKS"] <= 1536
-            and 4 * words(letter) * v["WR"] * columns * v["WARPS"] * v["BLOCKS"] <= 1536
-            and bytes_ + 256 <= gpu.shared and v["BLOCKS"] * (bytes_ + 2048) <= gpu.shared + 1024)
+    side, share, shared = v["TILES"], v["WARPS"] // v["GROUPS"], potrf_panel_bytes(letter, v)
+    if v["WARPS"] != side or side % 2 or v["WARPS"] % v["GROUPS"] or side % v["WR"]:
+        return False
+    columns = side * side // (share * v["WR"])
+    part = 4 * words(letter) * columns * v["WR"]
+    return (columns > 0 and share * v["WR"] * columns == side * side and side % columns == 0
+            and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
+            and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
 
 
 SPACES = {

@@ -55,21 +55,31 @@ def large(N, CV=2, WARPS=1):  # noqa: N803
     return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
 
 
+def panel(tiles, WR, GROUPS, DEPTH):  # noqa: N803
+    return {"TILES": tiles, "WARPS": tiles, "WR": WR, "GROUPS": GROUPS, "DEPTH": DEPTH,
+            "STAGES": 3, "BLOCKS": 1}
+
+
 RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),
         ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
-        ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)))
+        ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
+        ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "z", panel(2, 1, 1, 1)),
+        ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "c", panel(4, 2, 1, 2)))
 
 
 def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
     orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
+    module = "run_cholesky"
+    if kernel == "potrf_panel":
+        module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_cholesky", library, kernel, letter,
+        [sys.executable, "-m", f"tests.sim.{module}", library, kernel, letter,
          json.dumps(values), *orders], cwd=ROOT, env=sanitized(), capture_output=True,
         text=True)
 

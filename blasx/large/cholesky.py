@@ -16,19 +16,27 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import potrf_panel_bytes
-from .._tuned import capitals, looked_up, row
+from .._tuned import capitals, looked_up, row, rows
 
 SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 
 @looked_up
-def panel_on(letter, n, device):
-    """The kernel that factors panels of a matrix of order n, and their width; None: cuSOLVER does
-    it."""
+def _panel_on(letter, n, least, device):
+    """The kernel that factors panels of a matrix of order n, and their width, or None where
+    cuSOLVER is faster; with `least` that of the largest order that has one."""
     found = row("potrf_panel", letter, n, gpu(device))
-    if not found:
+    if found is None and least:
+        found = next((r for r, _ in reversed(rows("potrf_panel", letter, gpu(device)))
+                      if capitals(r)), None)
+    if not capitals(found or {}):
         return None
-    return _kernel("potrf_panel", letter, **capitals(found)), found.get("width", 1024)
+    return _kernel("potrf_panel", letter, **capitals(found)), found.get("width", n)
+
+
+def serves(me, c, native):
+    """True if kernels of ours factor this matrix: where they are faster, or wherever they can."""
+    return _panel_on(me.letter, len(c), native, current_device()) is not None
 
 
 @cache
@@ -41,8 +49,12 @@ def _multiprocessors(device):
     return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
-def potrf(me, c, lower, kernel, width):
+def potrf(me, c, lower):
     """Factor the `lower` triangle of a column-major matrix in place; info."""
+    return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
+
+
+def potrf_by(me, c, lower, kernel, width):
     n, side = c.shape[0], 8 * kernel.constants["TILES"]
     width = min(width, -(-n // side) * side)
     down = -(-n // side)
