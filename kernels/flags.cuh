@@ -14,16 +14,17 @@ __device__ inline void arrive(int* flag, int value)
 #endif
 }
 
-// Waits until a flag has come to `value`.
-__device__ inline void await(const int* flag, int value)
+// Waits until a flag has come to `value`; returns what it has come to.
+__device__ inline int await(const int* flag, int value)
 {
-#ifndef BLASX_SIM
     int seen;
+#ifndef BLASX_SIM
     do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
     while (seen < value);
 #else
-    while (*flag < value) sim::give_way();
+    while ((seen = *flag) < value) sim::give_way();
 #endif
+    return seen;
 }
 
 // The multiprocessor that a block runs on

@@ -5,7 +5,7 @@
 //     L_ij = (A_ij - sum_{k < j} L_ik L_jk^H) L_jj^-H ,
 //
 // and all of them are made in one launch, without a barrier of the grid: whoever has made one
-// raises its flag, and whoever needs it waits for that. One block of threads, the chain, is alone
+// says so, and whoever needs it waits for that. One block of threads, the chain, is alone
 // on the critical path, and on its multiprocessor: it takes the last product off A_jj, factors it,
 // and solves for L_(j+1)j, which makes that product for the next. All others take blocks by turns,
 // column by column: each subtracts its products in the order of k, as they come to be, and solves.
@@ -41,7 +41,6 @@ constexpr int WC = TILES * TILES / (SHARE * WR), ACROSS = TILES / WC;  // tile c
 constexpr int FRONT = TILES / 2;       // warps of the chain; the others store what it makes
 constexpr int STAGE = 64 * TILES * DEPTH, CHUNKS = TILES / DEPTH;
 constexpr int SLOT = 160;   // numbers that have room for a Diagonal
-constexpr int FED = WARPS, DONE = 2 * WARPS;  // of a block's flag: what all warps have added
 static_assert(WARPS == 2 * FRONT && SHARE * WR * WC == TILES * TILES);
 static_assert(TILES % DEPTH == 0 && DEPTH % GROUPS == 0 && STAGES >= 2);
 static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
@@ -53,14 +52,18 @@ struct Panel {
     bool with_products;                // for the blocks on which the panel's diagonal lies
     scalar_t* blocks;                  // the workspace: finished blocks, column by column
     scalar_t* diagonals;               // and TILES slots for each column
-    int* flags;                        // of each block
+    int *done;                         // of each row: WARPS times the blocks that are finished,
+    int *fed;                          // of each column: WARPS, A_jj is fed; of the next, A_(j+1)j
 
     __device__ int number(int i, int j) const { return j * rows - j * (j - 1) / 2 + i - j; }
     __device__ scalar_t* block(int i, int j) const { return blocks + size(NUMBERS) * number(i, j); }
     __device__ scalar_t* diagonal(int j) const { return diagonals + size(SLOT) * TILES * j; }
-    __device__ void wait(int i, int j, int value) const { await(flags + number(i, j), value); }
-    // By every warp, when it has written its part: `share` of what all add
-    __device__ void tell(int i, int j, int share) const { arrive(flags + number(i, j), share); }
+    // Blocks of a row are finished from left to right: the number of those that are, if more than j
+    __device__ int wait(int i, int j) const { return await(done + i, WARPS * (j + 1)) / WARPS; }
+    __device__ void wait_fed(int i, int j) const { await(fed + j + (i > j) * columns, WARPS); }
+    // By every warp, when it has written its part: the share of each in what all add
+    __device__ void tell(int i, int share) const { arrive(done + i, share); }
+    __device__ void tell_fed(int i, int j) const { arrive(fed + j + (i > j) * columns, 1); }
     // Blocks of column j that are taken by turns: that of row j + 2 is made with the next column.
     __device__ bool skips(int j) const { return j + 1 < columns && j + 2 < rows; }
     __device__ int turns(int j) const { return rows - j - skips(j); }
@@ -166,10 +169,11 @@ __device__ inline void subtract_products(Sums& sums, const Panel& p, int i, int 
                                          scalar_t* ring)
 {
     const int chunks = CHUNKS * upto;
+    int there = 0;  // blocks of both rows
     const auto fetch = [&](int q) {
         if (q < chunks) {
             const int k = q / CHUNKS, part = q % CHUNKS * STAGE;
-            if (part == 0) p.wait(i, k, DONE), p.wait(j, k, DONE);
+            if (k >= there) there = min(p.wait(i, k), p.wait(j, k));
             scalar_t* const to = ring + q % STAGES * 2 * STAGE;
             bring(to, p.block(i, k) + part, STAGE);
             bring(to + STAGE, p.block(j, k) + part, STAGE);
@@ -319,7 +323,7 @@ struct Room {
 __device__ inline void make_block(const Panel& p, int i, int j, const Room& room)
 {
     __syncthreads();
-    p.wait(j, j, DONE);
+    p.wait(j, j);
     bring(room.L, p.block(j, j), NUMBERS);
     bring(room.slots, p.diagonal(j), SLOT * TILES);
     await_all();
@@ -338,7 +342,7 @@ __device__ inline void make(const Panel& p, int i, int j, const Room& room)
     subtract_products(sums, p, i, j, j, room.ring);
     finish(sums, room.X, room.L);
     make_block(p, i, j, room);
-    p.tell(i, j, 2);
+    p.tell(i, 1);
 }
 
 // What the chain wants of block (i, j), i = j or j + 1. Of the latter and of L_i(j-1), by which it is
@@ -362,17 +366,17 @@ __device__ inline void feed(const Panel& p, int i, int j, const Room& room)
             x = {};
             if (group() == 0) take(x, get(tile(p.block(i, j), r, c)));
         });
-        p.wait(j, j - 1, DONE);
+        p.wait(j, j - 1);
         bring(room.L, p.block(j, j - 1), NUMBERS);
         await_all();
         __syncthreads();
+        if (warp() == WARPS - 1) p.tell(i, WARPS);
         #pragma unroll 1
         for (int k = 0; k < TILES; k += DEPTH)
             subtract(sums, tile(room.X, 0, k), tile(room.L, 0, k));
     }
     finish(sums, p.block(i, j), room.L);
-    p.tell(i, j, 1);
-    if (two) p.tell(i, j - 1, 2);
+    p.tell_fed(i, j);
 }
 
 // -- the chain
@@ -508,7 +512,7 @@ __device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots
 __device__ inline void start_link(const Panel& p, int j, scalar_t* D, scalar_t* X)
 {
     const int columns[2] = {warp(), TILES - 1 - warp()};
-    p.wait(j, j, FED);
+    p.wait_fed(j, j);
     #pragma unroll
     for (int s = 0; s < 2; ++s) {
         const int c = columns[s], r = c - c % 2;
@@ -563,7 +567,7 @@ __device__ inline void make_link(const Panel& p, int j, const Room& room, bool k
         if (thread() == 0 && failed && !*info) *info = before + failed;
         if (below) {
             const int r = 2 * warp();
-            p.wait(j + 1, j, FED);
+            p.wait_fed(j + 1, j);
             for (int c = 0; c < TILES; ++c)
                 bring<32>(tile(X, r, c), tile(p.block(j + 1, j), r, c), 128);
             await_all();
@@ -572,12 +576,12 @@ __device__ inline void make_link(const Panel& p, int j, const Room& room, bool k
         }
     } else {
         if (warp() - FRONT == (TILES - 1) % FRONT) store_row(p, j, D, room.slots, TILES - 1);
-        p.tell(j, j, 2);
+        p.tell(j, 2);
     }
     __syncthreads();
     if (!front && below) {
         store(p, j + 1, j, X, FRONT);
-        p.tell(j + 1, j, 2);
+        p.tell(j + 1, 2);
     }
 }
 
@@ -592,7 +596,8 @@ template <class Find> __device__ int found(int& number, Find find)
 
 // `before`: columns of the matrix that are done. `flags`, zeros: blocks that have started, blocks
 // of the matrix that are taken, 1 + the multiprocessor of the chain, blocks that have left it to
-// the chain, and the flags. The products to be subtracted are there if their address is.
+// the chain, and the flags of rows and columns. The products to be subtracted are there if their
+// address is.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size before,
             const scalar_t* products, size p_row, size p_col, scalar_t* blocks,
@@ -603,7 +608,8 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
     scalar_t* const shared = reinterpret_cast<scalar_t*>(dynamic_shared);
     const Room room{shared, shared + NUMBERS, shared + 2 * NUMBERS, shared + NUMBERS};
     const Panel p{{A, a_row, a_col}, int(n), int((n + T - 1) / T), int(columns),
-                  {products, p_row, p_col}, products != nullptr, blocks, diagonals, flags + 4};
+                  {products, p_row, p_col}, products != nullptr, blocks, diagonals, flags + 4,
+                  flags + 4 + int((n + T - 1) / T)};
     // The chain's columns that are next for this block: all, or, if it is alone, each in its turn
     const bool alone = gridDim.x == 1;
     int link = 0, links = 0;

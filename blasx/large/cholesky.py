@@ -62,7 +62,8 @@ def potrf_by(me, c, lower, kernel, width):
     across = [min(width // side, rows) for _, rows in panels]
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
 
-    flags = cupy.zeros(1 + sum(counts) + 4 * len(counts), np.int32)
+    marks = [4 + rows + 2 * k for (_, rows), k in zip(panels, across)]
+    flags = cupy.zeros(1 + sum(marks), np.int32)
     room = max(counts) * side * side + down * SLOT * side // 8
     memory = cupy.empty(room, c.dtype)
     diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
@@ -71,12 +72,12 @@ def potrf_by(me, c, lower, kernel, width):
     strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
     shared = potrf_panel_bytes(me.letter, kernel.constants)
     most = kernel.constants["BLOCKS"] * _multiprocessors(current_device())
-    for (first, _), columns, count in zip(panels, across, counts):
+    for (first, _), columns, count, some in zip(panels, across, counts, marks):
         before = products.of(first) if first else (0, 0, 0)
         kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
             c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
             first, *before, memory.data.ptr, diagonals, at, info), shared)
-        at += 4 * (count + 4)
+        at += 4 * some
         if first + width < n:
             products.add(first)
     return flags[0]
