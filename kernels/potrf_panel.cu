@@ -53,20 +53,20 @@ struct Panel {
     scalar_t* blocks;                  // the workspace: finished blocks, column by column
     scalar_t* diagonals;               // and TILES slots for each column
     int *done;                         // of each row: WARPS times the blocks that are finished,
-    int *fed;                          // of each column: WARPS, A_jj is fed; of the next, A_(j+1)j
+    int *fed;                          // of blocks (j, j), then (j + 1, j), then (j + 2, j): WARPS
+                                       // where all but the last product is subtracted
 
     __device__ int number(int i, int j) const { return j * rows - j * (j - 1) / 2 + i - j; }
     __device__ scalar_t* block(int i, int j) const { return blocks + size(NUMBERS) * number(i, j); }
     __device__ scalar_t* diagonal(int j) const { return diagonals + size(SLOT) * TILES * j; }
     // Blocks of a row are finished from left to right: the number of those that are, if more than j
     __device__ int wait(int i, int j) const { return await(done + i, WARPS * (j + 1)) / WARPS; }
-    __device__ void wait_fed(int i, int j) const { await(fed + j + (i > j) * columns, WARPS); }
+    __device__ void wait_fed(int i, int j) const { await(fed + j + (i - j) * columns, WARPS); }
     // By every warp, when it has written its part: the share of each in what all add
     __device__ void tell(int i, int share) const { arrive(done + i, share); }
-    __device__ void tell_fed(int i, int j) const { arrive(fed + j + (i > j) * columns, 1); }
-    // Blocks of column j that are taken by turns: that of row j + 2 is made with the next column.
-    __device__ bool skips(int j) const { return j + 1 < columns && j + 2 < rows; }
-    __device__ int turns(int j) const { return rows - j - skips(j); }
+    __device__ void tell_fed(int i, int j) const { arrive(fed + j + (i - j) * columns, 1); }
+    // True if L_ij is made by those who feed the next column with it
+    __device__ bool is_kept(int i, int j) const { return i == j + 2 && j + 1 < columns; }
 };
 
 __device__ inline scalar_t* tile(scalar_t* block, int r, int c)
@@ -340,27 +340,27 @@ __device__ inline void make(const Panel& p, int i, int j, const Room& room)
     Sums sums;
     start(sums, p, i, j);
     subtract_products(sums, p, i, j, j, room.ring);
+    if (p.is_kept(i, j)) {
+        finish(sums, p.block(i, j), room.L);
+        p.tell_fed(i, j);
+        return;
+    }
     finish(sums, room.X, room.L);
     make_block(p, i, j, room);
     p.tell(i, 1);
 }
 
-// What the chain wants of block (i, j), i = j or j + 1. Of the latter and of L_i(j-1), by which it is
-// multiplied last, all other products are subtracted before what these two wait for is known.
+// What the chain wants of block (i, j), i = j or j + 1: of the latter all products but that by
+// L_i(j-1) are subtracted before what that waits for is known.
 __device__ inline void feed(const Panel& p, int i, int j, const Room& room)
 {
-    const bool two = i > j && j;
     Sums sums;
-    if (two) {
-        start(sums, p, i, j - 1);
-        subtract_products(sums, p, i, j - 1, j - 1, room.ring);
-        finish(sums, room.X, room.L);
-        __syncthreads();
-    }
     start(sums, p, i, j);
     subtract_products(sums, p, i, j, max(j - 1, 0), room.ring);
-    if (two) {
+    if (i > j && j) {
         finish(sums, p.block(i, j), room.L);
+        p.wait_fed(i, j - 1);
+        bring(room.X, p.block(i, j - 1), NUMBERS);
         make_block(p, i, j - 1, room);
         for_tiles(sums, [&](Tile& x, int r, int c) {
             x = {};
@@ -511,7 +511,7 @@ __device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots
 // Two columns of D := what was fed less X X^H, if there is an X, on and below the diagonal
 __device__ inline void start_link(const Panel& p, int j, scalar_t* D, scalar_t* X)
 {
-    const int columns[2] = {warp(), TILES - 1 - warp()};
+    const int columns[2] = {warp(), TILES - 1 - warp()};  // the second in the right half
     p.wait_fed(j, j);
     #pragma unroll
     for (int s = 0; s < 2; ++s) {
@@ -525,17 +525,16 @@ __device__ inline void start_link(const Panel& p, int j, scalar_t* D, scalar_t* 
         #pragma unroll
         for (int s = 0; s < 2; ++s)
             #pragma unroll
-            for (int q = 0; q < FRONT; ++q)
-                if (2 * q + 1 >= columns[s]) {
-                    scalar_t* const left[2] = {tile(X, 2 * q, k), tile(X, 2 * q + 1, k)};
-                    subtract_product(sums[s][q], left, tile(X, columns[s], k));
-                }
+            for (int q = s * FRONT / 2; q < FRONT; ++q) {  // some above the diagonal: dropped
+                scalar_t* const left[2] = {tile(X, 2 * q, k), tile(X, 2 * q + 1, k)};
+                subtract_product(sums[s][q], left, tile(X, columns[s], k));
+            }
     await_groups<0>();
     __syncwarp();
     #pragma unroll
     for (int s = 0; s < 2; ++s)
         #pragma unroll
-        for (int q = 0; q < FRONT; ++q)
+        for (int q = s * FRONT / 2; q < FRONT; ++q)
             if (2 * q + 1 >= columns[s])
                 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
@@ -628,9 +627,9 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
         for (; link < links; ++link)
             make_link(p, link, room, !alone, info, int(before));
         const int turn = found(number, [=] { return atomicAdd(flags + 1, 1); });
-        while (j < p.columns && turn - above >= p.turns(j)) above += p.turns(j++);
+        while (j < p.columns && turn - above >= p.rows - j) above += p.rows - j++;
         if (j == p.columns) break;
-        const int down = turn - above, i = j + down + (down > 1 && p.skips(j));
+        const int i = j + turn - above;
         if (i <= j + 1) feed(p, i, j, room);
         else make(p, i, j, room);
         if (alone && i == min(j + 1, p.rows - 1)) links = j + 1;

@@ -62,7 +62,7 @@ def potrf_by(me, c, lower, kernel, width):
     across = [min(width // side, rows) for _, rows in panels]
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
 
-    marks = [4 + rows + 2 * k for (_, rows), k in zip(panels, across)]
+    marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
     flags = cupy.zeros(1 + sum(marks), np.int32)
     room = max(counts) * side * side + down * SLOT * side // 8
     memory = cupy.empty(room, c.dtype)

@@ -35,7 +35,7 @@ def factored(sim, schedule, a, lower, width):
         count = rows * across - across * (across - 1) // 2
         blocks, diagonals = (poisoned((size,), a.dtype, "C") for size in (
             count * side * side, across * SLOT * v["TILES"]))
-        flags = Memory(np.zeros(4 + rows + 2 * across, np.int32))
+        flags = Memory(np.zeros(4 + rows + 3 * across, np.int32))
         sim.run(schedule, 1, potrf_panel_bytes(sim.letter, v), at + first * (rs + cs) * item, rs,
                 cs, n - first, across, first, *before, blocks.address, diagonals.address,
                 flags.address, info.address)
