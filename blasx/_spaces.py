@@ -666,4 +666,6 @@ SPACES = {
                          largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
+    "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
+                         (512, 1024, 2048, 4096, 8192), True, smallest=64, largest=8192),
 }

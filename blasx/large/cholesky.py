@@ -1,10 +1,10 @@
 """Cholesky of one large matrix on the GPU.
 
 kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. What
-is right of it is brought up to date a strip of `width` columns at a time, below the strip's
-diagonal block, by products that overwrite nothing else. Diagonal blocks, of which half must be
-left alone, collect their products beside the matrix, all blocks in one call; the panel takes them
-off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
+the columns to its left take off it is subtracted before, by products with a long k that overwrite
+nothing else: below the panel's diagonal block in place, and of that block, half of which must be
+left alone, beside the matrix; the kernel takes it off. How wide a panel is, and from where on
+cuSOLVER is faster, are tuned rows.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from .. import _cuda
-from .._gpu_gemm import by_pairs, multiply_pairs, split
+from .._gpu_gemm import _multiprocessors, by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import potrf_panel_bytes
 from .._tuned import capitals, looked_up, row, rows
@@ -44,108 +44,83 @@ def _kernel(name, letter, **values):
     return Kernel(name, letter, **values)
 
 
-@cache
-def _multiprocessors(device):
-    return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
-
-
 def potrf(me, c, lower):
     """Factor the `lower` triangle of a column-major matrix in place; info."""
     return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
 
 
 def potrf_by(me, c, lower, kernel, width):
+    """By panels of that width, which is made a multiple of the kernel's blocks."""
     n, side = c.shape[0], 8 * kernel.constants["TILES"]
-    width = min(width, -(-n // side) * side)
-    down = -(-n // side)
+    width = -(-min(width, n) // side) * side
     panels = [(first, -(-(n - first) // side)) for first in range(0, n, width)]
     across = [min(width // side, rows) for _, rows in panels]
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
-
     marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
+
     flags = cupy.zeros(1 + sum(marks), np.int32)
-    room = max(counts) * side * side + down * SLOT * side // 8
-    memory = cupy.empty(room, c.dtype)
+    memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
     diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
-    products = _Products(me, c, lower, width) if len(panels) > 1 else None
+    left = _Left(me, c, lower, width) if len(panels) > 1 else None
     info, at = flags.data.ptr, flags.data.ptr + 4
     strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
     shared = potrf_panel_bytes(me.letter, kernel.constants)
     most = kernel.constants["BLOCKS"] * _multiprocessors(current_device())
     for (first, _), columns, count, some in zip(panels, across, counts, marks):
-        before = products.of(first) if first else (0, 0, 0)
+        products = left.subtract(first) if first else (0, 0, 0)
         kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
             c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-            first, *before, memory.data.ptr, diagonals, at, info), shared)
+            first, *products, memory.data.ptr, diagonals, at, info), shared)
         at += 4 * some
-        if first + width < n:
-            products.add(first)
     return flags[0]
 
 
-class _Products:
-    """What panels take off all that is right of them."""
+class _Left:
+    """What the columns left of a panel take off it."""
 
     def __init__(self, me, c, lower, width):
         self.me, self.c, self.lower, self.width = me, c, lower, width
-        self.blocks = cupy.empty((-(-c.shape[0] // width) - 1, width, width), me.dtype)
-        self.zero, self.one, self.minus = (_cuda.scalar(me, x) for x in (0.0, 1.0, -1.0))
+        self.block = cupy.empty((width, width), me.dtype)
+        self.panels = []  # of single precision, split
+        self.one, self.zero, self.minus = (_cuda.scalar(me, x) for x in (1.0, 0.0, -1.0))
 
-    def of(self, first):
-        """Address and strides, by which the kernel has them, of the products of a diagonal block,
-        which lie by columns."""
-        width = self.width
-        at = self._block(first)
-        return (at, 1, width) if self.lower else (at, width, 1)
-
-    def _block(self, begin):
-        return self.blocks.data.ptr + (begin // self.width - 1) * self.blocks.strides[0]
-
-    def add(self, first):
-        """Those with the panel that begins at column `first`, which is finished."""
-        start, n = first + self.width, self.c.shape[0]
-        side = min(self.width, n - start)
-        if self.me.letter == "s" and by_pairs(side, side, self.width, current_device()):
-            self._add_by_pairs(first, start)
+    def subtract(self, first):
+        """From the panel that begins there; address and strides of what is left to subtract from
+        its diagonal block."""
+        width, below = self.width, len(self.c) - first - self.width
+        if self.me.letter == "s" and below > 0 and by_pairs(width, width, width, current_device()) \
+                and by_pairs(below, width, width, current_device()):
+            self._by_pairs(first)
         else:
-            self._add_by_cublas(first, start)
+            self._by_cublas(first)
+        at = self.block.data.ptr
+        return (at, 1, self.width) if self.lower else (at, self.width, 1)
 
-    def _add_by_cublas(self, first, start):
-        me, c, width = self.me, self.c, self.width
-        n, ld = c.shape[0], _cuda.ld(c)
-        trans, next_, across = ((0, 2), 1, ld) if self.lower else ((2, 0), ld, 1)
+    def _by_cublas(self, first):
+        me, c, n, ld = self.me, self.c, len(self.c), _cuda.ld(self.c)
+        trans, down, across = ((0, 2), 1, ld) if self.lower else ((2, 0), ld, 1)
+        end = min(first + self.width, n)
 
-        def of(i):  # row i of L, right of the panel's diagonal
-            return c.data.ptr + c.itemsize * (i * next_ + first * across)
+        def address(i, j):  # of L, or of A
+            return c.data.ptr + c.itemsize * (i * down + j * across)
 
-        whole = (n - start) // width
-        for begin, side, count in ((start, width, whole),
-                                   (start + whole * width, (n - start) % width, 1)):
-            if side and count:
-                _cuda.blas(me.L + "gemmStridedBatched", *trans, side, side, width, self.one,
-                           of(begin), ld, width * next_, of(begin), ld, width * next_,
-                           self.one if first else self.zero, self._block(begin), width, width**2,
-                           count)
-        for begin in range(start, n - width, width):
-            end = begin + width
-            below, beside = (n - end, of(end), ld), (width, of(begin), ld)
-            a, b = (below, beside) if self.lower else (beside, below)
-            _cuda.blas(me.L + "gemm", *trans, a[0], b[0], width, self.minus, *a[1:], *b[1:],
-                       self.one, c.data.ptr + c.itemsize * (end * next_ + begin * across), ld)
+        own, below = (end - first, address(first, 0), ld), (n - end, address(end, 0), ld)
+        _cuda.blas(me.L + "gemm", *trans, own[0], own[0], first, self.one, *own[1:], *own[1:],
+                   self.zero, self.block.data.ptr, self.width)
+        if end < n:
+            a, b = (below, own) if self.lower else (own, below)
+            _cuda.blas(me.L + "gemm", *trans, a[0], b[0], first, self.minus, *a[1:], *b[1:],
+                       self.one, address(end, first), ld)
 
-    def _add_by_pairs(self, first, start):
-        """The same of single precision, on the tensor cores."""
-        c, n = self.c, self.c.shape[0]
-        upto = first + self.width
-        rows, = split(c[start:, first:upto] if self.lower else c[first:upto, start:].T)
-        for begin in range(start, n, self.width):
-            end = min(begin + self.width, n)
-            own, below = rows.part(begin - start, end - start), rows.part(end - start, n - start)
-            block = self.blocks[begin // self.width - 1][:end - begin, :end - begin]
-            multiply_pairs(1.0, own, own, float(first > 0), block)
-            if end == n:
-                break
-            if self.lower:  # C^T, whose rows lie in one piece
-                multiply_pairs(-1.0, own, below, 1.0, c[end:, begin:end].T)
-            else:
-                multiply_pairs(-1.0, below, own, 1.0, c[begin:end, end:].T)
+    def _by_pairs(self, first):
+        """The same of single precision, on the tensor cores, a panel after the other."""
+        c, n, width = self.c, len(self.c), self.width
+        end, before = first + width, first - width
+        x = c[first:, before:first] if self.lower else c[before:first, first:].T
+        self.panels.append((first, split(x)[0]))
+        to = c[end:, first:end].T if self.lower else c[first:end, end:].T  # its rows in one piece
+        for start, lines in self.panels:
+            own = lines.part(first - start, end - start)
+            below = lines.part(end - start, n - start)
+            multiply_pairs(1.0, own, own, float(start > width), self.block)
+            multiply_pairs(-1.0, *((own, below) if self.lower else (below, own)), 1.0, to)

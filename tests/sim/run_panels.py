@@ -15,7 +15,7 @@ import numpy as np
 
 from blasx._spaces import potrf_panel_bytes
 
-from .run import PASS, SCHEDULES, Memory, positive, poisoned, residual, same_under_all_schedules
+from .run import PASS, SCHEDULES, Memory, poisoned, positive, residual, same_under_all_schedules
 from .run_lu import Simulated
 
 SLOT = 160  # numbers (kernels/potrf_panel.cu)
