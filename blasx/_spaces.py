@@ -597,7 +597,7 @@ def potrf_panel_stages(letter, n):
     return ([dict(TILES=s, WARPS=s, WR=r, GROUPS=g) for s, r, g in (
                 (8, 4, 2), (8, 4, 1), (8, 2, 1), (4, 2, 2), (4, 2, 1))],
             [dict(DEPTH=d, STAGES=s, BLOCKS=b) for d, s, b in (
-                (2, 5, 1), (2, 2, 2), (2, 4, 2), (2, 4, 3), (4, 3, 1), (1, 4, 1))])
+                (4, 3, 1), (4, 4, 1), (4, 2, 2), (2, 4, 1), (2, 4, 2), (2, 4, 3), (1, 4, 1))])
 
 
 def potrf_panel_fits(letter, n, v, gpu):
@@ -610,31 +610,6 @@ def potrf_panel_fits(letter, n, v, gpu):
             and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
             and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
-
-
-# -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
-
-
-def substitution_bytes(letter, v):
-    size = TYPES[letter].dtype.itemsize
-    return size * 64 * (v["SIDES"] * (1 + v["WARPS"] // 2) + 66) + 128
-
-
-def large_triangle_stages(letter, n):
-    return (options(WARPS=(8, 4, 16), SIDES=(4, 2, 1)),)
-
-
-def large_triangle_fits(letter, n, v, gpu):
-    return (v["WARPS"] in (4, 8, 16) and v["SIDES"] <= v["WARPS"]
-            and substitution_bytes(letter, v) <= BY_DEFAULT)
-
-
-def permutation_stages(letter, n):
-    return (options(WARPS=(8, 4, 16)),)
-
-
-def permutation_fits(letter, n, v, gpu):
-    return 1 <= v["WARPS"] <= 16
 
 
 SPACES = {
@@ -692,9 +667,5 @@ SPACES = {
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
-                         (512, 1024, 2048, 4096, 8192), True, smallest=64, largest=8192),
-    "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
-                         letters="sc", smallest=257, largest=4096),
-    "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
-                         largest=4096),
+                         (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
 }

@@ -14,28 +14,17 @@ __device__ inline void arrive(int* flag, int value)
 #endif
 }
 
-// What a flag has come to, and what was written before is to be seen
-__device__ inline int seen(const int* flag)
-{
-    int value;
-#ifndef BLASX_SIM
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
-#else
-    value = *flag;
-#endif
-    return value;
-}
-
 // Waits until a flag has come to `value`; returns what it has come to.
 __device__ inline int await(const int* flag, int value)
 {
-    int now;
-    while ((now = seen(flag)) < value) {
-#ifdef BLASX_SIM
-        sim::give_way();
+    int seen;
+#ifndef BLASX_SIM
+    do asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    while (seen < value);
+#else
+    while ((seen = *flag) < value) sim::give_way();
 #endif
-    }
-    return now;
+    return seen;
 }
 
 // The multiprocessor that a block runs on

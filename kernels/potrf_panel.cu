@@ -62,10 +62,6 @@ struct Panel {
     // Blocks of a row are finished from left to right: the number of those that are, if more than j
     __device__ int wait(int i, int j) const { return await(done + i, WARPS * (j + 1)) / WARPS; }
     __device__ void wait_fed(int i, int j) const { await(fed + j + (i - j) * columns, WARPS); }
-    __device__ bool is_fed(int i, int j) const
-    {
-        return seen(fed + j + (i - j) * columns) >= WARPS;
-    }
     // By every warp, when it has written its part: the share of each in what all add
     __device__ void tell(int i, int share) const { arrive(done + i, share); }
     __device__ void tell_fed(int i, int j) const { arrive(fed + j + (i - j) * columns, 1); }
@@ -198,27 +194,26 @@ __device__ inline void subtract_products(Sums& sums, const Panel& p, int i, int 
     __syncthreads();
 }
 
-// Tiles `at`, of which two may be one, := c L_kk^-H; by substitution if not `fast`
+// Tiles `at`, of which two may be one, := those tiles L_kk^-H; by substitution if not `fast`
 template <int ROWS>
-__device__ void solve_tiles(scalar_t* const (&at)[ROWS], const Tile (&c)[ROWS], Diagonal& d,
-                            bool fast = true)
+__device__ void solve_tiles(scalar_t* const (&at)[ROWS], Diagonal& d, bool fast = true)
 {
     if constexpr (TENSOR) {
         const Tile l = get(d.factor), y = get(d.inverse);
-        Tile x[ROWS];
+        Tile c[ROWS], x[ROWS];
+        #pragma unroll
+        for (int q = 0; q < ROWS; ++q) c[q] = get(at[q]);
         times_inverse(x, c, l, y);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) fast = fast && is_finite(x[q]);
         fast = !__any_sync(ALL, !fast);
-        #pragma unroll
-        for (int q = 0; q < ROWS; ++q) put(at[q], fast ? x[q] : c[q]);
         #pragma unroll 1
         for (int q = 0; q < ROWS && !fast; ++q)
             if (q == 0 || at[q] != at[0]) substitute(at[q], l);
-    } else {
         #pragma unroll
-        for (int q = 0; q < ROWS; ++q) put(at[q], c[q]);
-        __syncwarp();
+        for (int q = 0; q < ROWS; ++q)
+            if (fast) put(at[q], x[q]);
+    } else {
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (lane() / 8 == q && (q == 0 || at[q] != at[0])) solve_row(at[q], lane() % 8, d);
@@ -272,7 +267,7 @@ __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
     #pragma unroll 1
     for (int k = 0; k < TILES; ++k) {
         scalar_t* const left[2] = {tile(X, r, k), tile(X, s, k)};
-        solve_tiles(left, {get(left[0]), get(left[1])}, diagonal(slots, k), false);
+        solve_tiles(left, diagonal(slots, k), false);
         #pragma unroll 1
         for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
         __syncwarp();
@@ -322,7 +317,6 @@ struct Room {
     scalar_t* L;      // one to solve with, or to multiply by
     scalar_t* slots;
     scalar_t* ring;   // in place of L
-    bool* there;      // for the chain, of which pairs of rows of X came in good time
 };
 
 // X := L_ij from A_ij less all products, stored but not told
@@ -471,10 +465,8 @@ __device__ inline void store_row(const Panel& p, int j, scalar_t* D, scalar_t* s
 // D := L_jj, a barrier to a tile column. After that of column k the first warp has row k + 1: column
 // k - 1 taken off it, solved for, and its diagonal tile factored; others of the front, two rows to a
 // warp, have the rows below, and what column k - 1 takes off all of them; and row k is stored.
-// Before the last barrier the others do what they have to spare time for. Returns, to the first warp,
-// 0 or the first column whose pivot is not positive.
-template <class Spare>
-__device__ int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots, Spare spare)
+// Returns, to the first warp, 0 or the first column whose pivot is not positive.
+__device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots)
 {
     const int first = T * j;
     int failed = 0;
@@ -484,14 +476,16 @@ __device__ int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots, Spare
         __syncthreads();
         if (warp() == 0) {
             const int r = k + 1;
-            scalar_t* const at[1] = {tile(D, r, k)};
-            Tile c[1] = {get(at[0])}, a[1] = {get(tile(D, r, r))};
+            scalar_t *const at[1] = {tile(D, r, k)}, *const left[1] = {tile(D, r, max(k - 1, 0))};
+            Tile a[1] = {get(tile(D, r, r))};
             if (k) {
-                scalar_t* const left[1] = {tile(D, r, k - 1)};
+                Tile c[1] = {get(at[0])};
                 subtract_product(c, left, tile(D, k, k - 1));
                 subtract_product(a, left, left[0]);
+                put(at[0], c[0]);
+                __syncwarp();
             }
-            solve_tiles(at, c, diagonal(slots, k));
+            solve_tiles(at, diagonal(slots, k));
             subtract_product(a, at, at[0]);
             factor_tile(a[0], D, slots, r, first, p.n, failed);
         } else if (warp() < FRONT) {
@@ -505,10 +499,9 @@ __device__ int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots, Spare
                 __syncwarp();
             }
             scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};
-            solve_tiles(at, {get(at[0]), get(at[1])}, diagonal(slots, k));
-        } else {
-            if (warp() - FRONT == k % FRONT) store_row(p, j, D, slots, k);
-            if (k == TILES - 2) spare();
+            solve_tiles(at, diagonal(slots, k));
+        } else if (warp() - FRONT == k % FRONT) {
+            store_row(p, j, D, slots, k);
         }
     }
     __syncthreads();
@@ -568,25 +561,16 @@ __device__ inline void make_link(const Panel& p, int j, const Room& room, bool k
     }
     if (front) start_link(p, j, D, X);
     __syncthreads();
-    const int r = 2 * (warp() % FRONT);
-    const auto fetch = [&] {
-        for (int c = 0; c < TILES; ++c)
-            bring<32>(tile(X, r, c), tile(p.block(j + 1, j), r, c), 128);
-        await_all();
-        __syncwarp();
-    };
-    const int failed = factor(p, j, D, room.slots, [&] {
-        const bool is_fed = below && p.is_fed(j + 1, j);
-        if (is_fed) fetch();
-        if (lane() == 0) room.there[warp() - FRONT] = is_fed;
-    });
+    const int failed = factor(p, j, D, room.slots);
     if (front) {
         if (thread() == 0 && failed && !*info) *info = before + failed;
         if (below) {
-            if (!room.there[warp()]) {
-                p.wait_fed(j + 1, j);
-                fetch();
-            }
+            const int r = 2 * warp();
+            p.wait_fed(j + 1, j);
+            for (int c = 0; c < TILES; ++c)
+                bring<32>(tile(X, r, c), tile(p.block(j + 1, j), r, c), 128);
+            await_all();
+            __syncwarp();
             for (int s = 0; s < 2; s += TOGETHER) solve(X, D, room.slots, r + s);
         }
     } else {
@@ -620,9 +604,8 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
 {
     wait_for_stream();
     __shared__ int number;
-    __shared__ bool there[FRONT];
     scalar_t* const shared = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const Room room{shared, shared + NUMBERS, shared + 2 * NUMBERS, shared + NUMBERS, there};
+    const Room room{shared, shared + NUMBERS, shared + 2 * NUMBERS, shared + NUMBERS};
     const Panel p{{A, a_row, a_col}, int(n), int((n + T - 1) / T), int(columns),
                   {products, p_row, p_col}, products != nullptr, blocks, diagonals, flags + 4,
                   flags + 4 + int((n + T - 1) / T)};

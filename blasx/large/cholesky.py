@@ -1,10 +1,10 @@
 """Cholesky of one large matrix on the GPU.
 
 kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. What
-the columns to its left take off it is subtracted before, by products with a long k that overwrite
-nothing else: below the panel's diagonal block in place, and of that block, half of which must be
-left alone, beside the matrix; the kernel takes it off. How wide a panel is, and from where on
-cuSOLVER is faster, are tuned rows.
+is right of it is brought up to date a strip of `width` columns at a time, below the strip's
+diagonal block, by products that overwrite nothing else. Diagonal blocks, of which half must be
+left alone, collect their products beside the matrix, all blocks in one call; the panel takes them
+off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
 """
 
 from functools import cache
@@ -56,71 +56,97 @@ def potrf_by(me, c, lower, kernel, width):
     panels = [(first, -(-(n - first) // side)) for first in range(0, n, width)]
     across = [min(width // side, rows) for _, rows in panels]
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
-    marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
 
+    marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
     flags = cupy.zeros(1 + sum(marks), np.int32)
     memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
     diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
-    left = _Left(me, c, lower, width) if len(panels) > 1 else None
+    products = _Products(me, c, lower, width) if len(panels) > 1 else None
     info, at = flags.data.ptr, flags.data.ptr + 4
     strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
     shared = potrf_panel_bytes(me.letter, kernel.constants)
     most = kernel.constants["BLOCKS"] * _multiprocessors(current_device())
     for (first, _), columns, count, some in zip(panels, across, counts, marks):
-        products = left.subtract(first) if first else (0, 0, 0)
+        before = products.of(first) if first else (0, 0, 0)
         kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
             c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-            first, *products, memory.data.ptr, diagonals, at, info), shared)
+            first, *before, memory.data.ptr, diagonals, at, info), shared)
         at += 4 * some
+        if first + width < n:
+            products.add(first)
     return flags[0]
 
 
-class _Left:
-    """What the columns left of a panel take off it."""
+class _Products:
+    """What panels take off all that is right of them."""
 
     def __init__(self, me, c, lower, width):
         self.me, self.c, self.lower, self.width = me, c, lower, width
-        self.block = cupy.empty((width, width), me.dtype)
-        self.panels = []  # of single precision, split
-        self.one, self.zero, self.minus = (_cuda.scalar(me, x) for x in (1.0, 0.0, -1.0))
+        self.trans, self.down, self.across = ((0, 2), 1, _cuda.ld(c)) if lower else (
+            (2, 0), _cuda.ld(c), 1)
+        self.blocks = cupy.empty((-(-len(c) // width) - 1, width, width), me.dtype)
+        self.zero, self.one, self.minus = (_cuda.scalar(me, x) for x in (0.0, 1.0, -1.0))
+        self.pairs = me.letter == "s" and by_pairs(width, width, width, current_device())
 
-    def subtract(self, first):
-        """From the panel that begins there; address and strides of what is left to subtract from
-        its diagonal block."""
-        width, below = self.width, len(self.c) - first - self.width
-        if self.me.letter == "s" and below > 0 and by_pairs(width, width, width, current_device()) \
-                and by_pairs(below, width, width, current_device()):
-            self._by_pairs(first)
-        else:
-            self._by_cublas(first)
-        at = self.block.data.ptr
+    def of(self, first):
+        """Address and strides, by which the kernel has them, of the products of a diagonal block,
+        which lie by columns."""
+        at = self._block(first).data.ptr
         return (at, 1, self.width) if self.lower else (at, self.width, 1)
 
-    def _by_cublas(self, first):
-        me, c, n, ld = self.me, self.c, len(self.c), _cuda.ld(self.c)
-        trans, down, across = ((0, 2), 1, ld) if self.lower else ((2, 0), ld, 1)
-        end = min(first + self.width, n)
+    def _block(self, begin):
+        return self.blocks[begin // self.width - 1]
 
-        def address(i, j):  # of L, or of A
-            return c.data.ptr + c.itemsize * (i * down + j * across)
+    def add(self, first):
+        """Those with the panel that begins at column `first`, which is finished."""
+        n, width, start = len(self.c), self.width, first + self.width
+        lines = self._split(first, start) if self.pairs else None
+        whole = 0 if self.pairs else (n - start) // width
+        if whole:
+            self._add_blocks(first, start, whole)
+        for begin in range(start, n, width):
+            end = min(begin + width, n)
+            if begin >= start + whole * width:
+                self._multiply(first, (begin, end), (begin, end), lines)
+            if end < n:
+                self._multiply(first, (end, n), (begin, end), lines)
 
-        own, below = (end - first, address(first, 0), ld), (n - end, address(end, 0), ld)
-        _cuda.blas(me.L + "gemm", *trans, own[0], own[0], first, self.one, *own[1:], *own[1:],
-                   self.zero, self.block.data.ptr, self.width)
-        if end < n:
-            a, b = (below, own) if self.lower else (own, below)
-            _cuda.blas(me.L + "gemm", *trans, a[0], b[0], first, self.minus, *a[1:], *b[1:],
-                       self.one, address(end, first), ld)
+    def _address(self, i, j):
+        """Of an element of L, or of what is to become one."""
+        return self.c.data.ptr + self.c.itemsize * (i * self.down + j * self.across)
 
-    def _by_pairs(self, first):
-        """The same of single precision, on the tensor cores, a panel after the other."""
-        c, n, width = self.c, len(self.c), self.width
-        end, before = first + width, first - width
-        x = c[first:, before:first] if self.lower else c[before:first, first:].T
-        self.panels.append((first, split(x)[0]))
-        to = c[end:, first:end].T if self.lower else c[first:end, end:].T  # its rows in one piece
-        for start, lines in self.panels:
-            own = lines.part(first - start, end - start)
-            below = lines.part(end - start, n - start)
-            multiply_pairs(1.0, own, own, float(start > width), self.block)
-            multiply_pairs(-1.0, *((own, below) if self.lower else (below, own)), 1.0, to)
+    def _add_blocks(self, first, start, count):
+        """Whole blocks on the diagonal, at once."""
+        width, ld, at = self.width, _cuda.ld(self.c), self._address(start, first)
+        _cuda.blas(self.me.L + "gemmStridedBatched", *self.trans, width, width, width, self.one, at,
+                   ld, width * self.down, at, ld, width * self.down,
+                   self.one if first else self.zero, self._block(start).data.ptr, width, width**2,
+                   count)
+
+    def _multiply(self, first, rows, columns, lines):
+        """Rows of L times rows of L adjoint: off what is below the diagonal, or to its block."""
+        c, width, square = self.c, self.width, rows == columns
+        m, n = rows[1] - rows[0], columns[1] - columns[0]
+        if lines and by_pairs(m, n, width, current_device()):
+            start = first + width
+            a, b = (lines.part(i - start, j - start) for i, j in (rows, columns))
+            if square:
+                multiply_pairs(1.0, a, b, float(first > 0), self._block(rows[0])[:m, :n])
+            elif self.lower:  # C^T, whose rows lie in one piece
+                multiply_pairs(-1.0, b, a, 1.0, c[rows[0]:rows[1], columns[0]:columns[1]].T)
+            else:
+                multiply_pairs(-1.0, a, b, 1.0, c[columns[0]:columns[1], rows[0]:rows[1]].T)
+            return
+        a, b = (rows, columns) if self.lower else (columns, rows)
+        alpha, beta, to, ld = self.minus, self.one, self._address(rows[0], columns[0]), _cuda.ld(c)
+        if square:
+            alpha, beta = self.one, self.one if first else self.zero
+            to, ld = self._block(rows[0]).data.ptr, width
+        _cuda.blas(self.me.L + "gemm", *self.trans, a[1] - a[0], b[1] - b[0], width, alpha,
+                   self._address(a[0], first), _cuda.ld(c), self._address(b[0], first),
+                   _cuda.ld(c), beta, to, ld)
+
+    def _split(self, first, start):
+        """The rows of L right of the panel's diagonal, for products on the tensor cores."""
+        c = self.c
+        return split(c[start:, first:start] if self.lower else c[first:start, start:].T)[0]
