@@ -22,7 +22,8 @@ THREADED = 32  # orders from which OpenBLAS has threads at work on one member
 
 
 def rows(letters, quick, family):
-    """The rows of the family; --quick takes doubles only, no large batches, and n up to 200."""
+    """The rows of the family; --quick takes doubles only, every second order, no large batches, and
+    n up to 200."""
     letters = "d" if quick else letters
     for letter in letters:
         yield one(letter, 8)
@@ -30,7 +31,7 @@ def rows(letters, quick, family):
         if not hasattr(blasx, routine + "_batched"):
             continue
         for letter in letters:
-            for n in ORDERS:
+            for n in ORDERS[1::2] if quick else ORDERS:
                 for batch in BATCHES[:2] if quick else BATCHES:
                     yield batched(routine, letter, n, min(batch, NUMBERS // n**2))
     for n in LARGE[:1] if quick else LARGE:

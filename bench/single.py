@@ -7,12 +7,14 @@ through their own functions, out of place where those are (CuPy's lu_factor over
 from functools import partial
 
 from blasx import _errors as errors
+from blasx import _tuned
+from blasx._types import TYPES
 
 from . import timing
 from .timing import Row, Side
 
 GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
-GEMM |= dict.fromkeys("dcz", (1024, 4096, 8192))
+GEMM |= dict.fromkeys("dczhb", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 4096, 8192), "gesv": (1024, 4096, 8192),
@@ -31,6 +33,8 @@ def rows(letters, quick, family):
                 yield gemm(letter, n)
                 if letter == "s":
                     yield gemm(letter, n, "gemm_uniform")
+                if letter in "hb":
+                    yield fused(letter, n)
             if letter in "sd" and not quick:
                 for n, k in UPDATES:
                     yield update(letter, n, k)
@@ -49,7 +53,7 @@ def rows(letters, quick, family):
 def normal(letter, *shape):
     """Normal random numbers, by columns."""
     cupy = timing.gpu()
-    dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
+    dtype = TYPES[letter].dtype
     random = cupy.random.RandomState(shape[-1])
 
     def real():
@@ -76,7 +80,8 @@ def from_torch(*tensors):
 
 
 def gemm(letter, n, routine="gemm"):
-    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element."""
+    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element. `own kernel`: of
+    half precision, where cuBLAS serves."""
     a, b = normal(letter, n, n), normal(letter, n, n) + 1
     if routine == "gemm_uniform":
         random = timing.gpu().random.RandomState(n)
@@ -93,9 +98,45 @@ def gemm(letter, n, routine="gemm"):
     def cupy():
         return Side(lambda: (a.copy(), b.copy()), timing.gpu().matmul)
 
-    return Row(routine, letter, f"{n}x{n}x{n}", {"out of place": ours},
-               {"torch": torch, "CuPy": cupy},
+    def by_half():
+        values = _tuned.constants("gemm_half", letter, n, 90)
+        product = partial(blasx_function(letter, "gemm"), 1.0)
+
+        def run(a, b):
+            with _tuned.using(letter, gemm_half=values):
+                return product(a, b)
+
+        return Side(lambda: (a.copy("F"), b.copy("F")), run)
+
+    variants = {"out of place": ours} | ({"own kernel": by_half} if letter in "hb" else {})
+    return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
+               timing.gpu_clock(3 * a.nbytes, PAUSE))
+
+
+def fused(letter, n):
+    """C = gelu(A B + bias), by rows as a layer has them."""
+    a, b = (normal(letter, n, n).T.copy() for _ in "ab")
+    b /= 8
+    bias = normal(letter, 1, n)[0]
+    f = blasx_function(letter, "gemm")
+
+    def ours():
+        return Side(lambda: (a.copy(), b.copy(), timing.gpu().empty_like(a)), lambda a, b, c: f(
+            1.0, a, b, 0.0, c, overwrite_c=1, bias=bias, activation="gelu"))
+
+    def torch():
+        import torch
+        gelu, of = torch.nn.functional.gelu, to_torch(bias)[0]
+        return Side(lambda: to_torch(a.copy(), b.copy()),
+                    lambda a, b: gelu(torch.addmm(of, a, b)), lambda c: from_torch(c)[0])
+
+    def error(c):
+        from cupyx.scipy.special import erf
+        x = errors.wide(a) @ errors.wide(b) + errors.wide(bias)
+        return errors.near(c, x * (0.5 + 0.5 * erf(x * 0.5**0.5)), a.dtype, 1)
+
+    return Row("gemm_gelu", letter, f"{n}x{n}x{n}", {"in place": ours}, {"torch": torch}, error,
                timing.gpu_clock(3 * a.nbytes, PAUSE))
 
 
@@ -121,9 +162,13 @@ def update(letter, n, k):
 
         return Side(operands, run, overwrites=(2,))
 
-    def torch():
-        return Side(lambda: to_torch(a.copy(), b.copy(), c0.copy()),
-                    lambda a, b, c: c.addmm_(a, b, alpha=-1), lambda c: from_torch(c)[0], (2,))
+    def torch():  # on views of CuPy arrays, which the clock restores
+        def operands():
+            mine = a.copy("F"), b.copy("F"), c0.copy("F")
+            return (*mine, *to_torch(*mine))
+
+        return Side(operands, lambda *both: both[5].addmm_(both[3], both[4], alpha=-1),
+                    lambda c: from_torch(c)[0], (2,))
 
     variants = {"in place": ours} | ({"B split once": prepared} if letter == "s" else {})
     return Row("gemm_update", letter, f"{n}x{n}x{k}", variants, {"torch": torch},

@@ -1,4 +1,4 @@
-"""python -m bench sweep [ROUTINE ...] [-p sd] [--to 200] [--json FILE]
+"""python -m bench sweep [ROUTINE ...] [-p sd] [--to 200 | --orders N-N,N,...] [--json FILE]
 
 Cliffs: the time a member takes for every order n = 1, 2, ..., in every batched routine, cold, the
 median of five; a cliff is where time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). 1 if there is one.
@@ -64,6 +64,7 @@ def main(arguments):
     parser.add_argument("routines", nargs="*", metavar="ROUTINE")
     parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
     parser.add_argument("--to", type=int, default=200)
+    parser.add_argument("--orders", type=orders_of, metavar="N-N,N,...", help="instead of to --to")
     parser.add_argument("--bytes", type=float, default=100e6, help="of a batch")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--commit", help="what to record where git cannot tell")
@@ -72,13 +73,14 @@ def main(arguments):
         timing.compile_ahead(options.letters)
     except timing.NoGpu as missing:
         parser.exit(2, f"bench sweep: {missing}\n")
+    orders = options.orders or list(range(1, options.to + 1))
     report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
     for letter in options.letters:
-        found = times(letter, options)
+        found = times(letter, options, orders)
         for routine, us in found.items():
-            report["us"][letter + routine] = [round(t, 5) for t in us]
+            report["us"][letter + routine] = {n: round(t, 5) for n, t in us.items()}
             worst = 0.0
-            for n, (t, after) in enumerate(zip(us, us[1:], strict=False), 1):
+            for n, t, after in ((n, us[n], us[n + 1]) for n in us if n + 1 in us):
                 rise = after / t / (1.3 * ((n + 1) / n) ** 3)
                 worst = max(worst, rise)
                 if rise > 1:
@@ -91,10 +93,16 @@ def main(arguments):
     return int(bool(report["cliffs"]))
 
 
-def times(letter, options):
-    """{routine: microseconds a member, for n = 1, 2, ...}"""
+def orders_of(text):
+    """Orders as they are written: 1-16,32,33."""
+    ends = [part.split("-") for part in text.split(",")]
+    return sorted({n for e in ends for n in range(int(e[0]), int(e[-1]) + 1)})
+
+
+def times(letter, options, orders):
+    """{routine: {order: microseconds a member}}"""
     found = {}
-    for n in range(1, options.to + 1):
+    for n in orders:
         size = {"s": 4, "d": 8, "c": 8, "z": 16}[letter]
         batch = int(min(MOST, max(200, options.bytes / (size * n * n))))
         a = matrices(letter, n, batch)
@@ -103,6 +111,6 @@ def times(letter, options):
                 side = Side(tuple, call)
                 sample = timing.gpu_clock(3 * a.nbytes)(side)
                 us = 1e3 * median(sample() for _ in range(5)) / batch
-                found.setdefault(routine, []).append(us)
+                found.setdefault(routine, {})[n] = us
         timing.release()
     return found

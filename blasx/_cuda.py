@@ -10,6 +10,7 @@ Importing this module imports no CuPy: `start` does, when the first CuPy array a
 import os
 import re
 import threading
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -68,6 +69,7 @@ _PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "GemmStridedBatchedE
 
 LEFT, RIGHT = 0, 1
 COMPUTE_32F, DEFAULT_ALGORITHM = 68, -1  # cublasComputeType_t, cublasGemmAlgo_t
+COMPUTE = {"fp16": 74, "bf16": 75, "tf32": 77}
 LOWER, UPPER = 0, 1
 NON_UNIT, UNIT = 0, 1
 
@@ -81,11 +83,24 @@ class _Local(threading.local):
     """Each thread's library handles, by device: a handle must not be shared between threads."""
 
     def __init__(self):
-        self.handles = {}  # (library, device) -> [handle, its stream]
+        self.handles = {}  # (library, device, beside) -> [handle, its stream]
+        self.beside = False
 
 
 _local = _Local()
 _forked = False
+
+
+@contextmanager
+def beside(stream):
+    """Work in this stream, which runs beside the caller's, with handles of its own: the workspace
+    of a handle that two streams share could be used by both."""
+    _local.beside = True
+    try:
+        with stream:
+            yield
+    finally:
+        _local.beside = False
 
 
 def _after_fork():
@@ -141,7 +156,7 @@ class Library:
     def handle(self):
         """This thread's handle on the current device, set to the current stream."""
         check_fork()
-        key = self.prefix, current_device()
+        key = self.prefix, current_device(), _local.beside
         entry = _local.handles.get(key)
         if entry is None:
             cell = ffi.new("uintptr_t *")

@@ -1,18 +1,19 @@
 """Products on the GPU by kernels of ours; cuBLAS takes what they leave.
 
-gemm_small takes small ones, where cuBLAS would cost the host more than the product; how small is a
-tuned row: rows name the TILE up to the largest of m, n, k.
+gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled
+those of orders where it is ahead of cuBLAS; which, tuned rows say, by the largest of m, n, k.
 
-Products of single precision are by pairs of half precision on Hopper's tensor cores: line_maxima
-and split_lines make an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is
-used more than once is split once:
+Products of single precision are by pairs of half precision on Hopper's tensor cores: split_lines
+makes an operand's `Pairs`, gemm_wgmma multiplies two of them. An operand that is used more than
+once is split once:
 
     u, = split(b.T)
     for a, c in ...:
         multiply_pairs(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
 The row of gemm_wgmma for n is for tiles of C of m n = n^2 elements; it serves where k is at least
-its `depth`, and m and n its `side`.
+its `depth`, and m and n its `side`. Rows of gemm_half, for products of half precision and bfloat16
+and what follows them, are for as many elements; `vendor`: where nothing follows, cuBLAS is as fast.
 """
 
 import threading
@@ -23,9 +24,10 @@ from struct import Struct
 
 import cupy
 
+from . import _ladder
 from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
-from ._spaces import wgmma_bytes
-from ._tuned import capitals, looked_up, row
+from ._spaces import half_bytes, wgmma_bytes
+from ._tuned import capitals, constants, looked_up, row
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -33,10 +35,13 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(3) B(3), alpha beta C(2)
-_PACK_WGMMA = Struct("<11q2f2q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(11)] + [88, 92, 96, 104]
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
+# m n k, alpha beta C(2), bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f3q").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
+_OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
+TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
 
 def _offsets(letter):
@@ -55,8 +60,9 @@ class _Local(threading.local):
         self.parameters = {letter: ffi.new("void *[]", [cells + i for i in _offsets(letter)])
                            for letter in _SCALAR}
         self.a, self.b = TensorMap(3), TensorMap(3)
-        self.wgmma = ffi.new("void *[]", [self.a.place, self.b.place,
-                                          *(cells + i for i in _OFFSETS_WGMMA)])
+        self.wgmma, self.half = (
+            ffi.new("void *[]", [self.a.place, self.b.place, *(cells + i for i in offsets)])
+            for offsets in (_OFFSETS_WGMMA, _OFFSETS_HALF))
 
 
 _local = _Local()
@@ -69,13 +75,29 @@ def _kernel_on(letter, largest, device):
     return found and _kernel("gemm_small", letter, **capitals(found))
 
 
+@looked_up
+def _tiled(letter, largest, device):
+    """What launches gemm_tiled for products of that largest extent, and the least m and n for which
+    it is used: cuBLAS shares a long k among blocks."""
+    found = row("gemm_tiled", letter, largest, gpu(device))
+    if not found or "vendor" in found:
+        return None, 2**63
+    return _ladder.plan("gemm_tiled", letter, largest, device), found.get("side", 1)
+
+
+def _in_steps(*operands):
+    """True if lines of all operands are multiples of 16 bytes apart."""
+    return not any((x.data.ptr | max(x.strides)) % 16 for x in operands)
+
+
 @cache
 def _kernel(name, letter, **values):
     return Kernel(name, letter, **values)
 
 
-def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
-    """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False."""
+def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
+    """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
+    `by_parts`: single precision may be."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -84,16 +106,28 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
     if trans_b:
         b_row, b_col = b_col, b_row
     k = a.shape[0] if trans_a else a.shape[1]
-    device = current_device()
-    kernel = _kernel_on(me.letter, min(max(m, n, k), _LARGEST), device)
+    device, largest = current_device(), max(m, n, k)
+    kernel = _kernel_on(me.letter, min(largest, _LARGEST), device)
     if kernel is None:
-        if me.letter != "s" or not by_pairs(m, n, k, device) \
-                or cupy.cuda.get_current_stream().is_capturing():  # a graph keeps no memory of ours
-            return False
+        plan, side = _tiled(me.letter, min(largest, _LARGEST), device)
+        if min(m, n) >= side and k * k <= m * n and _in_steps(a, b, c):
+            place = _ladder.place
+            _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
+                           place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
+            return True
+        if me.letter not in "sc" or not by_parts or not by_pairs(
+                m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
+            return False  # a graph keeps no memory of ours
         a, b = a.T if trans_a else a, b if trans_b else b.T
+        flags = trans_a == 2, trans_b == 2
         if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-            a, b, c = b, a, c.T
-        multiply_pairs(alpha, *split(a, b), beta, c)
+            a, b, c, flags = b, a, c.T, flags[::-1]
+        if me.is_complex:
+            alpha, beta = complex(alpha), complex(beta)
+            if alpha.imag or beta.imag or any(min(x.strides) != c.itemsize for x in (a, b)):
+                return False
+            alpha, beta = alpha.real, beta.real
+        multiply_pairs(alpha, *split(a, b, conjugated=flags), beta, c)
         return True
     tile = kernel.constants["TILE"]
     size = a.itemsize
@@ -114,25 +148,27 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
 # -- by pairs of half precision
 
 
-def by_pairs(m, n, k, device):
+def by_pairs(m, n, k, is_complex, device):
     """True if products of these extents are faster by pairs than by cuBLAS."""
-    _, side, depth = _by_tiles(isqrt(m * n), device)
-    return min(m, n) >= side and k >= depth
+    parts = 1 + is_complex
+    _, side, depth = _by_tiles(isqrt(parts * m * n), device)
+    return min(m, n) >= side and parts * k >= depth
 
 
 @looked_up
 def _by_tiles(order, device):
-    """gemm_wgmma for that many elements of C, the least m and n, and k, for which it is used."""
+    """The constants of gemm_wgmma for that many elements of C, the least m and n, and k, for which
+    it is used."""
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
         return None, 2**63, 2**63
-    kernel = _kernel("gemm_wgmma", "s", **capitals(found))
-    return kernel, found.get("side", 1), found.get("depth", 1)
+    return capitals(found), found.get("side", 1), found.get("depth", 1)
 
 
 @looked_up
-def _by_lines(name, k, device):
-    return _kernel(name, "s", **capitals(row(name, "s", k, gpu(device))))
+def _by_lines(k, is_complex, device):
+    values = constants("split_lines", "s", k, gpu(device))
+    return _kernel("split_lines", "s", **values, COMPLEX=int(is_complex))
 
 
 @cache
@@ -142,89 +178,148 @@ def _multiprocessors(device):
 
 class Pairs:
     """The lines of an operand, split; `of`, from which they were, is read again where numbers were
-    lost, and must not change before the last product."""
+    lost, and must not change before the last product. Lines that lie side by side (`across`) do so
+    in the halves' planes, too."""
 
-    __slots__ = ("of", "lines", "k", "next", "step", "memory", "pairs", "about", "largest",
-                 "chunks", "all")
+    __slots__ = ("of", "lines", "k", "next", "step", "parts", "how", "across", "extents", "room",
+                 "plane", "memory", "pairs", "about")
 
-    def __init__(self, x, multiprocessors):
-        self.of = x
-        self.lines, self.k = x.shape
-        self.all = self.lines  # of the operand of which these may be a part
+    def __init__(self, x, how):
+        self.of, self.how = x, how
         self.next, self.step = (s // 4 for s in x.strides)
-        self.chunks = 0
-        if abs(self.next) < abs(self.step):  # side by side: two blocks a multiprocessor
-            blocks = -(-self.lines // 128)
-            self.chunks = min(max(1, 2 * multiprocessors // blocks), -(-self.k // 64))
-
-    @property
-    def room(self):
-        return -(-self.k // 8) * 8
+        self.parts = 1 + (x.dtype.kind == "c")
+        self.lines, self.k = x.shape[0] * (1 + (how & TWICE)), x.shape[1] * self.parts
+        self.across = abs(self.next) < abs(self.step)
+        self.extents = (self.k, self.lines) if self.across else (self.lines, self.k)
+        self.room = -(-self.extents[1] // 8) * 8
+        self.plane = 2 * self.extents[0] * self.room
 
     @property
     def nbytes(self):
-        return self.lines * (4 * self.room + _LINE + 4 * self.chunks)
+        return 2 * self.plane
 
     def part(self, first, last):
-        """Lines first ... last - 1, split as they are here."""
+        """Lines first ... last - 1, of real numbers, split as they are here; `first` is a multiple
+        of 8."""
         some = copy(self)
         some.of, some.lines = self.of[first:last], last - first
-        some.pairs, some.about = self.pairs + 2 * self.room * first, self.about + _LINE * first
+        some.extents = (self.k, some.lines) if self.across else (some.lines, self.k)
+        some.pairs = self.pairs + 2 * first * (1 if self.across else self.room)
+        some.about = self.about + _LINE * first
         return some
 
-    def blocks(self, values):
-        """Of split_lines with these constants."""
-        if self.chunks:
-            return -(-self.lines // 64) * -(-self.k // (64 * values["TILES"]))
-        return self.lines if self.k > 32 * values["HELD"] else -(-self.lines // values["WARPS"])
+    def shared(self, values):
+        """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""
+        cluster, warps, lines = values["CLUSTER"], values["WARPS"], len(self.of)
+        if self.across:
+            return 0, -(-lines * self.parts // values["LINES"]) * cluster
+        team = 1
+        while team < warps and 128 * team * values["HELD"] < self.k:
+            team *= 2
+        return team, -(-lines // (warps // team * cluster)) * cluster
 
-    def parameters(self):
-        return self.about, self.largest if self.chunks else 0, self.chunks
+    def numbers(self, team):
+        """What split_lines is told, after what it is told of both."""
+        strides = self.next, self.step
+        if self.parts == 2:  # real numbers side by side
+            strides = (1, self.step) if self.across else (self.next, 1)
+        return (self.of.data.ptr, len(self.of), *strides, team, self.how, self.pairs, self.room,
+                self.about)
+
+    def describe(self, tensor, side):
+        """Boxes of 64 of k and `side` lines, or, across, 64 of these."""
+        rows, columns = self.extents
+        pitch = 2 * self.room
+        tensor.describe(TensorMap.HALF, self.pairs, (columns, rows, 2), (pitch, self.plane),
+                        (64, 64 if self.across else side, 2))
 
 
-def split(*operands):
+def split(*operands, conjugated=(0, 0)):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
-    are to be multiplied; any strides."""
+    are to be multiplied; any strides. Two complex ones, in lines or side by side, are a left and a
+    right operand."""
     device = current_device()
-    made = [Pairs(x, _multiprocessors(device)) for x in operands]
-    a, b = made[0], made[-1]
-    memory = cupy.cuda.alloc(sum(x.nbytes for x in made))
+    is_complex = operands[0].dtype.kind == "c"
+    made = [Pairs(x, (TWICE * is_complex * i) | CONJUGATED * conjugated[i])
+            for i, x in enumerate(operands)]
+    memory = cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
     at = memory.ptr
-    for x in made:  # what wants 16 bytes to begin at multiples of, first
-        x.memory, x.pairs, at = memory, at, at + 4 * x.lines * x.room
     for x in made:
-        x.about, at = at, at + _LINE * x.lines
-    for x in made:
-        x.largest, at = at, at + 4 * x.lines * x.chunks
-    across = [x for x in made if x.chunks]
-    if across:
-        kernel = _by_lines("line_maxima", a.k, device)
-        first, last = across[0], across[-1]
-        blocks = [-(-x.lines // 128) * x.chunks for x in across]
-        kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
-            blocks[0], first.of.data.ptr, first.lines, a.k, first.next, first.step,
-            *first.parameters(), last.of.data.ptr, last.lines, last.next, last.step,
-            *last.parameters()))
-    kernel = _by_lines("split_lines", a.k, device)
-    blocks = [x.blocks(kernel.constants) for x in made]
-    kernel.launch(sum(blocks), 1, 32 * kernel.constants["WARPS"], 1, pack(
-        blocks[0], a.of.data.ptr, a.lines, a.k, a.next, a.step, a.pairs, a.room, *a.parameters(),
-        b.of.data.ptr, b.lines, b.next, b.step, b.pairs, *b.parameters()))
+        x.memory, x.pairs, x.about = memory, at, at + x.nbytes
+        at = x.about + _LINE * x.lines
+    kernel = _by_lines(made[0].k, is_complex, device)
+    values = kernel.constants
+    shares = [x.shared(values) for x in made]
+    numbers = [x.numbers(team) for x, (team, _) in zip(made, shares)]
+    kernel.launch(sum(blocks for _, blocks in shares), 1, 32 * values["WARPS"], 1, pack(
+        shares[0][1], *numbers[0][:2], operands[0].shape[1], *numbers[0][2:], *numbers[-1]),
+        512 * values["WARPS"] * values["HELD"])
     return made
 
 
 def multiply_pairs(alpha, a, b, beta, c):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
     device = current_device()
-    m, n = c.shape
-    kernel = _by_tiles(isqrt(m * n), device)[0]
-    values = kernel.constants
+    m, n = a.lines, b.lines
+    values = _by_tiles(isqrt(m * n), device)[0]
+    kernel = _kernel("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
+                     COMPLEX=a.parts - 1)
     high, wide = 64 * values["GROUPS"], values["BN"]
-    for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide)):
-        tensor.describe(TensorMap.HALF, x.pairs, (x.k, x.lines, 2),
-                        (2 * x.room, 2 * x.room * x.all), (64, side, 2))
-    _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step,
-                b.of.data.ptr, b.next, b.step, alpha, beta, c.data.ptr, c.strides[0] // 4)
+    a.describe(_local.a, high)
+    b.describe(_local.b, wide)
+    _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(min(tiles, _multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.wgmma, wgmma_bytes(values))
+
+
+# -- half precision and bfloat16
+
+ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3}
+_KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
+
+
+def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activation=None):
+    """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), where there is a row and the
+    operands lie in whole steps of 16 bytes; else False."""
+    device = current_device()
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, bias = b, a, c.T, None if bias is None else bias.T
+    m, n = c.shape
+    found = row("gemm_half", me.letter, isqrt(m * n), gpu(device))
+    if not found or "vendor" in found and bias is activation is None:
+        return False
+    places = [_place(x) for x in (a, b)]
+    if None in places or c.strides[1] != c.itemsize:
+        return False
+    of_bias = 0 if bias is None else 1 if bias.shape != (m, 1) else 2
+    if of_bias and bias.size > 1 and bias.strides[2 - of_bias] != bias.itemsize:
+        bias = cupy.ascontiguousarray(bias)
+    values = capitals(found)
+    cluster, wide = values["CLUSTER"], values["BN"]
+    kernel = _kernel("gemm_half", me.letter, **values, A_ACROSS=places[0][0], B_ACROSS=places[1][0],
+                     BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
+    high = 64 * values["GROUPS"]
+    for (across, pitch), x, tensor, side in zip(
+            places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
+        rows, columns = x.shape[::-1] if across else x.shape
+        tensor.describe(_KIND[me.letter], x.data.ptr, (columns, rows, 1), (pitch, pitch * rows),
+                        (64, 64 if across else side, 1))
+    _PACK_HALF(_local.cells, 0, m, n, a.shape[1], alpha, beta, c.data.ptr, c.strides[0] // 2,
+               0 if bias is None else bias.data.ptr)
+    tiles = -(-m // (high * cluster)) * -(-n // wide)
+    kernel.launch(cluster * min(tiles, _multiprocessors(device) // cluster), 1,
+                  128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
+    return True
+
+
+def _place(x):
+    """(whether lines lie side by side, bytes from one row of memory to the next) of the lines of an
+    operand, or None where boxes of it cannot be copied."""
+    down, along = x.strides
+    across = int(along != x.itemsize)
+    pitch, inner, width = (along, down, len(x)) if across else (down, along, x.shape[1])
+    whole = (pitch | x.data.ptr) % 16 == 0 and pitch >= width * x.itemsize
+    return (across, pitch) if inner == x.itemsize and whole else None

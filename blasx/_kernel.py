@@ -48,7 +48,7 @@ _NULL = ffi.NULL
 _MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
-_STATIC_SHARED, _MOST_DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_...
+_STATIC_SHARED, _MOST_DYNAMIC_SHARED, _LARGE_CLUSTERS = 1, 8, 14  # CU_FUNC_ATTRIBUTE_...
 _START_EARLY = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _PACK_LAUNCH = Struct("7I4xQ").pack_into  # the head of CUlaunchConfig
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
@@ -90,7 +90,7 @@ class TensorMap:
     `place`. A thread keeps one for each such parameter and has it describe what each launch is of.
     """
 
-    HALF = 6  # CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    HALF, BFLOAT16 = 6, 9  # CU_TENSOR_MAP_DATA_TYPE_...
     _SWIZZLE, _PROMOTION = 3, 3  # of 128 bytes; misses of the L2 cache bring 256
 
     def __init__(self, rank):
@@ -156,6 +156,8 @@ class Kernel:
                     static = driver.funcGetAttribute(_STATIC_SHARED, function.ptr)
                     driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED,
                                             shared_memory(device) - static)
+                if self.constants.get("CLUSTER", 1) > 8:  # more than every GPU with clusters has
+                    driver.funcSetAttribute(function.ptr, _LARGE_CLUSTERS, 1)
                 self._loaded[device] = function.ptr, int(gpu(device).capability >= 90)
             return self._loaded[device]
 

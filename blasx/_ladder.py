@@ -2,7 +2,7 @@
 shared memory and in registers).
 
 `python -m bench ladder` times these rungs beside those above them, which `gemm` and `gemm_batched`
-use; nothing else in the library calls the two.
+use; `gemm` takes gemm_tiled where its rows say so.
 """
 
 import numpy as np
@@ -22,24 +22,36 @@ def multiply(rung, alpha, a, b, beta, c, trans_a=0, trans_b=0):
     if c.__class__ is np.ndarray:
         c[...] = getattr(blas3, letter + "gemm")(alpha, a, b, beta, c, trans_a, trans_b)
         return c
-    from ._kernel import current_device, pack
-    from .batched._gpu_blas import bits, operand
+    from ._kernel import current_device
     (m, n), k = c.shape, a.shape[0 if trans_a else 1]
-    A, B, C = operand(a, trans_a == 2), operand(b, trans_b == 2), operand(c)
-    A, B = A.T if trans_a else A, B.T if trans_b else B
-    if C.columns != 1 and C.rows == 1:  # C^T = B^T A^T
-        A, B, C, m, n = B.T, A.T, C.T, n, m
     if m and n:
-        kernel, tile, threads, shared = _plan(rung, letter, max(m, n, k), current_device())
-        numbers = (m, n, k if alpha != 0 else 0, A.at, A.rows, A.columns, A.conjugated, B.at,
-                   B.rows, B.columns, B.conjugated, C.at, C.rows, C.columns, *bits(alpha),
-                   *bits(beta))
-        kernel.launch(-(-m // tile[0]) * -(-n // tile[1]), 1, *threads, pack(*numbers), shared)
+        launch(plan(rung, letter, max(m, n, k), current_device()), m, n, k, alpha,
+               *(place(x, *x.strides[::-1 if trans else 1], trans == 2)
+                 for x, trans in ((a, trans_a), (b, trans_b))), beta, place(c, *c.strides))
     return c
 
 
+def place(x, row, column, conjugated=0):
+    """(address, strides of rows and columns in elements, conjugated or not) of an array with these
+    strides in bytes."""
+    size = x.itemsize
+    return x.data.ptr, row // size, column // size, int(conjugated)
+
+
+def launch(plan, m, n, k, alpha, a, b, beta, c):
+    """C := alpha A B + beta C, m x n, k terms, each where `place` says."""
+    from ._kernel import pack
+    from .batched._gpu_blas import bits
+    if c[2] != 1 and c[1] == 1:  # C^T = B^T A^T
+        a, b, m, n = (b[0], b[2], b[1], b[3]), (a[0], a[2], a[1], a[3]), n, m
+        c = c[0], c[2], c[1]
+    kernel, tile, threads, shared = plan
+    kernel.launch(-(-m // tile[0]) * -(-n // tile[1]), 1, *threads, pack(
+        m, n, k if alpha != 0 else 0, *a, *b, *c[:3], *bits(alpha), *bits(beta)), shared)
+
+
 @looked_up
-def _plan(rung, letter, n, device):
+def plan(rung, letter, n, device):
     """(kernel, tile of a block, its threads, its bytes of shared memory) for order n"""
     from ._kernel import Kernel, gpu
     v = constants(rung, letter, n, gpu(device))

@@ -8,12 +8,13 @@ _HERE = Path(__file__).parent  # kernels/ is inside the package in a wheel, besi
 FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_dir())
 
 
-def program(name, scalar, constants):
-    """Kernel `name` for the C++ type `scalar` and a set of compile-time constants.
+# Constants that the operands of a call decide, not a tuned row; 0 unless given.
+CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION")
 
-    RAGGED, one of them, is 0 unless given: kernels/memory.cuh says what it changes.
-    """
-    constants = {"RAGGED": 0} | constants
+
+def program(name, scalar, constants):
+    """Kernel `name` for the C++ type `scalar` and a set of compile-time constants."""
+    constants = {x: 0 for x in CHOSEN if x in source(name + ".cu")} | constants
     prologue = ["#define BLASX", f"#define SCALAR {scalar}",
                 *(f"constexpr int {k} = {v};" for k, v in sorted(constants.items()))]
     return "\n".join(prologue) + "\n" + source(name + ".cu")

@@ -28,8 +28,9 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
+from .large._bytes import panel_bytes as leaves_bytes
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -114,7 +115,7 @@ def power_of_two(x):
 def team_stages(letter, n):
     """The teams no wider than high with a few elements a lane; then the warps of a block, and the
     blocks for which registers are rationed."""
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 32)
+    N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
              if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
@@ -259,8 +260,25 @@ def lane_fits(letter, n, v, gpu):
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
 
-def square_of_lanes_fits(letter, n, v, gpu):
-    return v["LANES"] * v["C"] >= v["N"] and lane_fits(letter, n, v, gpu)
+def inverse_stages(letter, n):
+    """Past 32 a lane to a column, or two."""
+    if n <= 32:
+        return lane_stages(letter, n)
+    heights = [N for N in (40, 48, 64) if n <= N][:2]
+    return ([dict(N=N, LANES=lanes, C=64 // lanes, WARPS=lanes // 32)
+             for N in heights for lanes in (64, 32)], options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
+
+
+def inverse_fits(letter, n, v, gpu):
+    if v["LANES"] * v["C"] < v["N"]:
+        return False
+    if v["N"] <= 32:
+        return lane_fits(letter, n, v, gpu)
+    part = v["N"] * v["C"] * words(letter)
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64)
+            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["WARPS"] == 2)
+            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and small_triangle_bytes(letter, v, False) <= gpu.shared)
 
 
 def interchange_stages(letter, n):
@@ -295,14 +313,20 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 16, 32) if n <= size), 64)
-    return (options(N=(N,)),
-            [dict(WARPS=w, BLOCKS=b) for w, b in ((2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8))])
+    N = next((size for size in (4, 8, 12, 16, 24, 32, 48) if n <= size), 64)
+    lanes = next((lanes for lanes in LANES if N <= lanes), 32)
+    return ([dict(N=N, LANES=lanes, KEPT=1)] + [dict(N=N, LANES=64, KEPT=h) for h in (0, 1)],
+            [dict(WARPS=w, BLOCKS=b) for w, b in (
+                (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
 
 
 def columns_fits(letter, n, v, gpu):
-    N, part = v["N"], v["N"] * words(letter) * -(-v["N"] // 32)
-    return (n <= N <= 64 and power_of_two(N) and N % (4 // words(letter)) == 0 and part <= PART
+    N, lanes = v["N"], v["LANES"]
+    each = -(-N // lanes)
+    part = N * words(letter) * each
+    return (n <= N <= 64 and N % 4 == 0 and each <= 2
+            and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
+            and (v["KEPT"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
@@ -338,7 +362,8 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 4, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1), GROUPS=(1, 2, 4, 8, 16))
+        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1),
+        GROUPS=(1, 2, 4, 6, 8, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
     return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
@@ -350,7 +375,7 @@ def jacobi_fits(vectors):
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
                 and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
                 and v["LANES"] >= v["WIDTH"] in (1, 2, 4)
-                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 128
+                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 192
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit
 
@@ -558,29 +583,81 @@ def wgmma_bytes(v):
 
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
-        (2, 128, 3), (3, 128, 2), (2, 192, 2), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
-    return tiles, options(WIDE=(16, 8, 32))
+        (2, 128, 3), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
+    return tiles, options(EACH=(8, 4, 2)), options(WIDE=(16, 8, 32))
 
 
 def wgmma_fits(letter, n, v, gpu):
-    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192)
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128)
             and v["STAGES"] >= 2 and wgmma_bytes(v) + 256 <= gpu.shared)
 
 
-def maxima_stages(letter, n):
-    return (options(WARPS=(8, 4, 16)),)
+# -- gemm_half: the same for products of half precision
 
 
-def maxima_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 32
+def half_bytes(v):
+    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes, and the bias of BN columns for
+    each warp."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024 + 8 * v["GROUPS"] * v["BN"]
+
+
+def half_product_stages(letter, n):
+    tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
+        (2, 256, 4), (2, 128, 6), (2, 192, 5), (1, 256, 4), (1, 128, 6), (3, 128, 5))]
+    return tiles, options(CLUSTER=(2, 1), WIDE=(8, 4, 16))
+
+
+def half_product_fits(letter, n, v, gpu):
+    return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192, 256)
+            and v["CLUSTER"] in (1, 2) and v["BN"] % (64 * v["CLUSTER"]) == 0
+            and v["GROUPS"] * v["BN"] <= 512 and v["STAGES"] >= 2
+            and half_bytes(v) + 256 <= gpu.shared)
 
 
 def pair_stages(letter, n):
-    return options(TILES=(4, 1, 2, 8)), options(WARPS=(8, 16), HELD=(32, 16, 8))
+    return (options(LINES=(32, 64, 16), CLUSTER=(8, 16, 4, 2, 1)),
+            options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
 
 
 def pair_fits(letter, n, v, gpu):
-    return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
+    return (v["WARPS"] in (4, 8, 16, 32) and v["LINES"] in (16, 32, 64)
+            and v["CLUSTER"] in (1, 2, 4, 8, 16)
+            and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
+
+
+# -- LU of one large matrix: leaves of clusters, and the columns beside a panel
+
+
+def leaf_stages(letter, n):
+    shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(16, 8, 4, 2, 1), ROWS=(1, 2, 4, 8))
+              if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 in range(n, 4 * n + 128)]
+    return shapes, options(W=(32, 16, 8, 4, 64))
+
+
+def leaf_fits(letter, n, v, gpu):
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
+            and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 >= n
+            and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
+            and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
+            and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
+            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
+
+
+def rows_stages(letter, n):
+    return ([dict(COLUMNS=c, WARPS=c // 4) for c in (16, 32, 8, 64)], options(BLOCKS=(2, 1, 3)))
+
+
+def rows_fits(letter, n, v, gpu):
+    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
+            and v["WARPS"] <= 16)
+
+
+def top_stages(letter, n):
+    return (options(WARPS=(10, 18, 6)),)
+
+
+def top_fits(letter, n, v, gpu):
+    return 2 < v["WARPS"] <= 32
 
 
 # -- potrf_panel: blocks of one large matrix that wait for each other
@@ -622,8 +699,10 @@ SPACES = {
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
-    "getri_small": Space("getri", lane_stages, square_of_lanes_fits, (4, 8, 16, 32), largest=32),
+    "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
+                         largest=64),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
@@ -659,11 +738,15 @@ SPACES = {
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),
-    "gemm_tiled": Space("gemm_tiled", ladder_stages, ladder_fits, largest=4096),
+    "gemm_tiled": Space("gemm", ladder_stages, ladder_fits, (128, 256, 512), True, True,
+                        largest=4096),
     "gemm_wgmma": Space("gemm", wgmma_stages, wgmma_fits, (1024, 2048, 4096, 8192), True,
                         letters="s", smallest=512, largest=8192),
-    "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
-                         largest=8192),
+    "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
+                       True, True, letters="hb", smallest=256, largest=8192),
+    "getrf_panel": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,

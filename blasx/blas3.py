@@ -12,15 +12,17 @@ import numpy as np
 
 from . import _cuda as gpu
 from ._lapack import by_columns, column_major, ld, turned
-from ._routine import public, typed
+from ._routine import Typed, cupy, public, typed
 
 _gpu_gemm = None  # the module, which wants CuPy: bound with the first product of CuPy arrays
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
+PRECISIONS = ("fp32", "strict", "tf32", "bf16", "fp16")
 
 
-def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0):
-    """C := alpha op(A) op(B) + beta C.
+def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0, *, bias=None,
+         activation=None, precision="fp32"):
+    """C := f(alpha op(A) op(B) + bias) + beta C.
 
     Parameters
     ----------
@@ -32,6 +34,15 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
         Overwritten if `overwrite_c`: in place where column-major, views included.
     trans_a, trans_b : {0, 1, 2}
         op(X) = X, X^T, X^H.
+    bias : (n,) or (m, 1) array, optional
+        Added to every row, or every column.
+    activation : {None, 'relu', 'gelu', 'gelu_tanh'}
+        f, of real types: nothing, max(x, 0), x P(x) with P the normal distribution function, or
+        its approximation by tanh, as in `blasx.nn`.
+    precision : {'fp32', 'strict', 'tf32', 'bf16', 'fp16'}
+        Of single precision, real or complex, on the GPU: errors no larger than ordinary single
+        precision's; ordinary single precision; or operands rounded to TF32, bfloat16 or half
+        precision first. The CPU and other types are as exact as they are.
 
     Returns
     -------
@@ -39,11 +50,16 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
 
     Notes
     -----
-    2 m n k operations. CPU: SciPy's wrapper; GPU: an own kernel for small products, on Hopper one
-    for large ones of single precision, cuBLAS gemm for others, no synchronisation. Large ones of
-    single precision are three products of half precision with sums in single: smaller errors than
-    ordinary single precision's, but a times the identity is a to 2^-22, not to the bit; 4 bytes of
-    memory for each entry of a and b.
+    2 m n k operations. CPU: SciPy's wrapper; GPU: own kernels for products of order 512 at most
+    and, on Hopper, for large ones of single precision, cuBLAS gemm for others, no
+    synchronisation. Large ones of single precision are three products of half precision with sums
+    in single: smaller errors than ordinary single precision's, but a times the identity is a to
+    2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
+
+    Half precision (`hgemm`, float16) and bfloat16 (`bgemm`; the dtype of the package ml_dtypes)
+    are multiplied and summed in single precision, and rounded once. On Hopper a product with bias
+    or f is one kernel, where operands lie in steps of 16 bytes; its gelu is good to 2e-7. The
+    generic name takes these types if all arrays are of one of them.
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
@@ -57,7 +73,12 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
     one = False
     if c is not None:
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
-    if me.on_cpu(a, b, c):
+    if precision != "fp32":
+        precision = me.choice(precision, "precision", PRECISIONS)
+    if bias is not None or activation is not None or me.type.sums != me.letter:
+        c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
+                       _bias(me, bias, m, n), _activation(me, activation), precision)
+    elif me.on_cpu(a, b, c):
         if not (m and n and k):  # SciPy's wrapper refuses empty operands
             c = scaled(me, beta, c, (m, n), overwrite_c)
         elif c is not None and me.strided(c, overwrite_c):
@@ -72,27 +93,124 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0)
         if k == 0 or alpha == 0:
             gpu.scale(c, beta)
         elif m and n:
-            _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b)
+            _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
     return c.reshape(-1) if one else c
 
 
-def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b):
+def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
+    if precision in ("fp32", "strict") or me.letter not in "sc":
+        by_parts = precision == "fp32"
+        if own_gemm().multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts):
+            return
+    _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
+
+
+def own_gemm():
+    """The module of own kernels, with the first product of CuPy arrays."""
     global _gpu_gemm
     if _gpu_gemm is None:
         from . import _gpu_gemm
-    if _gpu_gemm.multiply(me, alpha, a, b, beta, c, trans_a, trans_b):
-        return
-    _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b)
+    return _gpu_gemm
 
 
-def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b):
+def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, bias, activation,
+               precision):
+    """gemm of short types, or with something after it: by one kernel, or a product and then that,
+    in the type of its sums."""
+    if c is None:
+        beta = 0
+    single = me if me.type.sums == me.letter else Typed(me.name, me.type.sums)
+    empty = not (m and n and k) or alpha == 0
+    if me.on_cpu(a, b, c, bias):
+        out = c if overwrite and c is not None else np.empty((m, n), me.dtype, order="F")
+        product = np.zeros((m, n), single.dtype, order="F")
+        if not empty:
+            a, b = (x.astype(single.dtype, copy=False) for x in (a, b))
+            (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
+            product = Typed(single.letter + "gemm", single.letter).scipy(
+                alpha, a, b, 0, None, trans_a, trans_b)
+        return _follow(product, bias, activation, beta, c, out)
+    out = gpu.accumulator(me, c, (m, n), beta, overwrite)
+    short = single is not me
+    if short and not empty and own_gemm().multiply_half(me, alpha, a, b, beta, out, trans_a,
+                                                        trans_b, bias, activation):
+        return out
+    if short and bias is activation is None and not empty:
+        from .batched._gpu_blas import operand, product
+        a, b = a.T if trans_a else a, b.T if trans_b else b
+        o = operand(out)
+        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1)
+        return out
+    total = cupy().zeros((m, n), single.dtype, order="F")
+    if not empty:
+        if short:
+            a, b = a.astype(single.dtype), b.astype(single.dtype)
+        _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision)
+    return _follow(total, bias, activation, beta, out, out)
+
+
+def _follow(product, bias, activation, beta, c, out):
+    """out := f(product + bias) + beta c, overwriting the product; rounded once more where out is of
+    a shorter type."""
+    if bias is not None:
+        product += bias.astype(product.dtype)
+    if activation is not None:
+        product = ACTIVATIONS[activation](product)
+    if beta != 0:
+        product += product.dtype.type(beta) * c.astype(product.dtype)
+    with np.errstate(over="ignore"):
+        out[...] = product.astype(out.dtype)
+    return out
+
+
+def _gelu(x):
+    if x.__class__ is np.ndarray:
+        from scipy.special import erf
+    else:
+        from cupyx.scipy.special import erf
+    return x * (0.5 + 0.5 * erf(x * x.dtype.type(0.5**0.5)))
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "gelu": _gelu,
+    "gelu_tanh": lambda x: x * (0.5 + 0.5 * np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+}
+
+
+def _bias(me, bias, m, n):
+    """`bias` as a row or a column of a matrix (m, n)."""
+    if bias is None:
+        return None
+    if getattr(bias, "ndim", 1) == 1:
+        return me.vector(bias, "bias", n)[None]
+    bias = me.matrix(bias, "bias")
+    if bias.shape not in ((1, n), (m, 1)):
+        me.illegal("bias", bias.shape, f"of shape ({n},) or ({m}, 1)")
+    return bias
+
+
+def _activation(me, activation):
+    if activation is None:
+        return None
+    if me.is_complex:
+        me.illegal("activation", activation, "None for complex numbers")
+    return me.choice(activation, "activation", tuple(ACTIVATIONS))
+
+
+def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
     if not column_major(c):  # C^T = op(B)^T op(A)^T, and op(X)^T is op of the view X.T
-        return _gemm_cublas(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a)
+        return _gemm_cublas(me, alpha, b.T, a.T, beta, c.T, trans_b, trans_a, precision)
     k = a.shape[0] if trans_a else a.shape[1]
     pa, lda, ta, a = gpu.operand(a, trans_a)
     pb, ldb, tb, b = gpu.operand(b, trans_b)
-    gpu.blas(me.cublas, ta, tb, *c.shape, k, gpu.scalar(me, alpha), pa, lda, pb, ldb,
-             gpu.scalar(me, beta), c.data.ptr, ld(c))
+    alpha, beta = gpu.scalar(me, alpha), gpu.scalar(me, beta)
+    if me.letter in "sc" and precision in gpu.COMPUTE:
+        t = me.type.cuda
+        gpu.blas("GemmStridedBatchedEx", ta, tb, *c.shape, k, alpha, pa, t, lda, 0, pb, t, ldb, 0,
+                 beta, c.data.ptr, t, ld(c), 0, 1, gpu.COMPUTE[precision], gpu.DEFAULT_ALGORITHM)
+    else:
+        gpu.blas(me.cublas, ta, tb, *c.shape, k, alpha, pa, lda, pb, ldb, beta, c.data.ptr, ld(c))
 
 
 def _result(me, c, argument, shape, overwrite, **operands):
@@ -414,7 +532,7 @@ def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
     return x
 
 
-gemm, sgemm, dgemm, cgemm, zgemm = typed(gemm, "sdcz")
+gemm, sgemm, dgemm, cgemm, zgemm, hgemm, bgemm = typed(gemm, "sdczhb")
 symm, ssymm, dsymm, csymm, zsymm = typed(symm, "sdcz")
 hemm, chemm, zhemm = typed(hemm, "cz")
 syrk, ssyrk, dsyrk, csyrk, zsyrk = typed(syrk, "sdcz")

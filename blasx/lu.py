@@ -70,6 +70,13 @@ def _getrf_gpu(me, lu, mode="auto"):
     if mode != "vendor" and max(m, n) <= _gpu_lu.LARGEST:
         _, piv, info = _gpu_lu.getrf(me, lu[None], True)
         return piv[0], info[0]
+    if mode != "vendor" and lu.size:
+        from .large import lu as large
+        found = large.plan(me, m, n)
+        if mode == "native" and not found:
+            me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
+        if found and (mode == "native" or not found.get("cusolver")):
+            return large.getrf(me, lu)
     piv = cupy.empty(min(m, n), np.int64)
     if not lu.size:
         return piv.astype(np.int32), cupy.zeros((), np.int32)

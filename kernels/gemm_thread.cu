@@ -2,9 +2,9 @@
 //
 // A thread owns PM x PN elements of one member's C; DOWN x ACROSS threads hold a member of up to
 // PM DOWN rows and PN ACROSS columns, and neighbouring threads neighbouring members. Rows of A and
-// B come 16 bytes at a time from the L1 cache, where the threads of a member meet; no thread waits
-// for another. The launcher sends what does not lie by rows in 16 bytes to gemm_warp.cu, which sums
-// in the same order and so to the same bits.
+// B come from the L1 cache, where the threads of a member meet, 16 bytes at a time where all lie so;
+// no thread waits for another. The launcher sends what does not lie by rows to gemm_warp.cu, which
+// sums in the same order and so to the same bits.
 //
 // Floor: (m k + k n + m n) elements a member; 2 m n k operations.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -19,34 +19,54 @@ constexpr int ACROSS = 1;
 constexpr int V = VECTOR;
 static_assert(PN % V == 0);
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-gemm_thread(size m, size n, size k, size, size, const scalar_t* A, size ars, size, size abs, size,
-            const scalar_t* B, size brs, size, size bbs, size, const scalar_t* C, size crs,
-            size ccs, size cbs, scalar_t* O, size ors, size, size obs, size alpha_re,
-            size alpha_im, size beta_re, size beta_im, size batch)
+// V numbers, as one if WHOLE; or one by one, of which `there` exist, the others zero
+template <bool WHOLE> __device__ Vector load(const scalar_t* from, int there)
 {
-    wait_for_stream();
-    const size work = size(blockIdx.x) * THREADS + thread(), member = work / (DOWN * ACROSS);
-    const int cell = int(work % (DOWN * ACROSS)), i = cell / ACROSS * PM, j = cell % ACROSS * PN;
-    const int rows = int(m) - i, columns = int(n) - j;  // a multiple of V columns
-    if (member >= batch || rows <= 0 || columns <= 0) return;
-    const scalar_t* a = A + member * abs + i * ars;
-    const scalar_t* b = B + member * bbs + j;
-    const int lda = int(ars), ldb = int(brs);
+    if constexpr (WHOLE) {
+        return *reinterpret_cast<const Vector*>(from);
+    } else {
+        Vector v;
+        #pragma unroll
+        for (int e = 0; e < V; ++e) v.x[e] = e < there ? from[e] : scalar_t{};
+        return v;
+    }
+}
+template <bool WHOLE> __device__ void store(scalar_t* to, const Vector& v, int there)
+{
+    if constexpr (WHOLE) {
+        *reinterpret_cast<Vector*>(to) = v;
+    } else {
+        #pragma unroll
+        for (int e = 0; e < V; ++e)
+            if (e < there) to[e] = v.x[e];
+    }
+}
 
+struct Element {  // the first of a thread; what there is from it on
+    const scalar_t *a, *b, *c;
+    scalar_t* o;
+    int rows, columns, k;
+    size lda, ldb, crs, ccs, ors;
+    scalar_t alpha, beta;
+};
+
+template <bool WHOLE> __device__ void multiply(const Element& my)
+{
+    const int lda = int(my.lda), ldb = int(my.ldb);
     scalar_t sum[PM][PN] = {};
     #pragma unroll 2
-    for (int p = 0; p < int(k); p += V) {
+    for (int p = 0; p < my.k; p += V) {
         Vector x[PM];
         #pragma unroll
         for (int r = 0; r < PM; ++r)
-            x[r] = *reinterpret_cast<const Vector*>(a + (r < rows ? r : 0) * lda + p);
+            x[r] = load<WHOLE>(my.a + (r < my.rows ? r : 0) * lda + p, my.k - p);
         #pragma unroll
         for (int q = 0; q < V; ++q) {
+            if (!WHOLE && p + q >= my.k) break;
             #pragma unroll
             for (int c = 0; c < PN; c += V) {
-                if (c >= columns) break;
-                const Vector y = *reinterpret_cast<const Vector*>(b + (p + q) * ldb + c);
+                if (c >= my.columns) break;
+                const Vector y = load<WHOLE>(my.b + (p + q) * ldb + c, my.columns - c);
                 #pragma unroll
                 for (int r = 0; r < PM; ++r)
                     #pragma unroll
@@ -56,23 +76,43 @@ gemm_thread(size m, size n, size k, size, size, const scalar_t* A, size ars, siz
             }
         }
     }
-    const scalar_t alpha = number(alpha_re, alpha_im), beta = number(beta_re, beta_im);
-    const bool read = abs1(beta) != 0;
-    const scalar_t* const from = C + member * cbs + i * crs + j * ccs;
-    scalar_t* const to = O + member * obs + i * ors + j;
+    const bool read = abs1(my.beta) != 0;
     #pragma unroll
     for (int r = 0; r < PM; ++r) {
-        if (r >= rows) break;
+        if (r >= my.rows) break;
         #pragma unroll
         for (int c = 0; c < PN; c += V) {
-            if (c >= columns) break;
+            if (c >= my.columns) break;
             Vector out;
             #pragma unroll
             for (int e = 0; e < V; ++e) {
-                const scalar_t old = read ? mul(beta, from[r * crs + (c + e) * ccs]) : scalar_t{};
-                out.x[e] = minus_product(old, mul(alpha, real_t(-1)), sum[r][c + e]);
+                const scalar_t old = read && (WHOLE || c + e < my.columns)
+                    ? mul(my.beta, my.c[r * my.crs + (c + e) * my.ccs]) : scalar_t{};
+                out.x[e] = minus_product(old, mul(my.alpha, real_t(-1)), sum[r][c + e]);
             }
-            *reinterpret_cast<Vector*>(to + r * ors + c) = out;
+            store<WHOLE>(my.o + r * my.ors + c, out, my.columns - c);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+gemm_thread(size m, size n, size k, size, size, const scalar_t* A, size ars, size, size abs, size,
+            const scalar_t* B, size brs, size, size bbs, size, const scalar_t* C, size crs,
+            size ccs, size cbs, scalar_t* O, size ors, size, size obs, size alpha_re,
+            size alpha_im, size beta_re, size beta_im, size batch)
+{
+    wait_for_stream();
+    const size work = size(blockIdx.x) * THREADS + thread(), member = work / (DOWN * ACROSS);
+    const int cell = int(work % (DOWN * ACROSS)), i = cell / ACROSS * PM, j = cell % ACROSS * PN;
+    const int rows = int(m) - i, columns = int(n) - j;
+    if (member >= batch || rows <= 0 || columns <= 0) return;
+    const Element my{A + member * abs + i * ars, B + member * bbs + j,
+                     C + member * cbs + i * crs + j * ccs, O + member * obs + i * ors + j, rows,
+                     columns, int(k), ars, brs, crs, ccs, ors, number(alpha_re, alpha_im),
+                     number(beta_re, beta_im)};
+    if (n % V == 0 && k % V == 0 && in_vectors(A, ars, 1, abs) && in_vectors(B, brs, 1, bbs)
+        && in_vectors(O, ors, 1, obs))
+        multiply<true>(my);
+    else
+        multiply<false>(my);
 }

@@ -9,8 +9,9 @@
 // another multiplies.
 //
 // The tensor cores cut off what does not fit a sum of 25 bits, so after 64 of k what they have is
-// added, rounded, to sums of their own, and the rounding's error, exactly known (Kahan), is what
-// they start from next: it costs no register. What is left is their own error in 64 of k.
+// added to a sum of a few such parts, rounded; EACH of them are added to the sums of the tile, and
+// the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
+// tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
 //
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
@@ -24,13 +25,15 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
+constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
+constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
+constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
-#include "memory.cuh"
-#include "pairs.cuh"
+#include "operand_lines.cuh"
 #include "shuffle.cuh"
 #include "tensor.cuh"
 
@@ -66,6 +69,25 @@ struct Place {
     }
 };
 
+// Both parts of `lines` lines and BK of k: one box, or, where they lie side by side, a box for each
+// 64 of them
+template <int ACROSS, int LINES>
+__device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k, int line)
+{
+    if (!ACROSS) return load_box(to, X, full, k, line, 0);
+    #pragma unroll
+    for (int l = 0; l < LINES; l += 64)
+        load_box(to + 2 * l * TILE_ROW, X, full, line + l, k, 0);
+}
+// The parts of the lines from `first` on
+template <int ACROSS, int LINES> struct Parts {
+    word high, low;
+    __device__ Parts(unsigned at, int first)
+        : high(tile_at<ACROSS>(at + first * TILE_ROW * (1 + ACROSS), 2 * 64 * TILE_ROW)),
+          low(high + ((ACROSS ? 64 : LINES) * TILE_ROW >> 4))
+    {}
+};
+
 __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
                                unsigned shared, unsigned full, unsigned empty)
 {
@@ -77,46 +99,53 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
             await(empty + 8 * at.stage, at.phase ^ 1);
             expect(full + 8 * at.stage, STAGE);
             const unsigned to = shared + at.stage * STAGE;
-            load_box(to, A, full + 8 * at.stage, c * BK, i * BM, 0);
-            load_box(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN, 0);
+            load_lines<A_ACROSS, BM>(to, A, full + 8 * at.stage, c * BK, i * BM);
+            load_lines<B_ACROSS, BN>(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN);
         }
     }
+}
+
+// sums += A B^T, or sums := A B^T, for product `step` of a stage
+template <int fresh> __device__ void products(float (&sums)[SUMS], word a, word b, int step)
+{
+    multiply<fresh, A_ACROSS, B_ACROSS>(sums, a + step * ONE_PRODUCT<A_ACROSS>,
+                                        b + step * ONE_PRODUCT<B_ACROSS>, half());
 }
 
 // sums := A B^T for the 64 rows of a group
 __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks, int group,
                                      unsigned shared, unsigned full, unsigned empty)
 {
-    float part[SUMS];
+    float part[SUMS], few[SUMS];
     #pragma unroll
-    for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = 0;
+    for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = few[e] = 0;
     for (int c = 0; c < chunks; ++c, at.next()) {
         await(full + 8 * at.stage, at.phase);
         const unsigned from = shared + at.stage * STAGE;
-        const word a_high = tile_at(from + group * 64 * TILE_ROW);
-        const word a_low = tile_at(from + PART_A + group * 64 * TILE_ROW);
-        const word b_high = tile_at(from + 2 * PART_A), b_low = tile_at(from + 2 * PART_A + PART_B);
+        const Parts<A_ACROSS, BM> a(from, 64 * group);
+        const Parts<B_ACROSS, BN> b(from + 2 * PART_A, 0);
         wait_turn(group);
         keep(part);
         begin_products();
+        products<FRESH>(part, a.low, b.high, 0);
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_low + k, b_high + k, half());
+        for (int p = 1; p < 4; ++p) products<0>(part, a.low, b.high, p);
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_high + k, b_low + k, half());
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
         #pragma unroll
-        for (int k = 0; k < 4 * ONE_PRODUCT; k += ONE_PRODUCT)
-            multiply(part, a_high + k, b_high + k, half());
+        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
         end_products();
         give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
         keep(part);
         if (threadIdx.x % 128 == 0) arrive(empty + 8 * at.stage);
         #pragma unroll
+        for (int e = 0; e < SUMS; ++e) few[e] += part[e];
+        if (c % EACH != EACH - 1 && c != chunks - 1) continue;
+        #pragma unroll
         for (int e = 0; e < SUMS; ++e) {
-            const float step = sums[e] + part[e] - sums[e];  // exact, but for early large parts
-            part[e] -= step;
+            const float step = sums[e] + few[e] - sums[e];  // exact, but for early large ones
+            few[e] -= step;
             sums[e] += step;
         }
     }
@@ -141,10 +170,26 @@ struct Result {
     }
 };
 
+// The entries of which the lines of an operand were made (operand_lines.cuh); strides in floats
+struct Entries {
+    const float* X;
+    size next, step;
+    int how;
+
+    __device__ double operator()(unsigned line, size p) const
+    {
+        if (!COMPLEX) return X[line * next + p * step];
+        const unsigned odd = p % 2, second = how & TWICE ? line % 2 : 0, part = odd ^ second;
+        const double x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
+        const bool negative = (how & TWICE) && odd && !second;
+        return negative != (part && how & CONJUGATED) ? -x : x;
+    }
+};
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
 // `again`, from A and B
 __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, Strided<const float> A, Strided<const float> B,
+                                     size k, const Entries& A, const Entries& B,
                                      const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -168,8 +213,7 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
                     double sum = 0;
                     #pragma unroll 4
                     for (size p = lane; p < k; p += 32)
-                        sum = fma(double(A.p[row * A.rs + p * A.cs]),
-                                  double(B.p[col * B.rs + p * B.cs]), sum);
+                        sum = fma(A(row, p), B(col, p), sum);
                     for (int step = 16; step; step /= 2) sum += across(sum, step);
                     if (lane == of) result.store(row, col, float(sum));
                 }
@@ -180,13 +224,10 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
         const unsigned col = min(j + g, result.n - 1);
         #pragma unroll 2
         for (size p = t; p < k + t; p += 8) {
-            const float* const a = A.p + p * A.cs;
-            const float* const b = B.p + col * B.rs + p * B.cs;
             const bool first = p < k, second = p + 4 < k;
-            const double left[4] = {first ? a[row * A.rs] : 0.0, first ? a[next * A.rs] : 0.0,
-                                    second ? a[row * A.rs + 4 * A.cs] : 0.0,
-                                    second ? a[next * A.rs + 4 * A.cs] : 0.0};
-            const double right[2] = {first ? b[0] : 0.0, second ? b[4 * B.cs] : 0.0};
+            const double left[4] = {first ? A(row, p) : 0, first ? A(next, p) : 0,
+                                    second ? A(row, p + 4) : 0, second ? A(next, p + 4) : 0};
+            const double right[2] = {first ? B(col, p) : 0, second ? B(col, p + 4) : 0};
             tensor_product(sums, left, right);
         }
         #pragma unroll
@@ -225,14 +266,14 @@ struct Lines {
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
-                                  const Lines& lines, Strided<const float> A,
-                                  Strided<const float> B, const Result& result)
+                                  const Lines& lines, const Entries& A, const Entries& B,
+                                  const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const unsigned m = result.m, n = result.n;
     const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
-    // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8 columns,
-    // an odd one of the next 8
+    // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
+    // columns, an odd one of the next 8
     const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
     constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {
@@ -294,8 +335,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
            size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
-           size ars, size acs, const float* B, size brs, size bcs, float alpha, float beta,
-           float* C, size ldc)
+           size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
+           size b_how, float alpha, float beta, float* C, size ldc)
 {
     wait_for_stream();
     __shared__ alignas(8) word barriers[2 * STAGES];
@@ -330,7 +371,8 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             float sums[SUMS];
             multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, ars, acs}, {B, brs, bcs}, result);
+            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how)},
+                       {B, b_next, b_step, int(b_how)}, result);
         }
         if (group == 0) wait_turn(0);
     }

@@ -1,7 +1,8 @@
-// getri_small.cu: the inverses of a batch of n x n matrices, n <= N <= 32, from their LU factors.
+// getri_small.cu: the inverses of a batch of n x n matrices, n <= N <= 64, from their LU factors.
 //
-// A team of LANES lanes has a member: its factors, which all of the team read at once, in shared
-// memory by columns; of X every lane C columns in registers, so that none waits for another. Column
+// A team of LANES lanes, of a warp or a block of two, has a member: its factors, which all of the
+// team read at once, in shared memory by columns; of X every lane C columns in registers, so that
+// none waits for another. Column
 // j of X begins as that of the identity, its one where the interchanges bring it, and is solved
 // with L, then U, a column of the factors at a time, 16 bytes of it at once.
 //
@@ -11,19 +12,6 @@
 #include "triangular_small.cuh"
 
 static_assert(LANES * C >= N);
-
-// The place of the first zero on the diagonal, counted from 1, or 0
-__device__ inline int first_zero(const scalar_t* LU, int n, int t)
-{
-    unsigned zeros = 0;
-    #pragma unroll
-    for (int e = 0; e < N; e += LANES) {
-        const bool zero = e + t < n && abs1(LU[(e + t) * (DOWN + 1)]) == 0;
-        const unsigned bits = __ballot_sync(~0u, zero) >> (threadIdx.x % 32 - t);
-        zeros |= (bits & ~0u >> (32 - LANES)) << e;
-    }
-    return __ffs(zeros);
-}
 
 // x := L^-1 x, C columns; L has ones on its diagonal
 __device__ inline void solve_lower(scalar_t (&x)[C][N], const scalar_t* LU, int n)
@@ -44,7 +32,7 @@ __device__ inline void solve_lower(scalar_t (&x)[C][N], const scalar_t* LU, int 
 }
 
 // x := U^-1 x, C columns; on the diagonal of U are reciprocals, of numbers lifted where `lifted`
-__device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, unsigned lifted, int n)
+__device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits lifted, int n)
 {
     #pragma unroll
     for (int j = N - 1; j >= 0; --j) {
@@ -93,15 +81,16 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         for (int c = 0; c < C; ++c) one[c] = one[c] == k ? p : one[c] == p ? k : one[c];
     }
     await_groups<0>();
-    __syncwarp();
-    const int zero = first_zero(square, n, t);
+    team_sync();
+    const int zero = __ffsll(where(t, [=](int i) {
+        return i < n && abs1(square[i * (DOWN + 1)]) == 0; }));
     if (t == 0 && here) info[b] = zero;
     scalar_t x[C][N];
     #pragma unroll
     for (int c = 0; c < C; ++c)
         #pragma unroll
         for (int i = 0; i < N; ++i) x[c][i] = scalar_t(real_t(i == one[c]));
-    __syncwarp();
+    team_sync();
     if (zero) {
         #pragma unroll
         for (int c = 0; c < C; ++c)
@@ -109,14 +98,14 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
             for (int i = 0; i < N; ++i)
                 if (t + LANES * c < N) x[c][i] = square[(t + LANES * c) * DOWN + i];
     }
-    __syncwarp();
-    const unsigned lifted = diagonal_of<true>(square, n, false, t);
-    __syncwarp();
+    team_sync();
+    const Bits lifted = diagonal_of<true>(square, n, false, t);
+    team_sync();
     if (!zero) {
         solve_lower(x, square, n);
         solve_upper(x, square, lifted, n);
     }
-    __syncwarp();
+    team_sync();
     if (by_rows(out)) {
         store_columns(out, x, n, n, t);
         return;
@@ -126,7 +115,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         #pragma unroll
         for (int i = 0; i < N; ++i)
             if (t + LANES * c < N) square[(t + LANES * c) * DOWN + i] = x[c][i];
-    __syncwarp();
+    team_sync();
     each_of_team<DOWN>(out, square, n, n, t, [](scalar_t& to, const scalar_t& from) {
         to = from;
     });

@@ -49,6 +49,25 @@ struct bfloat16 {
     __device__ explicit operator float() const { return __int_as_float(int(bits) << 16); }
 };
 
+// Two halves, the first in the lower 16 bits of a word
+__device__ inline unsigned two_halves(float x, float y)
+{
+#ifndef BLASX_SIM
+    unsigned both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+#else
+    return half(x).bits | unsigned(half(y).bits) << 16;
+#endif
+}
+__device__ inline float first_of(unsigned both)
+{
+    half x;
+    x.bits = (unsigned short)both;
+    return float(x);
+}
+__device__ inline float second_of(unsigned both) { return first_of(both >> 16); }
+
 // What sums of products are kept in
 template <class T> struct sum_of { using type = T; };
 template <> struct sum_of<half> { using type = float; };

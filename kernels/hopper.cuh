@@ -1,5 +1,6 @@
-// hopper.cuh: barriers that count bytes, boxes of a tensor copied by the hardware, and products of
-// a group of four warps whose operands stay in shared memory. sm_90a only, inline PTX.
+// hopper.cuh: barriers that count bytes, boxes of a tensor copied by the hardware, clusters of
+// blocks, and products of a group of four warps whose operands stay in shared memory. sm_90a only,
+// inline PTX.
 //
 // The ring that these are for: a thread (the producer) waits until a stage of shared memory is
 // empty, says how many bytes are to come (`expect`) and has boxes copied there (`load_box`); groups
@@ -8,50 +9,20 @@
 // 0 or 1, which changes whenever the ring begins anew: of a barrier that nobody has completed yet
 // phase 1 has passed.
 #pragma once
+#include "barriers.cuh"
 #include "half.cuh"
-
-extern __shared__ __align__(128) char dynamic_shared[];
-
-using word = unsigned long long;
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
 // (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
 struct alignas(64) TensorMap { char bytes[128]; };
 
-__device__ inline unsigned shared_address(const void* p)
+// Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
+// with .release.cluster every arrival would wait for all of the thread's memory operations.
+__device__ inline void arrive_in(unsigned block, unsigned at)
 {
-    return unsigned(__cvta_generic_to_shared(p));
-}
-
-// -- barriers in shared memory, by their addresses
-
-// `arrivals` and all bytes expected complete a phase. One thread makes the barriers, and
-// show_barriers(), then __syncthreads(), lets the copies and the other threads see them.
-__device__ inline void make_barrier(unsigned at, unsigned arrivals)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
-}
-__device__ inline void show_barriers()
-{
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ inline void arrive(unsigned at)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
-}
-// Arrives, and lets the phase wait for so many bytes.
-__device__ inline void expect(unsigned at, unsigned bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(at), "r"(bytes) : "memory");
-}
-// Returns when `phase` has been completed. The loop is inside one statement: as a loop of C++ it
-// costs products around it up to a quarter of their rate.
-__device__ inline void await(unsigned at, unsigned phase)
-{
-    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
+    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
+                 :: "r"(at), "r"(block) : "memory");
 }
 
 // -- copies
@@ -64,6 +35,17 @@ __device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barr
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%3, %4, %5}], [%2];"
                  :: "r"(to), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z) : "memory");
+}
+
+// The same to all blocks of the cluster that `blocks` has a bit for, at the same place in each, and
+// to the barriers of each
+__device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
+                                int z, unsigned short blocks)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;"
+                 :: "r"(to), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+                 : "memory");
 }
 
 // Brings the line of 128 bytes at p to the L2 cache.
@@ -96,15 +78,18 @@ template <int REGISTERS> __device__ void take_registers()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGISTERS));
 }
 
-// A tile of rows of 128 bytes along k in shared memory, as a box of that width with the hardware's
-// swizzle of 128 bytes leaves it (chunk c of 16 bytes of row r is at c ^ (r % 8)), as products want
-// it named. It begins at a multiple of 1024 bytes; + 2 is 32 bytes, the k of one product, further.
-constexpr int TILE_ROW = 128, ONE_PRODUCT = 2;
-__device__ inline word tile_at(unsigned at)
+// A tile in shared memory: rows of 128 bytes, as a box of that width with the hardware's swizzle of
+// 128 bytes leaves them (chunk c of 16 bytes of row r is at c ^ (r % 8)), named as products want
+// it. It begins at a multiple of 1024 bytes. A row is a line, along k, or, ACROSS, 64 numbers of
+// two bytes of as many lines; `next` bytes further are then the rows of the next 64 lines.
+constexpr int TILE_ROW = 128;
+template <int ACROSS> __device__ word tile_at(unsigned at, unsigned next = 16)
 {
     constexpr word next_rows = word(8 * TILE_ROW >> 4) << 32, swizzle = word(1) << 62;
-    return swizzle | next_rows | word(1) << 16 | (at & 0x3ffff) >> 4;
+    return swizzle | next_rows | word(next >> 4) << 16 | (at & 0x3ffff) >> 4;
 }
+// + this is the k of one product, 32 bytes of it, further
+template <int ACROSS> constexpr int ONE_PRODUCT = ACROSS ? 16 * TILE_ROW >> 4 : 2;
 
 // Products run while their warps go on. begin_products(): the sums' registers are theirs from now
 // on; end_products() closes a group of those since; await_products<later>() returns when at most
@@ -130,10 +115,11 @@ template <int R> __device__ void keep(int (&sums)[R])
     for (int i = 0; i < R; ++i) asm volatile("" : "+r"(sums[i]) :: "memory");
 }
 
-// multiply(sums, a, b, T()): sums += A B^T for 64 rows of A, N of B, 32 bytes of k, numbers of type
-// T in tiles as above. Warp w of the four has rows 16 w ... of the sums, lane (g, t) =
-// (lane / 4, lane % 4) of them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in
-// sums[4 j ...], j < N / 8.
+// multiply(sums, a, b, T()): sums += A B^T, and multiply<FRESH>, sums := A B^T, for 64 rows of A, N
+// of B, 32 bytes of k, numbers of type T in tiles as above, of A or B across its lines where flags
+// say so. Warp w of the four has rows 16 w ... of the sums, lane (g, t) = (lane / 4, lane % 4) of
+// them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in sums[4 j ...], j < N / 8.
+constexpr int FRESH = 1;
 //
 // The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
 // the next two. REGISTERS_n and SUMS_n name the first n of them.
@@ -155,21 +141,25 @@ template <int R> __device__ void keep(int (&sums)[R])
 #define OF_FLOAT(x) "+f"(x)
 #define OF_INT(x) "+r"(x)
 
-// N rows of B, R = N / 2 registers, the operands of A and B; SUM, OF its kind of register; T, K of
-// it in 32 bytes, and its name; signs and, where the type has them, transposes in LAST
-#define MULTIPLY(N, R, A, B, SUM, OF, T, K, TYPES, LAST)                                           \
-    __device__ inline void multiply(SUM (&sums)[R], word a, word b, T)                             \
+// N rows of B, R = N / 2 registers; the operands of A, B, whether there are sums, whether A and B
+// are across; SUM, OF its kind of register; T, K of it in 32 bytes, and its name; LAST(..) what
+// follows: signs, and transposes where the type has them
+#define MULTIPLY(N, R, A, B, D, TA, TB, SUM, OF, T, K, TYPES, LAST)                                \
+    template <int fresh = 0, int a_across = 0, int b_across = 0>                                   \
+    __device__ void multiply(SUM (&sums)[R], word a, word b, T)                                    \
     {                                                                                              \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {" REGISTERS_##R    \
-                     "}, %" #A ", %" #B ", 1" LAST ";"                                             \
-                     : SUMS_##R(OF) : "l"(a), "l"(b));                                             \
+                     "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                                  \
+                     : SUMS_##R(OF) : "l"(a), "l"(b), "n"(!fresh), "n"(a_across), "n"(b_across));  \
     }
 #define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
-    MULTIPLY(64, 32, 32, 33, SUM, OF, T, K, TYPES, LAST)                                           \
-    MULTIPLY(128, 64, 64, 65, SUM, OF, T, K, TYPES, LAST)                                          \
-    MULTIPLY(192, 96, 96, 97, SUM, OF, T, K, TYPES, LAST)                                          \
-    MULTIPLY(256, 128, 128, 129, SUM, OF, T, K, TYPES, LAST)
+    MULTIPLY(64, 32, 32, 33, 34, 35, 36, SUM, OF, T, K, TYPES, LAST)                               \
+    MULTIPLY(128, 64, 64, 65, 66, 67, 68, SUM, OF, T, K, TYPES, LAST)                              \
+    MULTIPLY(192, 96, 96, 97, 98, 99, 100, SUM, OF, T, K, TYPES, LAST)                             \
+    MULTIPLY(256, 128, 128, 129, 130, 131, 132, SUM, OF, T, K, TYPES, LAST)
+#define OF_TWO_BYTES(TA, TB) ", 1, 1, %" #TA ", %" #TB
+#define OF_ONE_BYTE(TA, TB) ""
 
-MULTIPLY_ALL(float, OF_FLOAT, half, 16, "f32.f16.f16", ", 1, 1, 0, 0")
-MULTIPLY_ALL(float, OF_FLOAT, bfloat16, 16, "f32.bf16.bf16", ", 1, 1, 0, 0")
-MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", "")
+MULTIPLY_ALL(float, OF_FLOAT, half, 16, "f32.f16.f16", OF_TWO_BYTES)
+MULTIPLY_ALL(float, OF_FLOAT, bfloat16, 16, "f32.bf16.bf16", OF_TWO_BYTES)
+MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", OF_ONE_BYTE)

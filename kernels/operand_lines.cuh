@@ -1,5 +1,5 @@
-// operand_lines.cuh: an operand of single precision as lines along k, any strides, and what is made
-// of it (pairs.cuh).
+// operand_lines.cuh: an operand of single precision as lines along k, any strides, and where its
+// pairs go (pairs.cuh).
 #pragma once
 #include "pairs.cuh"
 
@@ -7,38 +7,68 @@ using size = long long;
 
 struct alignas(16) Four { float x[4]; };
 
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int COMPLEX = 0;
+#endif
+
+// Complex numbers are real ones side by side, k of them twice as many:
+//
+//     (a + i a') (b + i b') = [a a'] [b; -b'] + i [a a'] [b'; b]
+//
+// so that A is its own real and imaginary parts, and a line of B, TWICE, becomes two. Where the
+// lines of A lie side by side, the parts of each k go to lines of their own.
+enum { TWICE = 1, CONJUGATED = 2 };
+
 struct Operand {
     const float* X;
-    size lines, k;        // how many lines, how long
+    size lines, k;        // how many lines, how long, both counted in real numbers as they lie
     size next, step;      // from a line to the next, and along it
-    unsigned short* pairs;  // [2][lines][room] halves: the high parts, the low parts
+    size team;            // of warps to a line; 0: lines lie side by side, and so do their pairs
+    size how;             // of complex ones: TWICE, CONJUGATED
+    unsigned short* pairs;  // halves: the high parts, the low parts, [lines][room], or [k][room]
     size room;            // a multiple of 8
     Line* about;
-    unsigned* largest;    // [chunks][lines]: patterns of the largest numbers; none where steps are 1
-    size chunks;
 
-    // True if four neighbours along `stride` can be read at once
-    __device__ bool in_fours(size stride, size other) const
-    {
-        return stride == 1 && (size(X) | 4 * other) % 16 == 0;
-    }
+    __device__ bool twice() const { return COMPLEX && how & TWICE; }
 };
 
-// x[e] := X[first + e * stride], e < n; zeros from there on
-__device__ inline void read_four(float (&x)[4], const float* X, size stride, size n, bool whole)
-{
-    if (whole && n >= 4) {
-        const Four v = *reinterpret_cast<const Four*>(X);
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) x[e] = v.x[e];
-    } else {
+// A thread's share of an operand: groups of four numbers
+struct Share {
+    const float* X;       // the first
+    size next, step;      // from a group to the next, and from a number to the next
+    size groups;
+    size left, less;      // numbers from the first group on that exist, less so many a group
+    bool whole;           // a group can be read at once
+
+    __device__ int count(size g) const
+    {
+        const size n = left - g * less;
+        return n < 4 ? int(n) : 4;
+    }
+    __device__ Four read(size g) const
+    {
+        const float* const x = X + g * next;
+        const int n = count(g);
+        if (whole && n == 4) return *reinterpret_cast<const Four*>(x);
+        Four v;
         #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            x[e] = 0;
-            if (e < n) x[e] = X[e * stride];
+            v.x[e] = 0;
+            if (e < n) v.x[e] = x[e * step];
         }
+        return v;
     }
-}
+    // read(g) on its way to shared memory
+    __device__ void bring(Four& to, size g) const
+    {
+        const float* const x = X + g * next;
+        const int n = count(g);
+        if (whole && n == 4) return copy_async<16, true>(&to, x, 16);
+        #pragma unroll
+        for (int e = 0; e < 4; ++e)
+            copy_async<4>(&to.x[e], e < n ? x + e * step : x, e < n ? 4 : 0);
+    }
+};
 
 // The pattern of |x|: the larger, the larger |x|, and above all those that are not finite
 __device__ inline unsigned pattern(float x) { return __float_as_uint(x) & 0x7fffffffu; }

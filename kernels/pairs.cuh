@@ -37,17 +37,25 @@ __device__ inline Line line_of(int e)
     return {power(-half_of), power(half_of - e), 0, 0};
 }
 
-// high and low of x, whose line has the scale 2^e = first times second, in the two halves of a word
+// The scale 2^e of a line as two factors, for neither is out of range
 struct Scale {
     float first, second;
-    __device__ explicit Scale(int e) : first(power(e / 2)), second(power(e - e / 2)) {}
+    __device__ explicit Scale(int e = 0) : first(power(e / 2)), second(power(e - e / 2)) {}
+    __device__ float of(float x) const { return x * first * second; }
 };
-__device__ inline unsigned pair_of(float x, Scale scale, int& lost)
+
+// The high and low parts of two scaled numbers, of the first in the lower halves
+struct Pair { unsigned high, low; };
+__device__ inline Pair pairs_of(float x, float y)
 {
-    const float scaled = x * scale.first * scale.second;
-    const half high(scaled);
-    const float remains = scaled - float(high);
-    const half low(remains);
-    lost += fabsf(remains - float(low)) > 0x1p-22f * fabsf(scaled) || (scaled == 0) != (x == 0);
-    return high.bits | unsigned(low.bits) << 16;
+    const unsigned high = two_halves(x, y);
+    return {high, two_halves(x - first_of(high), y - second_of(high))};
 }
+
+// True if the pair of x, scaled from `from`, is not good to 2^-22
+__device__ inline bool is_lost(float x, float from)
+{
+    const float remains = x - float(half(x));
+    return fabsf(remains - float(half(remains))) > 0x1p-22f * fabsf(x) || (x == 0) != (from == 0);
+}
+constexpr float NONE_LOST = 0x1p-3f;  // from this on, scaled, none is

@@ -278,15 +278,17 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     }
 }
 
-// Whether any number of a warp's tile is not finite
-template <class T> __device__ bool any_not_finite(T& tile)
+// Whether any number of a warp's tile is not finite, of the rows and columns that there are: what
+// lies beyond comes of what the shared memory held before, and must not decide how others are summed
+template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns)
 {
     bool found = false;
     #pragma unroll
     for (int g = 0; g < T::GROUPS; ++g)
-        tile.runs(g, [&](int, int, sum_t (&x)[T::RUN]) {
+        tile.runs(g, [&](int r, int c, sum_t (&x)[T::RUN]) {
             #pragma unroll
-            for (int e = 0; e < T::RUN; ++e) found |= !(x[e] - x[e] == 0);
+            for (int e = 0; e < T::RUN; ++e)
+                found |= g * T::ROWS + r < rows && c + e < columns && !(x[e] - x[e] == 0);
         });
     return __any_sync(0xffffffffu, found);
 }
@@ -411,7 +413,8 @@ template <int KIND, bool A_BY_ROWS, bool B_BY_ROWS> __device__ void compute(cons
         }
     }
     if constexpr (SPLIT)
-        if (any_not_finite(tile)) return store_sums_in_turn<KIND>(w, w.i + i, w.j + j);
+        if (any_not_finite(tile, w.m - w.i - i, w.n - w.j - j))
+            return store_sums_in_turn<KIND>(w, w.i + i, w.j + j);
     store<KIND>(tile, w, reinterpret_cast<sum_t*>(room) + warp_of_team() * ROUND, w.i + i, w.j + j);
 }
 

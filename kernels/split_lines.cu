@@ -1,204 +1,290 @@
 // split_lines.cu: both operands of a product, line by line, scaled and split to pairs of half
-// precision (pairs.cuh), each half in a plane of its own with k fastest.
+// precision (pairs.cuh), each half in a plane of its own: one launch, one read.
 //
-// A line along which numbers lie side by side belongs to a warp, or, where it is longer than
-// HELD * 32, to a block, which has it in registers from the search for the largest number to
-// the last store, or, longer than HELD * THREADS, reads it twice. Lines that lie side by side
-// themselves, of which line_maxima knows the largest numbers, go through shared memory by tiles of
-// SIDE lines and SIDE of k, TILES of them to a block, one being loaded while the one before is
-// stored.
+// A line along which numbers lie side by side belongs to a team of warps, and its halves lie side
+// by side, too. Lines that lie side by side themselves, LINES of them, belong to a CLUSTER of
+// blocks, each with its part of k, and stay as they lie: nothing is turned. A thread has groups of
+// four numbers, which wait in places of its own in shared memory, HELD of them, from the search for
+// the largest of their lines to the split; more are read again. Of COMPLEX operands see
+// operand_lines.cuh.
 //
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
-constexpr int WARPS = 16;    // of a block
-constexpr int HELD = 16;     // numbers of a line in the registers of a thread
-constexpr int TILES = 4;     // along k, to a block
+constexpr int WARPS = 8;     // of a block
+constexpr int HELD = 16;     // groups of four numbers of a thread
+constexpr int LINES = 32;    // side by side
+constexpr int CLUSTER = 8;
+constexpr int COMPLEX = 0;
 #endif
+#include "async.cuh"
+#include "cluster.cuh"
 #include "launch.cuh"
 #include "operand_lines.cuh"
 #include "shuffle.cuh"
 
-constexpr int THREADS = 32 * WARPS, SIDE = 64;
+constexpr int THREADS = 32 * WARPS, LANES = LINES / 4;  // threads side by side
+static_assert(LANES <= 32 && 32 % LANES == 0);
 struct alignas(8) Halves { unsigned x[2]; };
-struct alignas(16) Words { unsigned x[4]; };
 
-__device__ inline unsigned both_high(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }
-__device__ inline unsigned both_low(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000u); }
+#ifndef BLASX_SIM           // the launch says how much
+extern __shared__ __align__(128) char dynamic_shared[];
+#endif
 
-// Over the team of a line: a warp, or, `all`, the block
-__device__ inline unsigned team_largest(unsigned x, bool all)
-{
-    x = __reduce_max_sync(ALL, x);
-    if (!all) return x;
-    __shared__ unsigned of_warp[WARPS];
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
-    __syncthreads();
-    for (int w = 0; w < WARPS; ++w) x = x < of_warp[w] ? of_warp[w] : x;
-    return x;
-}
-__device__ inline int team_sum(int x, bool all)
-{
-    for (int step = 16; step; step /= 2) x += across(x, step);
-    if (!all) return x;
-    __shared__ int of_warp[WARPS];
-    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
-    __syncthreads();
-    x = 0;
-    for (int w = 0; w < WARPS; ++w) x += of_warp[w];
-    return x;
-}
-
-__device__ inline void split_line(const Operand& of, size line, bool all)
-{
-    constexpr int EACH = HELD / 4;
-    const int team = all ? THREADS : 32;
-    const size stride = 4 * team, first = 4 * (threadIdx.x % team);
-    const bool whole = of.in_fours(of.step, of.next);
-    const float* const X = of.X + line * of.next;
-    float x[EACH][4] = {};
-    const auto load = [&](size from) {
-        #pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const size p = from + i * stride;
-            read_four(x[i], X + p * of.step, of.step, of.k - p, whole);
-        }
-    };
-    unsigned most = 0;
-    for (size from = first; from < of.k; from += EACH * stride) {
-        load(from);
-        #pragma unroll
-        for (int i = 0; i < EACH; ++i)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) most = most < pattern(x[i][e]) ? pattern(x[i][e]) : most;
+// A thread's own places in shared memory
+struct Held {
+    Four* mine;
+    __device__ Held() : mine(reinterpret_cast<Four*>(dynamic_shared) + threadIdx.x) {}
+    __device__ Four& at(size g) const { return mine[g * THREADS]; }
+    __device__ void bring(const Share& share) const
+    {
+        #pragma unroll 4
+        for (int g = 0; g < HELD; ++g)
+            if (g < share.groups) share.bring(at(g), g);
+        end_group();
     }
-    most = team_largest(most, all);
+    // f(g, four numbers) for all groups
+    template <class F> __device__ void each(const Share& share, F f) const
+    {
+        const int held = share.groups < HELD ? int(share.groups) : HELD;
+        #pragma unroll 4
+        for (int g = 0; g < held; ++g) f(g, at(g));
+        #pragma unroll 1
+        for (size g = HELD; g < share.groups; ++g) f(g, share.read(g));
+    }
+};
+
+// Of numbers' patterns the largest, and the smallest that is not zero less 1
+struct Range {
+    unsigned most = 0, least = ~0u;
+
+    __device__ void take(float x)
+    {
+        const unsigned u = pattern(x);
+        most = most < u ? u : most;
+        least = least < u - 1 ? least : u - 1;
+    }
+    __device__ void take(Range other)
+    {
+        most = most < other.most ? other.most : most;
+        least = least < other.least ? least : other.least;
+    }
+    __device__ bool may_lose(Scale scale) const
+    {
+        return least != ~0u && scale.of(__int_as_float(int(least + 1))) < NONE_LOST;
+    }
+};
+
+// Numbers of `x` whose pairs are not good
+__device__ inline int lost_of(const Held& held, const Share& share, Scale scale, int from, int to)
+{
+    int lost = 0;
+    held.each(share, [&](size, const Four& v) {
+        for (int e = from; e < to; ++e) lost += is_lost(scale.of(v.x[e]), v.x[e]);
+    });
+    return lost;
+}
+
+__device__ inline void store(unsigned short* to, size plane, Pair a, Pair b)
+{
+    *reinterpret_cast<Halves*>(to) = {a.high, b.high};
+    *reinterpret_cast<Halves*>(to + plane) = {a.low, b.low};
+}
+
+// -- of complex numbers, whose two parts share a word
+
+constexpr unsigned REAL = 0x8000, IMAGINARY = 0x80000000;  // their signs
+__device__ inline Pair negated(Pair p, unsigned parts) { return {p.high ^ parts, p.low ^ parts}; }
+__device__ inline unsigned swapped(unsigned x) { return x >> 16 | x << 16; }
+__device__ inline Pair swapped(Pair p) { return {swapped(p.high), swapped(p.low)}; }
+__device__ inline unsigned reals(unsigned x, unsigned y) { return (x & 0xffff) | y << 16; }
+__device__ inline unsigned imaginaries(unsigned x, unsigned y)
+{
+    return x >> 16 | (y & 0xffff0000u);
+}
+
+__device__ inline void store_along(const Operand& of, unsigned short* to, size plane, Pair a,
+                                   Pair b)
+{
+    if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    if (of.twice()) {
+        store(to + of.room, plane, swapped(a), swapped(b));
+        a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    }
+    store(to, plane, a, b);
+}
+__device__ inline void store_across(const Operand& of, unsigned short* to, size plane, Pair a,
+                                    Pair b)
+{
+    if (COMPLEX && of.how & CONJUGATED) a = negated(a, IMAGINARY), b = negated(b, IMAGINARY);
+    if (!COMPLEX || of.twice()) store(to, plane, a, b);
+    if (of.twice())
+        store(to + of.room, plane, negated(swapped(a), REAL), negated(swapped(b), REAL));
+    if (COMPLEX && !of.twice())
+        for (int part = 0; part < 2; ++part, to += of.room) {
+            const auto both = part ? imaginaries : reals;
+            *reinterpret_cast<unsigned*>(to) = both(a.high, b.high);
+            *reinterpret_cast<unsigned*>(to + plane) = both(a.low, b.low);
+        }
+}
+
+// Lines of WARPS / team teams, the first `line`
+__device__ inline void split_along(const Operand& of, size line)
+{
+    __shared__ unsigned of_warp[WARPS];
+    __shared__ int gone[WARPS];
+    const int warp = threadIdx.x / 32, team = int(of.team), own = warp / team;
+    const size stride = 128 * team, first = 4 * (threadIdx.x % (32 * team));
+    line += own;
+    const bool there = line < of.lines;
+    const Share share{of.X + line * of.next + first * of.step, stride * of.step, of.step,
+                      there && first < of.k ? (of.k - first + stride - 1) / stride : 0,
+                      of.k - first, stride,
+                      of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0};
+    const Held held;
+    held.bring(share);
+    if (threadIdx.x < WARPS) gone[threadIdx.x] = 0;
+    await_groups<0>();
+    Range range;
+    held.each(share, [&](size, const Four& v) {
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) range.take(v.x[e]);
+    });
+    unsigned most = __reduce_max_sync(ALL, range.most);
+    if (threadIdx.x % 32 == 0) of_warp[warp] = most;
+    __syncthreads();
+    for (int w = own * team; w < (own + 1) * team; ++w)
+        most = most < of_warp[w] ? of_warp[w] : most;
     const bool finite = most < 0x7f800000;
     const int exponent = scale_of(most);
     const Scale scale(exponent);
-    int lost = 0;
-    for (size from = first; from < of.k; from += EACH * stride) {
-        if (of.k > EACH * stride) load(from);
+    const int copies = 1 + of.twice();
+    unsigned short* const to = of.pairs + copies * line * of.room + first;
+    held.each(share, [&](size g, const Four& v) {
+        float x[4];
         #pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const size p = from + i * stride;
-            if (p >= of.k) continue;
-            unsigned pair[4];
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) pair[e] = finite ? pair_of(x[i][e], scale, lost) : 0;
-            unsigned short* const to = of.pairs + line * of.room + p;
-            *reinterpret_cast<Halves*>(to) = {both_high(pair[0], pair[1]),
-                                              both_high(pair[2], pair[3])};
-            *reinterpret_cast<Halves*>(to + of.lines * of.room) = {both_low(pair[0], pair[1]),
-                                                                   both_low(pair[2], pair[3])};
-        }
-    }
-    lost = team_sum(lost, all);
-    if (threadIdx.x % team == 0) {
+        for (int e = 0; e < 4; ++e) x[e] = scale.of(finite ? v.x[e] : 0);
+        store_along(of, to + g * stride, copies * of.lines * of.room, pairs_of(x[0], x[1]),
+                    pairs_of(x[2], x[3]));
+    });
+    if (finite && range.may_lose(scale))
+        if (const int lost = lost_of(held, share, scale, 0, 4)) atomicAdd(&gone[own], lost);
+    __syncthreads();
+    if (there && threadIdx.x % (32 * team) == 0) {
         Line about = line_of(exponent);
-        about.lost = finite ? lost : NOT_FINITE;
-        of.about[line] = about;
+        about.lost = finite ? gone[own] : NOT_FINITE;
+        for (int i = 0; i < copies; ++i) of.about[copies * line + i] = about;
     }
 }
 
-// Lines side by side: SIDE of them from `line` on, TILES * SIDE of k from `from` on
-__device__ inline void split_tiles(const Operand& of, size line, size from)
+// LINES from `line` on, side by side, by a cluster of which this is block `rank`
+__device__ inline void split_across(const Operand& of, size line, int rank)
 {
-    __shared__ unsigned tile[SIDE][SIDE + 1], most[SIDE];
-    __shared__ int gone[SIDE];
-    constexpr int EACH = SIDE * SIDE / 4 / THREADS, ROWS = 4 * THREADS / SIDE;
-    const bool whole = of.in_fours(of.next, of.step);
-    const int col = 4 * (threadIdx.x % (SIDE / 4)), row = threadIdx.x / (SIDE / 4);
-    float x[EACH][4];
-
-    const auto load = [&](size k0) {
+    __shared__ unsigned found[LINES], most[LINES];
+    __shared__ int gone[LINES];
+    constexpr int ROWS = THREADS / LANES;
+    const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
+    const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
+    const size from = rank * part + row, to = end < of.k ? end : of.k;
+    const size there = of.lines - line - col;
+    const Share share{of.X + (line + col) * of.next + from * of.step, ROWS * of.step, of.next,
+                      there > 0 && from < to ? (to - from + ROWS - 1) / ROWS : 0, there, 0,
+                      of.next == 1 && (size(of.X) | 4 * of.step) % 16 == 0};
+    const Held held;
+    held.bring(share);
+    const int parts = COMPLEX && !of.twice() ? 2 : 1;  // side by side, of one line of pairs
+    for (int i = threadIdx.x; i < LINES; i += THREADS) {
+        found[i] = gone[i] = 0;
+        if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts].lost = 0;
+    }
+    __syncthreads();
+    await_groups<0>();
+    Range range[4];
+    held.each(share, [&](size, const Four& v) {
         #pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const size p = k0 + row + i * ROWS;
-            const size n = p < of.k ? of.lines - line - col : 0;
-            read_four(x[i], of.X + (line + col) * of.next + p * of.step, of.next, n, whole);
+        for (int e = 0; e < 4; ++e) range[e].take(v.x[e]);
+    });
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        unsigned largest = range[e].most;
+        #pragma unroll
+        for (int mask = LANES; mask < 32; mask *= 2) {
+            const unsigned other = across(largest, mask);
+            largest = largest < other ? other : largest;
         }
-    };
-    load(from);
-    for (int i = threadIdx.x; i < SIDE; i += THREADS) {
+        if (threadIdx.x % 32 < LANES) atomicMax(&found[col + e], largest);
+    }
+    meet_cluster<CLUSTER>();
+    for (int i = threadIdx.x; i < LINES; i += THREADS) {
         unsigned largest = 0;
-        if (line + i < of.lines) {
-            #pragma unroll 8
-            for (size c = 0; c < of.chunks; ++c) {
-                const unsigned found = of.largest[c * of.lines + line + i];
-                largest = largest < found ? found : largest;
-            }
-            if (from == 0) {
-                const Line about = line_of(scale_of(largest));
-                of.about[line + i].down = about.down;
-                of.about[line + i].rest = about.rest;
-                of.about[line + i].none = 0;
-            }
+        #pragma unroll
+        for (int b = 0; b < CLUSTER; ++b) {
+            const unsigned other = in_cluster<CLUSTER>(found[i], b);
+            largest = largest < other ? other : largest;
+            if (!COMPLEX) continue;
+            const unsigned its_other_part = in_cluster<CLUSTER>(found[i ^ 1], b);
+            largest = largest < its_other_part ? its_other_part : largest;
         }
         most[i] = largest;
-        gone[i] = from == 0 && largest >= 0x7f800000 ? NOT_FINITE : 0;
     }
+    done_in_cluster<CLUSTER>();
     __syncthreads();
-    int lost[4] = {};
-    for (int step = 0; step < TILES && from < of.k; ++step, from += SIDE) {
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const Scale scale(scale_of(most[col + e]));
-            const bool finite = most[col + e] < 0x7f800000;
-            #pragma unroll
-            for (int i = 0; i < EACH; ++i)
-                tile[row + i * ROWS][col + e] = finite ? pair_of(x[i][e], scale, lost[e]) : 0;
-        }
-        if (step + 1 < TILES && from + SIDE < of.k) load(from + SIDE);
-        __syncthreads();
-        for (int i = threadIdx.x; i < SIDE * SIDE / 8; i += THREADS) {
-            const int p = i % (SIDE / 8) * 8, at = i / (SIDE / 8);
-            if (line + at >= of.lines || from + p >= of.k) continue;
-            unsigned pair[8];
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) pair[e] = tile[p + e][at];
-            Words high, low;
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                high.x[e] = both_high(pair[2 * e], pair[2 * e + 1]);
-                low.x[e] = both_low(pair[2 * e], pair[2 * e + 1]);
-            }
-            unsigned short* const to = of.pairs + (line + at) * of.room + from + p;
-            *reinterpret_cast<Words*>(to) = high;
-            *reinterpret_cast<Words*>(to + of.lines * of.room) = low;
-        }
-        __syncthreads();
+    Scale scale[4];
+    bool finite[4];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        scale[e] = Scale(scale_of(most[col + e]));
+        finite[e] = most[col + e] < 0x7f800000;
     }
+    constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
+    unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
+    held.each(share, [&](size g, const Four& v) {
+        float x[4];
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
+        store_across(of, place + g * EACH * ROWS * of.room, EACH * of.k * of.room,
+                     pairs_of(x[0], x[1]), pairs_of(x[2], x[3]));
+    });
     #pragma unroll
     for (int e = 0; e < 4; ++e)
-        if (lost[e]) atomicAdd(&gone[col + e], lost[e]);
+        if (finite[e] && range[e].may_lose(scale[e]))
+            if (const int lost = lost_of(held, share, scale[e], e, e + 1))
+                atomicAdd(&gone[col + e], lost);
     __syncthreads();
-    for (int i = threadIdx.x; i < SIDE; i += THREADS)
-        if (gone[i] && line + i < of.lines) atomicAdd(&of.about[line + i].lost, gone[i]);
-}
-
-__device__ inline void split_operand(const Operand& of, unsigned block)
-{
-    if (of.largest) {
-        const unsigned across = (of.lines + SIDE - 1) / SIDE;
-        split_tiles(of, size(block % across) * SIDE, size(block / across) * TILES * SIDE);
-    } else {
-        const bool all = of.k > HELD * 32;
-        const size line = all ? block : size(block) * WARPS + threadIdx.x / 32;
-        if (line < of.lines) split_line(of, line, all);
+    for (int i = threadIdx.x; i < LINES && line + i < of.lines; i += THREADS) {
+        if (i % parts) continue;
+        Line* const about = of.about + (line + i) / parts;
+        int lost = gone[i] + (COMPLEX ? gone[i ^ 1] : 0);
+        if (rank == 0) {
+            const Line known = line_of(scale_of(most[i]));
+            about->down = known.down;
+            about->rest = known.rest;
+            about->none = 0;
+            if (most[i] >= 0x7f800000) lost = NOT_FINITE;
+        }
+        if (lost) atomicAdd(&about->lost, lost);
     }
+    await_all_done<CLUSTER>();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step,
-            unsigned short* a_pairs, size room, Line* a_about, unsigned* a_largest, size a_chunks,
-            const float* B, size n, size b_next, size b_step, unsigned short* b_pairs,
-            Line* b_about, unsigned* b_largest, size b_chunks)
+__device__ inline void split_operand(Operand of, unsigned block)
+{
+    if (COMPLEX && of.team) of.k *= 2;
+    if (COMPLEX && !of.team) of.lines *= 2;
+    if (of.team) split_along(of, size(block) * (WARPS / of.team));
+    else split_across(of, size(block / CLUSTER) * LINES, block % CLUSTER);
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS)
+split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step, size a_team,
+            size a_how, unsigned short* a_pairs, size a_room, Line* a_about, const float* B, size n,
+            size b_next, size b_step, size b_team, size b_how, unsigned short* b_pairs, size b_room,
+            Line* b_about)
 {
     wait_for_stream();
     if (blockIdx.x < blocks)
-        split_operand({A, m, k, a_next, a_step, a_pairs, room, a_about, a_largest, a_chunks},
+        split_operand({A, m, k, a_next, a_step, a_team, a_how, a_pairs, a_room, a_about},
                       blockIdx.x);
     else
-        split_operand({B, n, k, b_next, b_step, b_pairs, room, b_about, b_largest, b_chunks},
+        split_operand({B, n, k, b_next, b_step, b_team, b_how, b_pairs, b_room, b_about},
                       blockIdx.x - unsigned(blocks));
 }

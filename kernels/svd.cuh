@@ -35,7 +35,7 @@ static_assert(LANES >= WIDTH && LANES <= 32 && (WIDTH == 1 || WIDTH == 2 || WIDT
 constexpr int WORDS = ROWS * (1 + VECTORS);  // of a column in a lane
 constexpr int LONGEST = LANES * ROWS;        // m and n are at most this
 constexpr int LINE = 16 / sizeof(scalar_t);
-constexpr int PACK = ROWS < LINE ? ROWS : LINE;
+constexpr int PACK = ROWS % LINE == 0 ? LINE : ROWS % 2 == 0 ? 2 : 1;   // rows of X side by side
 constexpr int LD = LANES * WORDS + LINE;     // from one column to the next
 constexpr int SWEEPS = 60;  // 7 to 11 are usual; rounding left by a rank takes the rest
 

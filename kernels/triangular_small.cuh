@@ -1,4 +1,4 @@
-// triangular_small.cuh: solves and products with a lower triangular matrix of order n <= N <= 32.
+// triangular_small.cuh: solves and products with a lower triangular matrix of order n <= N.
 //
 // A team of LANES lanes has LANES C columns of a member's X, a lane C of them in registers; L,
 // which all of the team read at once, is in shared memory, by columns. So a step is a column of L,
@@ -21,7 +21,31 @@ constexpr int TRIANGLE = N * DOWN + VECTOR;          // teams begin in different
 constexpr int TALL = N + 1;                          // a column of X there: no bank twice
 constexpr int STRIP = (LANES * C * TALL + VECTOR - 1) / VECTOR * VECTOR;
 constexpr int TEAMS = THREADS / LANES;
-static_assert(N % VECTOR == 0 && N <= 32 && 32 % LANES == 0);
+constexpr int NEAR = LANES < 32 ? LANES : 32;        // of a team in a warp
+static_assert(N % VECTOR == 0 && N <= 64 && (LANES <= 32 ? 32 % LANES == 0 : TEAMS == 1));
+
+__device__ inline void team_sync()
+{
+    if (LANES > 32) __syncthreads();
+    else __syncwarp();
+}
+
+// A bit for each i < N, the same for all of a team
+template <bool LONG> struct bits { using type = unsigned; };
+template <> struct bits<true> { using type = unsigned long long; };
+using Bits = bits<(N > 32)>::type;
+
+// Those for which f(i)
+template <class F> __device__ Bits where(int t, F f)
+{
+    Bits found = 0;
+    #pragma unroll
+    for (int e = 0; e < N; e += NEAR) {
+        const unsigned some = __ballot_sync(~0u, f(e + t % NEAR)) >> (threadIdx.x % 32 - t % NEAR);
+        found |= Bits(some & ~0u >> (32 - NEAR)) << e;
+    }
+    return found;
+}
 
 // to := the lower triangle of a, without its diagonal if `unit`; without waiting
 __device__ inline void fetch_triangle(scalar_t* to, Strided<const scalar_t> a, int n, bool unit,
@@ -74,28 +98,28 @@ __device__ inline void store_columns(Strided<scalar_t> out, const scalar_t (&x)[
     }
 }
 
-// The diagonal of L, n x n, inverted in its place if SOLVE; a bit for each that was lifted first,
-// as below TINY the reciprocal may overflow
+// The diagonal of L, n x n, inverted in its place if SOLVE; those that were lifted first, as below
+// TINY the reciprocal may overflow
 template <bool SOLVE>
-__device__ unsigned diagonal_of(scalar_t* L, int n, bool unit, int t)
+__device__ Bits diagonal_of(scalar_t* L, int n, bool unit, int t)
 {
-    unsigned lifted = 0;
+    const auto there = [=](int i) { return i < n && !unit; };
+    const Bits lifted = SOLVE ? where(t, [=](int i) {
+        return there(i) && abs1(L[i * (DOWN + 1)]) < TINY; }) : 0;
+    if (LANES > 32) __syncthreads();   // all warps have looked
     #pragma unroll
     for (int e = 0; e < N; e += LANES) {
         const int i = e + t;
-        const bool there = i < n && !unit;
-        const scalar_t d = there ? L[i * (DOWN + 1)] : scalar_t{1};
-        const bool small = SOLVE && abs1(d) < TINY;
+        const scalar_t d = there(i) ? L[i * (DOWN + 1)] : scalar_t{1};
+        const bool small = SOLVE && there(i) && abs1(d) < TINY;
         if (i < N) L[i * (DOWN + 1)] = SOLVE ? reciprocal(small ? mul(d, LIFT) : d) : d;
-        const unsigned bits = __ballot_sync(~0u, small) >> (threadIdx.x % 32 - t);
-        lifted |= (bits & ~0u >> (32 - LANES)) << e;
     }
     return lifted;
 }
 
 // x := L times x, or its inverse times x if SOLVE, C columns: what column j of L has to do with x
 template <bool SOLVE>
-__device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, unsigned lifted, int n)
+__device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, Bits lifted, int n)
 {
     #pragma unroll
     for (int step = 0; step < N; ++step) {
@@ -165,7 +189,7 @@ __device__ void columns_of_team(
     end_group();
     await_groups<0>();
     __syncwarp();
-    const unsigned lifted = diagonal_of<SOLVE>(L, n, unit != 0, t);
+    const Bits lifted = diagonal_of<SOLVE>(L, n, unit != 0, t);
     if (staged)
         #pragma unroll
         for (int c = 0; c < C; ++c)

@@ -3,6 +3,8 @@
 #include "launch.cuh"
 #include "triangular_small.cuh"
 
+static_assert(N <= 32 && LANES <= 32);
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 trsm_small(const scalar_t* A, size a_row, size a_col, size a_next,
            const scalar_t* B, size b_row, size b_col, size b_next,

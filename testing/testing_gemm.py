@@ -19,5 +19,5 @@ def check(p, C):
                                    (p.alpha, p.A, p.B), (p.beta, p.C))}
 
 
-CASE = Case("gemm", "blas", "C", make, check, lambda p: flops.gemm(p.m, p.n, p.k),
+CASE = Case("gemm", "blas", "C", make, check, lambda p: flops.gemm(p.m, p.n, p.k), names="sdczhb",
             flags="transA transB", columns="M N K", limit=3, always=True, unit="ms")

@@ -59,7 +59,7 @@ def operator(name):
 
 
 for _name in ("add sub mul truediv pow matmul and or eq ne lt le gt ge radd rsub rmul rtruediv "
-              "rpow iadd isub imul itruediv neg abs invert").split():
+              "rpow iadd isub imul itruediv ixor rshift neg abs invert").split():
     setattr(Array, f"__{_name}__", operator(f"__{_name}__"))
 
 
@@ -90,14 +90,6 @@ class _Module(ModuleType):
         return x if isinstance(x, type) or not callable(x) else on_device(x)
 
 
-class _Generator:
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-
-    def random(self, shape, dtype):
-        return Array(self.rng.random(shape, dtype))
-
-
 def _csr(data, shape):
     return _Sparse(sparse.csr_matrix(unwrapped(data), shape))
 
@@ -121,8 +113,6 @@ def install(monkeypatch):
     xp.lib = _Module("devicepy.lib")
     xp.lib.stride_tricks = _Module("devicepy.lib.stride_tricks")
     xp.lib.stride_tricks.as_strided = on_device(np.lib.stride_tricks.as_strided)
-    xp.random = ModuleType("devicepy.random")
-    xp.random.default_rng = _Generator
     monkeypatch.setitem(sys.modules, "devicepy", xp)
     for name, names in (("special", {"erf": on_device(special.erf)}),
                         ("sparse", {"csr_matrix": _csr})):

@@ -16,6 +16,7 @@ import cublas_on_cpu
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -794,3 +795,45 @@ def test_gpu_says_what_runs_on_the_cpu(gpu):
             got = getattr(blas, name)(*arguments)
         want = getattr(scipy.linalg.blas, name)(*(host(v) for v in arguments))
         np.testing.assert_allclose(host(got), want)
+
+
+@pytest.mark.parametrize("letter", "sdh")
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh"])
+def test_what_follows_a_product(letter, activation):
+    """C := f(alpha A B + bias) + beta C, in place where asked for, rounded once."""
+    dtype, rng = np.dtype({"s": "f4", "d": "f8", "h": "f2"}[letter]), np.random.default_rng(3)
+    gemm = getattr(blasx, letter + "gemm")
+    a, b, c, row, column = (rng.standard_normal(s).astype(dtype) for s in (
+        (5, 7), (9, 5), (7, 9), 9, (7, 1)))
+    c = np.asfortranarray(c)
+    for bias in (row, column, row[None], None):
+        x = 0.5 * a.T.astype("f8") @ b.T.astype("f8")
+        x = x + (bias.astype("f8") if bias is not None else 0)
+        x = {None: x, "relu": np.maximum(x, 0), "gelu": x * scipy.special.ndtr(x),
+             "gelu_tanh": x / (1 + np.exp(-(8 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))}[activation]
+        mine = c.copy(order="F")
+        out = gemm(0.5, a, b, 2.0, mine, 1, 1, overwrite_c=1, bias=bias, activation=activation)
+        assert out is mine and out.dtype == dtype
+        right = x + 2 * c.astype("f8")
+        eps = float(np.finfo(dtype).eps)
+        assert (abs(out - right) <= eps * (0.51 * abs(right) if letter == "h" else 20)).all()
+        again = gemm(0.5, a, b, 2.0, c, 1, 1, bias=bias, activation=activation)
+        assert (again == out).all() and (c != out).any()
+    nothing = gemm(1.0, a[:0], b[:, :0], trans_a=1, trans_b=1, bias=row, activation=activation)
+    assert nothing.shape == (7, 9) and (nothing == nothing[0]).all()
+
+
+def test_a_generic_product_keeps_half_precision():
+    a = np.eye(3, dtype="f2")
+    assert blasx.gemm(1.0, a, a).dtype == np.float16 and blasx.gemm(1.0, a, I3).dtype == np.float64
+
+
+@pytest.mark.parametrize(("name", "words", "match"), [
+    ("dgemm", {"bias": [1.0, 2]}, r"dgemm: bias must be of shape \(3,\)"),
+    ("dgemm", {"bias": np.ones((2, 1))}, r"dgemm: bias must be of shape \(3,\) or \(3, 1\)"),
+    ("dgemm", {"activation": "tanh"}, "dgemm: activation must be one of 'relu', 'gelu'"),
+    ("zgemm", {"activation": "relu"}, "zgemm: activation must be None for complex"),
+    ("sgemm", {"precision": "fp8"}, "sgemm: precision must be one of 'fp32', 'strict'")])
+def test_what_cannot_follow_a_product(name, words, match):
+    with pytest.raises(ValueError, match=match):
+        getattr(blasx, name)(1.0, np.eye(3), np.eye(3), **words)

@@ -39,7 +39,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
-SPLIT = ("line_maxima", "split_lines")
+SPLIT = ("split_lines",)
 BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
@@ -89,15 +89,15 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
         WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
 
 
-@pytest.mark.parametrize("place", range(len(_tuned.table(90)["split_lines"]["s"])))
-def test_operands_split_to_pairs(folder, place):
-    """line_maxima and split_lines against a model in NumPy (tests/sim/run_split.py)."""
-    from tests.sim.build import build
-    values = constants("split_lines", "s", place)
-    maxima = build(folder, "line_maxima", "s", constants("line_maxima", "s", 0))
+@pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])
+def test_operands_split_to_pairs(folder, warps, held, lines):
+    """split_lines against a model in NumPy (tests/sim/run_split.py); a block for a cluster."""
+    from tests.sim import build, run_split
+    values = dict(WARPS=warps, HELD=held, LINES=lines, CLUSTER=1)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_split", maxima,
-         build(folder, "split_lines", "s", values), json.dumps(values)],
+        [sys.executable, "-m", "tests.sim.run_split",
+         build.build(folder, "split_lines", "s", values, entry=run_split.ENTRY),
+         json.dumps(values)],
         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
@@ -131,14 +131,15 @@ def test_products_by_pairs(folder):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("place", range(len(_tuned.table(90)["gemm_wgmma"]["s"])))
-def test_products_of_four_warps_compile(place):
+@pytest.mark.parametrize(("kernel", "letter"), [("gemm_wgmma", "s"), ("gemm_half", "h")])
+def test_products_of_four_warps_compile(kernel, letter):
     """Every row, for Hopper: no spills, no products that wait for each other."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    if values := constants("gemm_wgmma", "s", place):
-        found = resources.measure([resources.label("gemm_wgmma", "s", values)])
-        wrong = list(resources.complaints(found, resources.recorded()))
-        assert not wrong, "\n".join(wrong)
+    places = range(len(_tuned.table(90)[kernel][letter]))
+    found = resources.measure(sorted({resources.label(kernel, letter, values) for place in places
+                                      if (values := constants(kernel, letter, place))}))
+    wrong = list(resources.complaints(found, resources.recorded()))
+    assert not wrong, "\n".join(wrong)
 
 
 # Blocks of bfloat16 are those of half precision, of c those of z: with other types.

@@ -11,11 +11,13 @@ import pytest
 from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve")
-MOST = {"geqrf_small": 16, "gels_solve": 1024}  # the order that the last row serves; else 1024
+KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve",
+           "lascl_batched")
+MOST = {"geqrf_small": 16, "gels_solve": 1024, "lascl_batched": 1024}  # what the last row serves
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
-LANES = {"N": 8, "WARPS": 3, "BLOCKS": 1}  # one block for 8 members, with room for 12
+# one block for 8 members, with room for 12
+LANES = {"N": 8, "LANES": 8, "KEPT": 1, "WARPS": 3, "BLOCKS": 1}
 PANELS = {"NB": 8, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}
 BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
 PROBLEMS = {  # constants that are quick to build, and sizes
@@ -24,6 +26,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "ormqr_block": (PANELS, ("19,18", "26,9")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
+    "lascl_batched": ({"WARPS": 2}, ("9,9", "5,17", "13,13")),
 }
 
 
@@ -68,11 +71,12 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("N, sizes", [(16, ("16,16", "9,14", "8,3")),
-                                      (64, ("64,64", "41,50", "60,33"))])
-def test_windows_of_registers_run_on_the_cpu(tmp_path, N, sizes):
-    problem = LANES | {"N": N}, sizes
-    run = simulate(tmp_path, "geqrf_small", "s", problem=problem)
+@pytest.mark.parametrize("values, sizes", [
+    ({"N": 12, "LANES": 16}, ("12,12", "9,11", "4,3")),
+    ({"N": 64, "LANES": 32, "WARPS": 1}, ("64,64", "60,33")),
+    ({"N": 48, "LANES": 64, "KEPT": 0, "WARPS": 2}, ("48,48", "34,41"))])
+def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
+    run = simulate(tmp_path, "geqrf_small", "s", problem=(LANES | values, sizes))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

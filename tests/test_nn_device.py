@@ -11,8 +11,11 @@ from blasx.nn import optim
 from tests import device_arrays
 
 
-@pytest.fixture
-def xp(monkeypatch):
+@pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def xp(request, monkeypatch):
+    """Arrays that NumPy cannot touch; on a machine with a GPU CuPy's, too."""
+    if request.param == "gpu":
+        return pytest.importorskip("cupy")
     return device_arrays.install(monkeypatch)
 
 
@@ -45,7 +48,8 @@ def test_layers(layer, x, xp):
     there = deepcopy(layer).to(xp)
     y, found = layer.forward(x), there.forward(xp.asarray(x))
     same(found, y)
-    dx, below = layer.backward(y), there.backward(found)
+    dy = np.random.default_rng(1).standard_normal(y.shape).astype(y.dtype)
+    dx, below = layer.backward(dy), there.backward(xp.asarray(dy))
     if dx is not None:
         same(below, dx)
     for path, p in layer.parameters().items():
@@ -120,11 +124,12 @@ def test_training(xp, tmp_path):
 
 def test_devices_do_not_mix(xp):
     layer = nn.Dense(4, 3, rng=0)
-    with pytest.raises(TypeError, match=r"Dense\(4, 3\): x must be an array of numpy.*devicepy"):
+    with pytest.raises(TypeError,
+                       match=rf"Dense\(4, 3\): x must be an array of numpy.*{xp.__name__}"):
         layer.forward(xp.asarray(rows))
-    with pytest.raises(TypeError, match=r"an array of devicepy.* got one of numpy"):
+    with pytest.raises(TypeError, match=rf"an array of {xp.__name__}.* got one of numpy"):
         layer.to(xp).forward(rows)
-    with pytest.raises(TypeError, match="dy must be an array of devicepy"):
+    with pytest.raises(TypeError, match=f"dy must be an array of {xp.__name__}"):
         layer.forward(xp.asarray(rows))
         layer.backward(normal(3, 3))
 

@@ -21,7 +21,7 @@ snrm2 dnrm2 scnrm2 dznrm2 sasum dasum scasum dzasum isamax idamax icamax izamax
 gemv:sdcz gbmv:sdcz symv:sd hemv:cz sbmv:sd hbmv:cz spmv:sdcz hpmv:cz
 ger:sd geru:cz gerc:cz syr:sdcz her:cz syr2:sd her2:cz spr:sdcz hpr:cz spr2:sd hpr2:cz
 trmv:sdcz trsv:sdcz tbmv:sdcz tbsv:sdcz tpmv:sdcz tpsv:sdcz
-gemm:sdcz symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
+gemm:sdczhb symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
 """
 LAPACK = """
 getrf:sdcz getrs:sdcz getri:sdcz gesv:sdcz gecon:sdcz laswp:sdcz gbtrf:sdcz gbtrs:sdcz gbsv:sdcz
@@ -77,6 +77,8 @@ BY_HAND = {
     "ormqr_batched": (["side", "trans", "a", "tau", "c"], {"overwrite_c": 0}),
     "gels_batched": (["a", "b"], {"trans": "N", "overwrite_a": 0, "overwrite_b": 0}),
     "gesvd_batched": (["a"], {"compute_uv": 1, "full_matrices": 1, "overwrite_a": 0}),
+    "gemm": (["alpha", "a", "b"], {"beta": 0, "c": None, "trans_a": 0, "trans_b": 0,
+                                   "overwrite_c": 0}),
     "gemm_batched": (["alpha", "a", "b"], {"beta": 0, "c": None, "trans_a": 0, "trans_b": 0,
                                            "overwrite_c": 0}),
     "gemv_batched": (["alpha", "a", "x"], {"beta": 0, "y": None, "trans": 0, "overwrite_y": 0}),
@@ -110,7 +112,8 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = dict.fromkeys(("getrf", "potrf"), {"mode": "auto"})  # of blasx alone, by keyword only
+KEYWORDS = {"getrf": {"mode": "auto"}, "potrf": {"mode": "auto"},
+            "gemm": {"bias": None, "activation": None, "precision": "fp32"}}  # of blasx alone
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 

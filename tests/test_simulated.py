@@ -17,8 +17,12 @@ TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernels")
+def folder(tmp_path_factory, worker_id):
+    """Of all processes of this run: what one has built serves the others."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base if worker_id == "master" else base.parent) / "simulated"
+    place.mkdir(exist_ok=True)
+    return place
 
 
 @pytest.mark.parametrize("name", TYPED)

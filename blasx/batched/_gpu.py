@@ -10,9 +10,13 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import Kernel, current_device, gpu, pack
+from .._spaces import MOST
 from .._tuned import capitals, looked_up, row
+from .._types import BY_DTYPE
 
 INT = np.dtype(np.int32)
+GENERAL, LOWER, UPPER = range(3)  # what of A counts (kernels/lascl_batched.cu)
+LOST = 2**20  # the exponent of a member that is not finite
 
 
 class Teams:
@@ -90,6 +94,16 @@ def columns(b):
         return matrix(b)
     next_, row = b.strides
     return b.data.ptr, row // b.itemsize, 0, next_ // b.itemsize
+
+
+def scale(a, x, kept, find=True, target=0, always=True, conjugated=False, part=GENERAL):
+    """X := A 2^e for every member; -e is found so that X's largest number is about 2^target, or was
+    kept by such a call (kernels/lascl_batched.cu)."""
+    batch, m, n = x.shape
+    letter = BY_DTYPE[x.dtype].letter
+    kernel = _blocks_on("lascl_batched", letter, min(max(m, n), MOST), current_device())
+    kernel(batch, 0, *matrix(a), conjugated, part, *matrix(x), kept.data.ptr, find, target, always,
+           m, n)
 
 
 def nrhs(b):

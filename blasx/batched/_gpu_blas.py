@@ -139,8 +139,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
         a, b, c, o, m, n = b.T, a.T, c.T, o.T, n, m
     letter, order, device = me.letter, max(m, n, k), current_device()
     plan = None
-    if not (half or symmetric) and all(
-            _in_vectors(letter, *x) for x in ((a, k), (b, n), (o, n))):
+    if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = plan or _plan("gemm_warp", letter, order, device)
@@ -153,12 +152,9 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
 
 
-def _in_vectors(letter, x, columns):
-    """True if rows of x are whole groups of 16 bytes."""
-    size = TYPES[letter].dtype.itemsize
-    return (x.columns == 1 and not x.conjugated
-            and not (x.at | x.rows * size | x.members * size | columns * size) % 16
-            and 0 <= x.rows < 2**31)
+def _by_rows(x):
+    """True if neighbours in a row of x are next to each other."""
+    return x.columns == 1 and not x.conjugated and 0 <= x.rows < 2**31
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):

@@ -7,7 +7,7 @@ import cupy
 
 from . import _gpu_qr
 from ._block import forms_q, rotation_bytes, sytrd_bytes
-from ._gpu import blocks, infos, like, matrix
+from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale
 from ._gpu_jacobi import in_parts, jacobi
 
 PASSES = 2  # of QL and of its rotations; a random matrix needs one
@@ -90,6 +90,14 @@ def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
         reduce(-(-batch // (32 * v["WARPS"] * v["EACH"] // v["N"])), 0, *numbers, n, batch)
     else:
         reduce(batch, sytrd_bytes(me.letter, n, v), *numbers, at["factors"], lead * lead, n)
+
+
+def both_triangles(a, lower):
+    """The Hermitian matrices that a triangle gives, also of subnormal numbers, which CuPy's
+    arithmetic takes for zeros."""
+    x = cupy.ndarray(a.shape, a.dtype)
+    scale(a, x, infos(len(a)), target=LOST, always=False, part=LOWER if lower else UPPER)
+    return x
 
 
 def _each(me, a, compute_v, lower, overwrite_a):

@@ -143,11 +143,10 @@ def getri(me, lu, piv, overwrite_lu):
     if n > MOST:
         return _large_getri(me, lu, piv, overwrite_lu)
     info, piv = infos(batch, zero=not lu.size), cupy.ascontiguousarray(piv)
-    small = n <= LARGEST
-    x = like(lu, overwrite_lu and small)
+    teams = blocks("getri_small", me, n)
+    x = like(lu, overwrite_lu and teams)
     of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
-    if lu.size and small:
-        teams = blocks("getri_small", me, n)
+    if lu.size and teams:
         of_block = teams.threads // teams.values["LANES"]
         teams(-(-batch // of_block), small_triangle_bytes(me.letter, teams.values, False), *of,
               batch)
@@ -156,7 +155,7 @@ def getri(me, lu, piv, overwrite_lu):
         blocks("laswp_identity", me, n)(batch, shared, *of)
         for lower, unit in ((1, 1), (0, 0)):
             launch(me, "trsm", 1, lu, x, x, 0, lower, 0, unit, info)
-    if overwrite_lu and not small:
+    if overwrite_lu and not teams:
         lu[...] = x
         x = lu
     return x, info

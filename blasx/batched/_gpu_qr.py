@@ -2,10 +2,23 @@
 a loop above."""
 
 import cupy
+import numpy as np
 
 from .._spaces import MOST
 from ._block import panel_bytes
-from ._gpu import INT, blocks, by_columns, columns, finish, infos, like, matrix, nrhs
+from ._gpu import (
+    INT,
+    blocks,
+    by_columns,
+    columns,
+    finish,
+    infos,
+    like,
+    matrix,
+    nrhs,
+    scale,
+    stacked,
+)
 
 
 def geqrf(me, a, overwrite_a):
@@ -19,7 +32,7 @@ def geqrf(me, a, overwrite_a):
         small = blocks("geqrf_small", me, max(m, n))
         where = *matrix(a), *matrix(qr), tau.data.ptr
         if small:
-            members = small.threads // min(small.values["N"], 32)
+            members = small.threads // small.values["LANES"]
             small(-(-batch // members), 0, *where, m, n, batch)
         else:
             _by_panels(me, where, a, m, n)
@@ -111,16 +124,16 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         return _each_gels(me, a, b, trans, overwrite_a, overwrite_b)
     x, info = like(b, overwrite_b), infos(batch, zero=True)
     lqr = like(a, overwrite_a)
-    if not overwrite_b:
-        x[...] = b
     if not a.size:
         x.fill(0)
         return a if overwrite_a else lqr, x, info
+    tau, y = cupy.ndarray((batch, min(m, n)), a.dtype), stacked(x)
+    exponents = infos(batch)  # of B, where products with it may overflow
+    scale(stacked(b), y, exponents, target=np.finfo(a.dtype).maxexp // 2, always=False)
     wide, f, out = m < n, a, lqr
     if wide:  # A^T = Q R is A = R^T Q^T, the LQ factors of LAPACK as they are
         f, out, m, n = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1), n, m
     fits, conjugated, at_once = least_squares(me, wide, trans)
-    tau, y = cupy.ndarray((batch, n), a.dtype), x if x.ndim == 3 else x[:, :, None]
     _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n,
                *((columns(x), nrhs(x)) if at_once else ()))
     if not x.size:
@@ -132,6 +145,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
            info.data.ptr, not fits, conjugated != (not fits), m, n, nrhs(x))
     if not fits:
         _multiply(me, "L", "N", out, tau, y, conjugated)
+    scale(y, y, exponents, find=False)
     return lqr, x, info
 
 

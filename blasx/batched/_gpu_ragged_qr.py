@@ -30,7 +30,7 @@ def geqrf(me, a, overwrite_a):
     of = call.matrices(a), call.matrices(qr), call.vectors(tau)
     no_b, no_columns = call.add(np.zeros((len(a), 3))), call.sizes(0 * shapes[:, 0])
     call.serve("geqrf_small", lambda block, part: block(
-        -(-part.members // (block.threads // min(block.values["N"], 32))), 0, *part(*of, m, n),
+        -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
         part.members))
     call.serve("geqrf_block", lambda block, part: block(
         part.members,

@@ -109,8 +109,8 @@ def sygvd_batched(me, a, b, itype=1, jobz="V", uplo="L", overwrite_a=0, overwrit
     multiply = getattr(triangular, me.letter + "trmm_batched")
     change, left, right = (solve, adjoint, t) if itype == 1 else (multiply, t, adjoint)
     # In one memory order: to the bit, BLAS's answers depend on it, and that of a on its batch
-    c = xp.ascontiguousarray(xp.where(minor[:, None, None] == 0, _both_triangles(xp, a, lower),
-                                      me.dtype.type(np.nan)))
+    both = _both_triangles(a, lower) if xp is np else _gpu().both_triangles(a, lower)
+    c = xp.ascontiguousarray(xp.where(minor[:, None, None] == 0, both, me.dtype.type(np.nan)))
     c = change(1, factor, c, 0, lower, left, 0, 1)
     c = change(1, factor, c, 1, lower, right, 0, 1)
     w, v, info = _BY_LETTER[me.letter](c, vectors, lower, 1)
@@ -124,11 +124,11 @@ def sygvd_batched(me, a, b, itype=1, jobz="V", uplo="L", overwrite_a=0, overwrit
     return w, a if overwrite_a else v, info
 
 
-def _both_triangles(xp, a, lower):
+def _both_triangles(a, lower):
     """The Hermitian matrices that a triangle gives."""
-    half = xp.tril(a, -1) if lower else xp.triu(a, 1)
+    half = np.tril(a, -1) if lower else np.triu(a, 1)
     full = half + half.conj().swapaxes(1, 2)
-    j = xp.arange(a.shape[1])
+    j = np.arange(a.shape[1])
     full[:, j, j] = a[:, j, j].real
     return full
 

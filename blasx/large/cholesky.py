@@ -86,7 +86,7 @@ class _Products:
             (2, 0), _cuda.ld(c), 1)
         self.blocks = cupy.empty((-(-len(c) // width) - 1, width, width), me.dtype)
         self.zero, self.one, self.minus = (_cuda.scalar(me, x) for x in (0.0, 1.0, -1.0))
-        self.pairs = me.letter == "s" and by_pairs(width, width, width, current_device())
+        self.pairs = me.letter == "s" and by_pairs(width, width, width, False, current_device())
 
     def of(self, first):
         """Address and strides, by which the kernel has them, of the products of a diagonal block,
@@ -127,7 +127,7 @@ class _Products:
         """Rows of L times rows of L adjoint: off what is below the diagonal, or to its block."""
         c, width, square = self.c, self.width, rows == columns
         m, n = rows[1] - rows[0], columns[1] - columns[0]
-        if lines and by_pairs(m, n, width, current_device()):
+        if lines and by_pairs(m, n, width, False, current_device()):
             start = first + width
             a, b = (lines.part(i - start, j - start) for i, j in (rows, columns))
             if square:

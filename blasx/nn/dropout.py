@@ -10,8 +10,8 @@ class Dropout(Layer):
     """In training y = x m / (1 - p), each m 0 with probability p, else 1; dx = dy m / (1 - p).
     In inference y = x.
 
-    The t-th mask follows from `seed` and t alone, and t is part of the layer's state: training
-    that goes on from a checkpoint draws what it would have drawn.
+    The t-th mask follows from `seed` and t alone, on every device, and t is part of the layer's
+    state: training that goes on from a checkpoint draws what it would have drawn.
 
     Srivastava et al.: Dropout, a simple way to prevent neural networks from overfitting, 2014.
     """
@@ -26,10 +26,10 @@ class Dropout(Layer):
         self.given(x, ...)
         if not self.training or self.p == 0:
             return self.keep(x, None)
-        seed = np.random.SeedSequence((self.seed, int(self.drawn.value))).generate_state(2, "u8")
+        seed = np.random.SeedSequence((self.seed, int(self.drawn.value))).generate_state(2)
         self.drawn.value = self.drawn.value + np.int64(1)
-        random = module(x).random.default_rng(int(seed[0])).random(x.shape, x.dtype)
-        mask = (random >= self.p) * x.dtype.type(1 / (1 - self.p))
+        drawn = _mixed(module(x).arange(x.size, dtype=np.uint32), seed).reshape(x.shape)
+        mask = (drawn >= int(self.p * 2**32)) * x.dtype.type(1 / (1 - self.p))
         return self.keep(x * mask, mask)
 
     def backward(self, dy):
@@ -38,3 +38,16 @@ class Dropout(Layer):
 
     def described(self):
         return (self.p,)
+
+
+def _mixed(h, words):
+    """Numbers of 32 bits, in place: each of their bits depends on all there were, and on the words
+    (twice the last step of Appleby's MurmurHash3)."""
+    for word in words:
+        h ^= np.uint32(word)
+        h ^= h >> 16
+        h *= np.uint32(0x85ebca6b)
+        h ^= h >> 13
+        h *= np.uint32(0xc2b2ae35)
+        h ^= h >> 16
+    return h

@@ -1,6 +1,12 @@
 """Compiles a kernel for the CPU with g++: the same text that NVRTC gets, behind cuda_sim.h."""
 
+import atexit
+import hashlib
+import os
+import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from blasx import _sources
@@ -19,9 +25,37 @@ ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, int schedule,
 """
 
 
-def build(folder, name, letter, constants, plant=None, entry=ENTRY):
+def shim(folder):
+    """A folder in `folder` with the shim compiled ahead, which is half of what a small kernel
+    takes; made if no process has."""
+    place = Path(folder) / hashlib.sha256(SHIM.read_bytes()).hexdigest()[:12]
+    ahead = place / f"{SHIM.name}.gch"
+    if not ahead.exists():
+        place.mkdir(exist_ok=True)
+        shutil.copy(SHIM, place)
+        put(ahead, "-w", "-x", "c++-header", str(SHIM))
+    return place
+
+
+@cache
+def own_shim():
+    """That of this process."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return shim(folder)
+
+
+def put(file, *arguments):
+    """Compile to `file`, which is there at once: another process may look."""
+    made = file.with_suffix(f".{os.getpid()}")
+    subprocess.run(["g++", *FLAGS, *arguments, "-o", str(made)], check=True)
+    os.replace(made, file)
+
+
+def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None):
     """A shared library with `sim_<name>(blocks, threads, schedule, numbers)`, or with another
-    `entry`; returns its path. `plant` = (old, new) puts a bug into the text first.
+    `entry`; returns its path. `plant` = (old, new) puts a bug into the text first. `ahead`: a
+    shim's folder.
     """
     text = _sources.program(name, TYPES[letter].cpp, constants)
     if plant:
@@ -30,8 +64,8 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY):
     values = "_".join(map(str, constants.values()))
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
-    cpp.write_text(f'#include "{SHIM}"\n{text}{entry.format(PREFIX + name, name)}')
-    subprocess.run(["g++", *FLAGS, str(cpp), "-o", str(library)], check=True)
+    cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name)}')
+    put(library, f"-I{ahead or own_shim()}", str(cpp))
     return library
 
 

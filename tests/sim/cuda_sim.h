@@ -35,6 +35,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __restrict__
 #define __shared__ static __attribute__((section("shared_memory")))
 extern "C" char __start_shared_memory[] __attribute__((weak));
@@ -48,7 +49,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace sim {
 
-enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, ENDED };
+enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, AT_CLUSTER, AT_PHASE, ENDED };
 
 // Where a fiber, or the scheduler, has left off. Where we know the registers we change over
 // ourselves: swapcontext, which asks the system for the signal mask and has AddressSanitizer clear
@@ -93,6 +94,15 @@ struct Fiber {
     uint64_t mailbox[2];
     void* shadow;              // AddressSanitizer's
     unsigned number;
+    const struct Barrier* barrier;  // for whose phase it waits
+    int phase;
+};
+
+// What 8 bytes of shared memory are as a barrier: a phase ends when none is missing, arrivals or bytes
+struct Barrier {
+    int bytes;
+    short missing;
+    signed char arrivals, phase;
 };
 
 static std::vector<Fiber> fibers;
@@ -107,6 +117,9 @@ static void (*body)();
 static size_t part = 0;         // fibers that wait for each other at a barrier of their own
 static char* dynamic = nullptr;
 static size_t dynamic_size = 0;
+// Blocks that run together, each with dynamic shared memory of its own, and the first of them
+static unsigned cluster = 1, first_block = 0;
+static std::vector<char*> memories;
 
 [[noreturn]] static void fail(const char* what, int line)
 {
@@ -135,8 +148,10 @@ static void start()
 static void resume(Fiber& f)
 {
     current = &f;
-    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y,
-                 f.number / (blockDim.x * blockDim.y)};
+    const unsigned threads = blockDim.x * blockDim.y, block = first_block + f.number / threads;
+    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y, 0};
+    blockIdx = {block % gridDim.x, block / gridDim.x, 0};
+    dynamic = memories[f.number / threads];
     __sanitizer_start_switch_fiber(&scheduler_shadow, f.stack.data(), f.stack.size());
     sim_switch(&scheduler, &f.context);
     __sanitizer_finish_switch_fiber(scheduler_shadow, nullptr, nullptr);
@@ -159,11 +174,13 @@ static bool release(size_t first, size_t last, State state, const char* what)
     return true;
 }
 
-static void run_block(int schedule)
+static void run_cluster(int schedule)
 {
-    if (__start_shared_memory)
-        std::memset(__start_shared_memory, 0xff, __stop_shared_memory - __start_shared_memory);
-    std::memset(dynamic, 0xff, dynamic_size);
+    const size_t shared = __stop_shared_memory - __start_shared_memory;
+    if (cluster > 1 && shared) fail("blocks of a cluster have dynamic shared memory only", 0);
+    if (shared) std::memset(__start_shared_memory, 0xff, shared);
+    for (char* memory : memories) std::memset(memory, 0xff, dynamic_size);
+    const size_t threads = fibers.size() / cluster;
     std::vector<size_t> turn(fibers.size());
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
@@ -202,7 +219,11 @@ static void run_block(int schedule)
             one_turn([](size_t) { return true; });
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
         }
-        moved |= part && release(0, part, AT_PART, "a barrier of some warps is not reached by all");
+        for (size_t b = 0; b < fibers.size(); b += threads)
+            moved |= part && release(b, b + part, AT_PART,
+                                     "a barrier of some warps is not reached by all");
+        for (Fiber& f : fibers)
+            if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
         if (moved) {
             idle = 0;
             continue;
@@ -213,8 +234,10 @@ static void run_block(int schedule)
         }
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
             return;
-        if (!release(0, fibers.size(), AT_BLOCK, "a barrier is not reached by all"))
-            fail("threads wait for each other", 0);
+        for (size_t b = 0; b < fibers.size(); b += threads)
+            moved |= release(b, b + threads, AT_BLOCK, "a barrier is not reached by all");
+        moved |= release(0, fibers.size(), AT_CLUSTER, "a cluster's barrier is not reached by all");
+        if (!moved) fail("threads wait for each other", 0);
     }
 }
 
@@ -227,25 +250,63 @@ void call(std::index_sequence<I...>)
 // Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
 template <class... P>
 void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
-            const uint64_t* numbers, size_t shared = 0)
+            const uint64_t* numbers, size_t shared = 0, unsigned blocks_of_cluster = 1)
 {
     const size_t room = (shared + 127) / 128 * 128;  // what is past `shared` in it nobody may touch
-    dynamic = (char*)std::aligned_alloc(128, room);
-    ASAN_POISON_MEMORY_REGION(dynamic + shared, room - shared);
+    cluster = blocks_of_cluster;
+    memories.resize(cluster);
+    for (char*& memory : memories) {
+        memory = (char*)std::aligned_alloc(128, room);
+        ASAN_POISON_MEMORY_REGION(memory + shared, room - shared);
+    }
     dynamic_size = shared;
     kernel = (void (*)())what;
     parameters = numbers;
     body = [] { call<P...>(std::index_sequence_for<P...>{}); };
     gridDim = blocks;
     blockDim = threads;
-    fibers.resize(threads.x * threads.y);
+    fibers.resize(threads.x * threads.y * cluster);
     for (auto& f : fibers) f.stack.resize(1 << 17);
-    for (unsigned b = 0; b < blocks.x * blocks.y; ++b) {
-        blockIdx = {b % blocks.x, b / blocks.x, 0};
-        run_block(schedule);
+    for (first_block = 0; first_block < blocks.x * blocks.y; first_block += cluster)
+        run_cluster(schedule);
+    for (char* memory : memories) {
+        ASAN_UNPOISON_MEMORY_REGION(memory, room);
+        std::free(memory);
     }
-    ASAN_UNPOISON_MEMORY_REGION(dynamic, room);
-    std::free(dynamic);
+}
+
+// -- barriers at an offset in shared memory, that of block `rank` where it is address_in(.., rank)
+
+static unsigned address_in(unsigned at, unsigned rank) { return rank + 1 << 24 | at; }
+static char* place_of(unsigned at)
+{
+    const size_t mine = (current - &fibers[0]) / (fibers.size() / cluster);
+    return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
+}
+static Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
+static void make_barrier(unsigned at, unsigned arrivals)
+{
+    barrier_at(at) = {0, short(arrivals), (signed char)(arrivals), 0};
+}
+static void count(Barrier& b, int arrivals, int bytes)
+{
+    b.missing -= arrivals, b.bytes += bytes;
+    if (!b.missing && !b.bytes) b.missing = b.arrivals, b.phase ^= 1;
+}
+static void arrive(unsigned at, unsigned bytes)
+{
+    barrier_at(at).bytes += bytes;
+    count(barrier_at(at), 1, 0);
+}
+static void send(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+{
+    std::memcpy(place_of(to), from, bytes);
+    count(barrier_at(barrier), 0, -int(bytes));
+}
+static void await(unsigned at, int phase)
+{
+    current->barrier = &barrier_at(at), current->phase = phase;
+    if (current->barrier->phase == phase) wait(AT_PHASE, 0);
 }
 
 // What every lane of the warp has put up: each mailbox is read before it can be filled again.
@@ -410,11 +471,18 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
     *at += x;
     return before;
 }
+static inline unsigned atomicMax(unsigned* at, unsigned x)
+{
+    const unsigned before = *at;
+    *at = x < before ? before : x;
+    return before;
+}
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
 static inline bool __any_sync(unsigned m, bool x, int line = __builtin_LINE())

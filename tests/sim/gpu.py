@@ -20,11 +20,14 @@ from unittest import mock
 import numpy as np
 from cffi import FFI
 
-from .build import PREFIX, build, runtimes
+from blasx._sources import program
+from blasx._types import TYPES
+
+from .build import PREFIX, build, runtimes, shim
 
 ENTRY = """extern "C" void {0}(unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned shared,
-    int schedule, const uint64_t* numbers)
-{{ sim::launch({1}, dim3(gx, gy), dim3(bx, by), schedule, numbers, shared); }}
+    unsigned cluster, int schedule, const uint64_t* numbers)
+{{ sim::launch({1}, dim3(gx, gy), dim3(bx, by), schedule, numbers, shared, cluster); }}
 """
 MODULES = ("cupy", "cupy.cuda", "cupy.cuda.function", "cupy.cuda.runtime", "cupy.cuda.stream",
            "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.api",
@@ -146,7 +149,7 @@ def cupy():
 
 
 class Kernels:
-    """Kernels, built when they are launched."""
+    """Kernels, built when they are launched, if no process has built them in this folder yet."""
 
     def __init__(self, folder):
         self.folder, self.built, self.launched = Path(folder), {}, []
@@ -156,17 +159,20 @@ class Kernels:
         from blasx import _kernel, _trace
         key = kernel.name, kernel.letter, str(kernel.constants)
         if key not in self.built:
-            name = hashlib.sha256("".join(key).encode()).hexdigest()[:12]
-            (self.folder / name).mkdir(exist_ok=True)
-            library = build(self.folder / name, kernel.name, kernel.letter, kernel.constants,
-                            entry=ENTRY)
+            text = program(kernel.name, TYPES[kernel.letter].cpp, kernel.constants)
+            place = self.folder / hashlib.sha256(text.encode()).hexdigest()[:12]
+            place.mkdir(exist_ok=True)
+            library = next(place.glob("*.so"), None) or build(
+                place, kernel.name, kernel.letter, kernel.constants, entry=ENTRY,
+                ahead=shim(self.folder))
             if not any(kernel.name == name for name, *_ in self.built):
                 self.ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, unsigned, "
-                              "unsigned, int, const uint64_t *);")
+                              "unsigned, unsigned, int, const uint64_t *);")
             self.built[key] = getattr(self.ffi.dlopen(str(library)), PREFIX + kernel.name)
         assert parameters == _kernel._local.parameters
         self.launched.append(kernel.name)
-        self.built[key](gx, gy, bx, by, shared, next(self.schedules),
+        self.built[key](gx, gy, bx, by, shared, kernel.constants.get("CLUSTER", 1),
+                        next(self.schedules),
                         self.ffi.from_buffer("uint64_t[]", bytes(_kernel._local.cells)))
         if _trace._open:
             _trace.note(kernel.name)

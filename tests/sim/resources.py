@@ -1,10 +1,12 @@
-"""python -m tests.sim.resources [--write] [KERNEL ...]: what kernels cost, on every architecture.
+"""python -m tests.sim.resources [--write] [--new] [KERNEL ...]: what kernels cost, on every
+architecture.
 
 Compiles each reachable variant to a cubin (no GPU needed), those of Hopper's own instructions for
 it alone, and compares registers and spilled bytes with kernels/resources/<kernel>.json. A
 difference is drift; a spill must have its "justified" entry there, which names the measurement that
 shows it to be worth while: --write cites that of blasx.tune, which chose the variant among others
-that do not spill, for the architecture it was made on.
+that do not spill, for the architecture it was made on. --new: only variants that have no record are
+compiled, after rows were added; records of variants that no row reaches any more are left out.
 """
 
 import io
@@ -24,7 +26,9 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 
 def architectures(kernel):
     """Those that a kernel is for."""
-    return ("sm_90a",) if "wgmma" in _sources.source(f"{kernel}.cu") else ARCHITECTURES
+    text = _sources.source(f"{kernel}.cu")
+    return tuple(arch for arch in ARCHITECTURES if (arch == "sm_90a" or "wgmma" not in text)
+                 and (arch != "sm_80" or "__cluster_dims__" not in text))
 
 
 def variants():
@@ -95,12 +99,12 @@ def complaints(found, known):
                 yield f"{key} {arch}: spills {spilled} bytes, and nothing justifies it"
 
 
-def write(found):
-    """The records of the kernels measured, a file each."""
+def write(found, known):
+    """The records of the kernels measured, a file each; what justified a spill still does."""
     lines = {}
     for key in sorted(found):
         spills = any(spilled for _, spilled in found[key].values())
-        reason = justification(key) if spills else None
+        reason = known.get(key, {}).get("justified") or justification(key) if spills else None
         kernel, _, variant = key.partition(" ")
         entry = found[key] | ({"justified": reason} if reason else {})
         lines.setdefault(kernel, []).append(f"  {json.dumps(variant)}: {json.dumps(entry)}")
@@ -109,11 +113,14 @@ def write(found):
 
 
 def main(arguments):
-    kernels = [x for x in arguments if x != "--write"]
+    kernels = [x for x in arguments if not x.startswith("--")]
     keys = [key for key in variants() if not kernels or key.split()[0] in kernels]
-    found = measure(keys)
+    known = recorded() if "--new" in arguments else {}
+    found = {key: {arch: known[key][arch] for arch in ARCHITECTURES if arch in known[key]}
+             for key in keys if key in known}
+    found |= measure([key for key in keys if key not in known])
     if "--write" in arguments:
-        write(found)
+        write(found, known)
     wrong = list(complaints(found, recorded()))
     print(*wrong, sep="\n")
     return bool(wrong)

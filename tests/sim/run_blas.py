@@ -42,7 +42,7 @@ PROBLEMS = [  # m n k, layouts of A B C, conjugates, half, symmetric, beta, shar
 ]
 
 BY_ROWS = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
-    (4, 4, 4, 0, 0), (4, 4, 4, 0.5, 1), (13, 16, 8, -1, 0), (16, 8, 12, 0, 0))]
+    (4, 4, 4, 0, 0), (3, 3, 2, 0.5, 1), (13, 16, 8, -1, 0), (16, 8, 12, 0, 0), (11, 9, 7, -1, 0))]
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
 
@@ -159,6 +159,21 @@ def run_extremes(kernel, numbers, rng):
     assert (abs(error) <= 4 * numbers.eps * bound + k * 2.0**-149).all()
 
 
+def run_beside_nothing(kernel, numbers, rng):
+    """What lies past the last row and column does not decide how the others are summed: they have
+    the bits that they have in a whole tile."""
+    v, k, bits_of = kernel.values, 24, []
+    a, b = random(rng, numbers.dtype, 1, v["BM"], k), random(rng, numbers.dtype, 1, k, v["BN"])
+    for less in (0, 5):
+        m, n = v["BM"] - less, v["BN"] - less
+        A, B, out = Memory(a[:, :m].copy()), Memory(b[:, :, :n].copy()), Memory(
+            np.full((1, m, n), -7, "f4"))
+        kernel(0, m, n, k, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(),
+               1, 0, 1)
+        bits_of.append(out.array[0, :v["BM"] - 5, :v["BN"] - 5].tobytes())
+    assert bits_of[0] == bits_of[1]
+
+
 def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
     """gemv_batched, by rows or by columns."""
     v, batch, alpha = kernel.values, 3, 0.75
@@ -207,6 +222,7 @@ def main(library, name, letter, values):
         if fits:
             run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, shared)
     if name == "gemm_split":
+        run_beside_nothing(kernel, numbers, rng)
         with np.errstate(all="ignore"):
             run_extremes(kernel, numbers, rng)
 

@@ -1,8 +1,9 @@
-"""blasx.sgemm by pairs on a GPU that is simulated, its product by a model in NumPy; for a process
-that has the sanitizers:  python -m tests.sim.run_pairs FOLDER
+"""blasx.sgemm by pairs, and hgemm, on a GPU that is simulated, products by models in NumPy; for
+a process that has the sanitizers:  python -m tests.sim.run_pairs FOLDER
 
 The launchers, the splitting kernels, and the rule by which gemm_wgmma computes elements again:
 what it must answer for every order of A, B and C, transposes, alpha and beta, and special values.
+Of gemm_half what it is told: operands as they lie, bias, what follows.
 """
 
 import sys
@@ -10,11 +11,14 @@ from itertools import product
 from unittest import mock
 
 import numpy as np
+from scipy.special import ndtr
 
 from .gpu import Array, install
 from .run_split import LINE, NOT_FINITE
 
-TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "WIDE": 16}
+TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16}
+HALVES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8}
+LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
 
 
 def at(address, dtype, shape, strides=None):
@@ -27,15 +31,29 @@ def at(address, dtype, shape, strides=None):
     return np.ndarray(shape, dtype, raw, strides=strides)
 
 
-def multiply(pairs, numbers, scalars):
+def entries(lines, k, address, next, step, how, parts):
+    """The real lines of an operand of real or of complex numbers (kernels/operand_lines.cuh)."""
+    strides = 4 * next, 4 * step
+    if parts == 1:
+        return at(address, "f4", (lines, k), strides).astype(float)
+    x = at(address, "c8", (lines // (1 + how % 2), k // 2), strides).astype(complex)
+    x = x.conj() if how & 2 else x
+    rows = [[x.real, -x.imag], [x.imag, x.real]] if how & 1 else [[x.real, x.imag]]
+    return np.stack([np.stack(r, -1) for r in rows], 1).reshape(lines, k)
+
+
+def multiply(pairs, numbers, scalars, across, parts):
     """gemm_wgmma, but that sums are exact; returns how many elements it computed again."""
-    m, n, k, a_about, b_about, A, ars, acs, B, brs, bcs, C, ld = numbers
+    m, n, k, a_about, b_about, *of, C, ld = numbers
     alpha, beta = map(np.float32, scalars)
     sides, lines = [], []
-    for (address, (_, lines_, _), (row, plane)), about in zip(pairs, (a_about, b_about)):
+    for (address, (columns, rows, _), (row, plane)), about, turned in zip(
+            pairs, (a_about, b_about), across):
         assert row % 16 == 0 == plane % 16 and address % 16 == 0
-        sides.append(at(address, "f2", (2, lines_, k), (plane, row, 2)).astype(float))
-        lines.append(at(about, LINE, (lines_,)))
+        halves = at(address, "f2", (2, rows, columns), (plane, row, 2)).astype(float)
+        sides.append(halves.swapaxes(1, 2) if turned else halves)
+        lines.append(at(about, LINE, (sides[-1].shape[1],)))
+        assert sides[-1].shape[2] == k
     (ah, al), (bh, bl) = sides
     x = (al @ bh.T + ah @ bl.T + ah @ bh.T).astype(np.float32)
     lost = lines[0]["lost"][:, None] + lines[1]["lost"]
@@ -43,39 +61,94 @@ def multiply(pairs, numbers, scalars):
     down, rest = (lines[0][f][:, None] * lines[1][f] for f in ("down", "rest"))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         x = x * down * rest
-        a = at(A, "f4", (m, k), (4 * ars, 4 * acs)).astype(float)
-        b = at(B, "f4", (n, k), (4 * brs, 4 * bcs)).astype(float)
+        a, b = entries(m, k, *of[:4], parts), entries(n, k, *of[4:], parts)
         x[again] = (a @ b.T)[again].astype(np.float32)
         c = at(C, "f4", (m, n), (4 * ld, 4))
         c[...] = alpha * x + beta * c if beta else alpha * x
     return int(again.sum())
 
 
+def multiply_half(sides, numbers, scalars, values):
+    """gemm_half, in double precision."""
+    m, n, k, C, ld, bias = numbers
+    x, y = (halves.T if across else halves for halves, across in zip(
+        (at(address, "f2", shape[1::-1], (pitch, 2)).astype(float)
+         for address, shape, (pitch, _) in sides),
+        (values["A_ACROSS"], values["B_ACROSS"])))
+    assert x.shape == (m, k) and y.shape == (n, k)
+    assert all(pitch % 16 == 0 == address % 16 for address, _, (pitch, _) in sides)
+    total = scalars[0] * x @ y.T
+    if values["BIAS"]:
+        of = at(bias, "f2", (n if values["BIAS"] == 1 else m,)).astype(float)
+        total += of if values["BIAS"] == 1 else of[:, None]
+    total = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
+    c = at(C, "f2", (m, n), (2 * ld, 2))
+    c[...] = total + scalars[1] * c.astype(float) if scalars[1] else total
+
+
+def halves(blasx, rng):
+    """hgemm where operands lie in steps of 16 bytes."""
+    for (m, n, k), ta, tb in product(((24, 40, 72), (16, 8, 136)), (0, 1), (0, 1)):
+        for orders in product("CF", repeat=3):
+            a, b, c = (Array(shape, "f2", order=order) for shape, order in zip(
+                ((k, m) if ta else (m, k), (n, k) if tb else (k, n), (m, n)), orders))
+            of_row, of_column = Array((n,), "f2"), Array((m, 2), "f2")[:, 1:]
+            for x in (a, b, c, of_row, of_column):
+                x[...] = rng.standard_normal(x.shape)
+            left, right = (np.asarray(x.T if t else x).astype(float)
+                           for x, t in ((a, ta), (b, tb)))
+            for bias, activation, beta in ((None, None, 0), (of_row, "relu", 2),
+                                           (of_column, "gelu", 0), (of_column, None, 1)):
+                x = 0.5 * left @ right + (0 if bias is None else np.asarray(bias).astype(float))
+                x = {None: x, "relu": np.maximum(x, 0), "gelu": x * ndtr(x)}[activation]
+                x = x + beta * np.asarray(c).astype(float)
+                if not beta:
+                    c[...] = np.nan
+                with blasx.trace() as ran:
+                    out = blasx.hgemm(0.5, a, b, beta, c, ta, tb, 1, bias=bias,
+                                      activation=activation)
+                assert out is c and (abs(np.asarray(c) - x) <= 2**-10 * abs(x) + 1e-6).all()
+                assert "gemm_half" in str(ran)
+
+
 def main(folder):
     kernels = install(folder)
     import blasx
-    from blasx import _gpu_gemm, _kernel, _tuned
+    from blasx import _gpu_gemm, _kernel, _trace, _tuned
     from blasx._kernel import ffi
     simulated, described, again = kernels.launch, {}, []
 
     def describe(self, kind, address, extents, strides, box):
-        assert box[0] * 2 == 128 and kind == self.HALF and extents[2] == 2
+        assert box[0] * 2 == 128 and kind == self.HALF and extents[2] == box[2]
         described[id(self)] = address, extents, strides
 
     def launch(kernel, *of):
+        local = _gpu_gemm._local
+        if kernel.name == "gemm_half":
+            if _trace._open:
+                _trace.note("gemm_half")
+            read = [ffi.cast(f"{t} *", p)[0] for t, p in zip(
+                ["int64_t"] * 3 + ["float"] * 2 + ["int64_t"] * 3, list(of[4])[2:])]
+            return multiply_half([described[id(x)] for x in (local.a, local.b)],
+                                 read[:3] + read[5:], read[3:5], kernel.constants)
         if kernel.name != "gemm_wgmma":
             return simulated(kernel, *of)
-        parameters, local = of[4], _gpu_gemm._local
+        parameters = of[4]
         assert [parameters[0], parameters[1]] == [local.a.place, local.b.place]
-        numbers = [int(ffi.cast("int64_t *", parameters[i])[0]) for i in (*range(2, 13), 15, 16)]
-        scalars = [ffi.cast("float *", parameters[i])[0] for i in (13, 14)]
-        again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars))
+        numbers = [int(ffi.cast("int64_t *", parameters[i])[0]) for i in (*range(2, 15), 17, 18)]
+        scalars = [ffi.cast("float *", parameters[i])[0] for i in (15, 16)]
+        again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars,
+                              [kernel.constants[x] for x in ("A_ACROSS", "B_ACROSS")],
+                              1 + kernel.constants["COMPLEX"]))
 
     rng = np.random.default_rng(0)
     with (mock.patch.object(kernels, "launch", launch),
-          _tuned.using("s", gemm_small=None, gemm_wgmma=TILES),
+          _tuned.using("s", gemm_small=None, gemm_tiled=None, gemm_wgmma=TILES, split_lines=LINES),
           mock.patch.object(_kernel.TensorMap, "describe", describe),
+          _tuned.using("c", gemm_small=None, gemm_tiled=None),
+          _tuned.using("h", gemm_half=HALVES),
           mock.patch.object(_gpu_gemm, "_multiprocessors", lambda device: 2)):
+        halves(blasx, rng)
         for (m, n, k), ta, tb in product(((33, 17, 70), (5, 130, 64)), (0, 1), (0, 1)):
             for orders in product("CF", repeat=3):
                 a, b, c = (Array(shape, "f4", order=order) for shape, order in zip(
@@ -92,7 +165,27 @@ def main(folder):
                         c[...] = np.nan
                     out = blasx.sgemm(alpha, a, b, beta, c, ta, tb, overwrite_c=1)
                     assert out is c and (abs(c - exact) <= 2**-21 * size).all(), (m, n, k, orders)
-        assert sum(again) < 50, again
+        for (m, n, k), ta, tb in product(((18, 20, 35),), (0, 1, 2), (0, 1, 2)):
+            for orders in product("CF", repeat=3):
+                a, b, c = (Array(shape, "c8", order=order) for shape, order in zip(
+                    ((k, m) if ta else (m, k), (n, k) if tb else (k, n), (m, n)), orders))
+                for x in (a, b, c):
+                    x[...] = rng.standard_normal(x.shape) + 1j * rng.standard_normal(x.shape)
+                left, right = (np.asarray((x, x.T, x.T.conj())[t]).astype(complex)
+                               for x, t in ((a, ta), (b, tb)))
+                exact = 2 * np.asarray(c) - 0.5 * left @ right
+                size = 2 * abs(np.asarray(c)) + 0.5 * abs(left) @ abs(right)
+                out = blasx.cgemm(-0.5, a, b, 2, c, ta, tb, overwrite_c=1)
+                assert out is c and (abs(c - exact) <= 2**-20 * size).all(), (ta, tb, orders)
+        assert sum(again) < 80, again
+        for order in "CF":  # some lines of an operand against others
+            x, c = Array((50, 70), "f4", order=order), Array((16, 26), "f4")
+            x[...] = rng.standard_normal(x.shape)
+            lines, = _gpu_gemm.split(x)
+            _gpu_gemm.multiply_pairs(2, lines.part(8, 24), lines.part(24, 50), 0, c)
+            exact = np.asarray(x).astype(float)
+            size = abs(exact[8:24]) @ abs(exact[24:]).T
+            assert (abs(c - 2 * exact[8:24] @ exact[24:].T) <= 2**-20 * size).all(), order
         # lines that are not finite, lost numbers: all of A, B and C apart, with steps between
         big = Array((90, 200), "f4")
         big[...] = rng.standard_normal(big.shape)
@@ -110,7 +203,7 @@ def main(folder):
         size = abs(np.asarray(a).astype(float))[:, :] @ abs(np.asarray(b).astype(float))
         assert (abs(out - exact)[good] <= 2**-21 * size[good]).all()
         assert again[before] >= 3 * 45 and NOT_FINITE
-    assert {"line_maxima", "split_lines"} <= set(kernels.launched)
+    assert "split_lines" in kernels.launched
     print("ok")
 
 

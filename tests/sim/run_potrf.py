@@ -76,7 +76,7 @@ def main(folder):
     with (mock.patch.object(_cuda, "blas", blas),
           mock.patch.object(big, "split", lambda x: [Lines(x)]),
           mock.patch.object(big, "multiply_pairs", multiply_pairs),
-          mock.patch.object(big, "by_pairs", lambda m, n, k, device: min(m, n) > 8)):
+          mock.patch.object(big, "by_pairs", lambda m, n, k, is_complex, device: min(m, n) > 8)):
         for letter in "sz":
             me = Typed(letter + "potrf", letter)
             for n, bad in ((5, None), (32, 31), (64, None), (75, None), (133, None), (75, 40)):

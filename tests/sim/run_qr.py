@@ -123,7 +123,7 @@ def geqrf(sim, rng, m, n, order, in_place, launch):
 
 
 def geqrf_small(sim, rng, m, n, order, in_place):
-    team = min(sim.constants["N"], 32)
+    team = sim.constants["LANES"]
 
     def launch(schedule, source, target, tau):
         batch = len(source.array)
@@ -222,6 +222,55 @@ def gels_solve(sim, rng, n, nrhs, order, in_place):
             R = R.conj() if conjugated else R
             error = np.abs(R @ x[i] - y[i, :n]).max()
             assert error <= PASS * n * np.finfo(a.dtype).eps * np.abs(R).max() * np.abs(x[i]).max()
+
+
+def lascl_batched(sim, rng, m, n, order, in_place):
+    """Members: usual, huge, subnormal, zero, with inf, with nan. X is A times the power of two that
+    makes its largest number what it is to be, and A again by what was kept."""
+    bits = np.finfo(sim.dtype)
+    a = random(rng, sim.dtype, 6, m, n)
+    a[1] *= bits.max / 8
+    a[2] = (a[2] * bits.tiny * 0.01).astype(sim.dtype)
+    a[3] = 0
+    a[4, -1, -1], a[5, 0, -1] = np.inf, np.nan
+    parts = np.maximum(np.abs(a.real), np.abs(a.imag)).max((1, 2))
+    for target, always, conjugated in ((0, 1, 0), (bits.maxexp // 2, 0, 1)):
+        e = np.frexp(np.where(np.isfinite(parts), parts, 0))[1] - target
+        e[3] = 0
+        e[4:] = 2**20 if always else 0
+        if not always:
+            e[[0, 2]] = 0
+        lost = e == 2**20
+        right = np.ldexp(a.view(bits.dtype), np.where(lost, 0, -e)[:, None, None]).view(sim.dtype)
+        right[lost] = 0
+        right = (right.conj() if conjugated else right).astype(sim.dtype)
+        outputs = []
+        for schedule in SCHEDULES:
+            source, kept = Memory(a, order), poisoned((6,), np.int32, "C")
+            target_ = source if in_place else poisoned(a.shape, a.dtype, order)
+            sim.run(schedule, 6, 0, *source.matrix(), conjugated, 0, *target_.matrix(),
+                    kept.address, 1, target, always, m, n)
+            x = target_.array.copy()
+            sim.run(schedule, 6, 0, *target_.matrix(), 0, 0, *target_.matrix(), kept.address, 0, 0,
+                    0, m, n)
+            outputs.append([x, kept.array.copy(), target_.array.copy()])
+        x, kept, back = same_under_all_schedules(outputs)
+        assert list(kept) == list(e), (kept, e)
+        if not (conjugated and in_place):  # what is not scaled is not touched
+            assert np.array_equal(x, right, equal_nan=True)
+            wanted = a.conj() if conjugated else a.copy()
+            wanted[lost] = np.nan
+            assert np.array_equal(back, wanted, equal_nan=True)
+    if m == n and not in_place:
+        for part, triangle in ((1, np.tril), (2, np.triu)):
+            half = triangle(a[:3])
+            right = half + triangle(half, -1 if part == 1 else 1).conj().swapaxes(1, 2)
+            right[:, range(n), range(n)] = right[:, range(n), range(n)].real
+            source, x = Memory(a[:3], order), poisoned((3, n, n), a.dtype, order)
+            kept = poisoned((3,), np.int32, "C")
+            sim.run(0, 3, 0, *source.matrix(), 0, part, *x.matrix(), kept.address, 1, 2**20, 0, n,
+                    n)
+            assert not kept.array.any() and np.array_equal(x.array, right)
 
 
 def main(library, name, letter, constants, *sizes):

@@ -1,5 +1,5 @@
-"""Runs line_maxima and split_lines, built by `build`, through their problems; for a process that
-has the sanitizers:  python -m tests.sim.run_split MAXIMA SPLIT CONSTANTS(json, of split_lines)
+"""Runs split_lines, built by `build` with clusters of one, through its problems; for a process that
+has the sanitizers:  python -m tests.sim.run_split LIBRARY CONSTANTS(json)
 
 Both operands of a product at once, any strides, special values: halves, scales and counts are those
 of a model in NumPy, bit for bit, under four schedules.
@@ -12,6 +12,11 @@ import numpy as np
 from cffi import FFI
 
 from .run import SCHEDULES, Memory
+
+ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared, int schedule,
+    const uint64_t* numbers)
+{{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
+"""
 
 NOT_FINITE = 1 << 29
 LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("none", "i4")])
@@ -62,70 +67,57 @@ def laid_out(x, layout):
 class Side:
     """An operand in memory, and room for what is made of it."""
 
-    def __init__(self, x, layout, chunks):
+    def __init__(self, x, layout, values):
         self.x, (self.memory, self.next, self.step) = x, laid_out(x, layout)
         lines, k = x.shape
         self.across = self.next < self.step
-        self.chunks = chunks if self.across else 0
-        self.room = -(-k // 8) * 8
-        self.pairs = Memory(np.full((1, 2 * lines, self.room), 0xffff, np.uint16))
+        self.rows, self.columns = (k, lines) if self.across else (lines, k)
+        self.room = -(-self.columns // 8) * 8
+        self.team, warps = int(not self.across), values["WARPS"]
+        while 0 < self.team < warps and 128 * self.team * values["HELD"] < k:
+            self.team *= 2
+        self.blocks = (-(-lines // values["LINES"]) if self.across
+                       else -(-lines // (warps // self.team)))
+        self.pairs = Memory(np.full((1, 2 * self.rows, self.room), 0xffff, np.uint16))
         self.about = Memory(np.full((1, lines, 16), 0xff, np.uint8))
-        self.largest = Memory(np.full((1, max(chunks, 1), lines), 0xff, np.uint32))
 
-    def begins(self, *k):
-        return self.memory.address, len(self.x), *k, self.next, self.step
+    def numbers(self):
+        return (self.memory.address, len(self.x), self.next, self.step, self.team, 0,
+                self.pairs.address, self.room, self.about.address)
 
     def found(self):
         """What was made, as bytes; it is what the model makes."""
         halves, exponent, lost = split(self.x)
-        lines, k = self.x.shape
-        got = self.pairs.array.reshape(2, lines, self.room)
-        assert np.array_equal(got[:, :, :k], halves.view(np.uint16)), "halves"
+        got = self.pairs.array.reshape(2, self.rows, self.room)[:, :, :self.columns]
+        got = got.swapaxes(1, 2) if self.across else got
+        assert np.array_equal(got, halves.view(np.uint16)), "halves"
         about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
         assert np.array_equal(about["lost"], lost), (about["lost"], lost)
         assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
-        return got[:, :, :k].tobytes() + about.tobytes()
+        return got.tobytes() + about.tobytes()
 
 
-def by_lines(maxima, launch, values, schedule, a, b):
-    k = a.x.shape[1]
-    if across := [s for s in (a, b) if s.across]:
-        blocks = [-(-len(s.x) // 128) * s.chunks for s in across]
-        first, last = ((s.about.address, s.largest.address, s.chunks)
-                       for s in (across[0], across[-1]))
-        maxima(sum(blocks), 256, schedule, ffi.new("uint64_t[]", [
-            blocks[0], *across[0].begins(k), *first, *across[-1].begins(), *last]))
-    blocks = [(-(-len(s.x) // 64) * -(-k // (64 * values["TILES"])) if s.across else
-               len(s.x) if k > 32 * values["HELD"] else -(-len(s.x) // values["WARPS"]))
-              for s in (a, b)]
-    first, last = ((s.about.address, s.largest.address if s.across else 0, s.chunks)
-                   for s in (a, b))
-    launch(sum(blocks), 32 * values["WARPS"], schedule, ffi.new("uint64_t[]", [
-        blocks[0], *a.begins(k), a.pairs.address, a.room, *first,
-        *b.begins(), b.pairs.address, *last]))
-
-
-def run(maxima, launch, values, rng, shapes, k, layouts):
+def run(launch, values, rng, shapes, k, layouts):
     given, results = [problem(rng, lines, k) for lines in shapes], set()
+    threads = 32 * values["WARPS"]
     for schedule in SCHEDULES:
-        chunks = int(rng.integers(1, -(-k // 8) + 1))
-        sides = [Side(x, layout, chunks) for x, layout in zip(given, layouts)]
-        by_lines(maxima, launch, values, schedule, *sides)
-        results.add(b"".join(s.found() for s in sides))
+        a, b = (Side(x, layout, values) for x, layout in zip(given, layouts))
+        first, second = a.numbers(), b.numbers()
+        launch(a.blocks + b.blocks, threads, 16 * threads * values["HELD"], schedule, ffi.new(
+            "uint64_t[]", [a.blocks, *first[:2], k, *first[2:], *second]))
+        results.add(a.found() + b.found())
     assert len(results) == 1, "the result depends on the schedule"
 
 
 if __name__ == "__main__":
-    maxima, library, values = *sys.argv[1:3], json.loads(sys.argv[3])
+    library, values = sys.argv[1], json.loads(sys.argv[2])
     ffi = FFI()
-    ffi.cdef("""void sim_line_maxima(unsigned, unsigned, int, const uint64_t *);
-                void sim_split_lines(unsigned, unsigned, int, const uint64_t *);""")
-    maxima = ffi.dlopen(maxima).sim_line_maxima
+    ffi.cdef("void sim_split_lines(unsigned, unsigned, unsigned, int, const uint64_t *);")
     launch = ffi.dlopen(library).sim_split_lines
     rng = np.random.default_rng(0)
     for shapes, k in (((20, 33), 40), ((7, 131), 69), ((1, 64), 128), ((9, 8), 600),
                       ((3, 5), 9000)):
         for layouts in ("CC", "FF", "CF", ("F", "spread")):
             if k * sum(shapes) < 30_000 or layouts == "CC":
-                run(maxima, launch, values, rng, shapes, k, layouts)
+                run(launch, values, rng, shapes, k, layouts)
     print("ok")

@@ -24,7 +24,7 @@ VALUES = {
            "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
-    "qr": {"geqrf_small": dict(N=8, WARPS=1, BLOCKS=1)},
+    "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "panels": {"geqrf_small": None, "geqrf_block": PANELS, "ormqr_block": PANELS,
                "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "blas": {"gemm_thread": None, "gemm_warp": None, "gemm_split": None,

@@ -1,0 +1,67 @@
+// barriers.cuh: barriers in shared memory that count arrivals and bytes, named by their addresses.
+//
+// Who waits keeps the phase of a barrier, 0 or 1, which changes whenever it is completed: of a
+// barrier that nobody has completed yet phase 1 has passed.
+#pragma once
+
+#ifndef BLASX_SIM           // the launch says how much
+extern __shared__ __align__(128) char dynamic_shared[];
+#endif
+
+using word = unsigned long long;
+
+__device__ inline unsigned shared_address(const void* p)
+{
+#ifndef BLASX_SIM
+    return unsigned(__cvta_generic_to_shared(p));
+#else
+    return unsigned(static_cast<const char*>(p) - dynamic_shared);
+#endif
+}
+
+// `arrivals` and all bytes expected complete a phase. One thread makes the barriers, and
+// show_barriers(), then __syncthreads(), lets the copies and the other threads see them.
+__device__ inline void make_barrier(unsigned at, unsigned arrivals)
+{
+#ifndef BLASX_SIM
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+#else
+    sim::make_barrier(at, arrivals);
+#endif
+}
+__device__ inline void show_barriers()
+{
+#ifndef BLASX_SIM
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+__device__ inline void arrive(unsigned at)
+{
+#ifndef BLASX_SIM
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+#else
+    sim::arrive(at, 0);
+#endif
+}
+// Arrives, and lets the phase wait for so many bytes.
+__device__ inline void expect(unsigned at, unsigned bytes)
+{
+#ifndef BLASX_SIM
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+#else
+    sim::arrive(at, bytes);
+#endif
+}
+// Returns when `phase` has been completed. The loop is inside one statement: as a loop of C++ it
+// costs products around it up to a quarter of their rate.
+__device__ inline void await(unsigned at, unsigned phase)
+{
+#ifndef BLASX_SIM
+    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
+#else
+    sim::await(at, phase);
+#endif
+}
