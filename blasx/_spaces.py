@@ -660,6 +660,35 @@ def top_fits(letter, n, v, gpu):
     return 2 < v["WARPS"] <= 32
 
 
+# -- potrf_panel: blocks of one large matrix that wait for each other
+
+
+def potrf_panel_bytes(letter, v):
+    """Shared memory: a block, and either the one that solves for it or the ring of stages."""
+    side, size = v["TILES"], TYPES[letter].dtype.itemsize
+    return size * side * (64 * side + max(128 * v["STAGES"] * v["DEPTH"], 64 * side + 160))
+
+
+def potrf_panel_stages(letter, n):
+    """Blocks, and the tiles of a warp; then the ring, and how many share a multiprocessor."""
+    return ([dict(TILES=s, WARPS=s, WR=r, GROUPS=g) for s, r, g in (
+                (8, 4, 2), (8, 4, 1), (8, 2, 1), (4, 2, 2), (4, 2, 1))],
+            [dict(DEPTH=d, STAGES=s, BLOCKS=b) for d, s, b in (
+                (4, 3, 1), (4, 4, 1), (4, 2, 2), (2, 4, 1), (2, 4, 2), (2, 4, 3), (1, 4, 1))])
+
+
+def potrf_panel_fits(letter, n, v, gpu):
+    side, share, shared = v["TILES"], v["WARPS"] // v["GROUPS"], potrf_panel_bytes(letter, v)
+    if v["WARPS"] != side or side % 2 or v["WARPS"] % v["GROUPS"] or side % v["WR"]:
+        return False
+    columns = side * side // (share * v["WR"])
+    part = 4 * words(letter) * columns * v["WR"]
+    return (columns > 0 and share * v["WR"] * columns == side * side and side % columns == 0
+            and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
+            and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -720,4 +749,6 @@ SPACES = {
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
+    "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
+                         (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
 }

@@ -29,8 +29,9 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", "split", "getrf_large", *_ladder.RUNGS)  # routines of one matrix
-RULES = ("side", "depth", "block", "panel", "ahead", "cusolver")  # of a row, beside its order: kept
+ONE = ("gemm", "split", "getrf_large", "potrf_one", *_ladder.RUNGS)  # routines of one matrix
+# Of a row, beside its order: they are kept.
+RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -84,7 +85,7 @@ def problem(routine, letter, n, batch, xp):
 
     a, one = random(batch, n, n), xp.eye(n, dtype=t.dtype)
     b, square = random(batch, n, 1), random(batch, n, n)
-    if routine in ("potrf", "potrs", "posv"):
+    if routine in ("potrf", "potrf_one", "potrs", "posv"):
         a = a @ adjoint(a) / n + one
     if routine in ("getrf_nopiv", "trsm", "trmm"):
         a = a / n + one
@@ -169,6 +170,10 @@ def problem(routine, letter, n, batch, xp):
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
+        case "potrf_one":
+            potrf = getattr(blasx, letter + "potrf")
+            return Problem((a[0],), lambda a: potrf(a, 1)[:1],
+                           lambda of, x: _errors.cholesky(*of, *x))
         case "gemm_naive" | "gemm_tiled":
             return Problem((a[0], square[0]), lambda a, b: (
                 _ladder.multiply(routine, 1, a, b, 0, xp.empty_like(a)),),

@@ -129,6 +129,7 @@ def cupy():
             alloc=Memory, get_current_stream=lambda: main, Event=lambda **_: None,
             Stream=lambda **_: Stream(),
             Device=lambda i=0: SimpleNamespace(id=0, compute_capability="90",
+                                               attributes={"MultiProcessorCount": 1},
                                                synchronize=lambda: None),
             runtime=SimpleNamespace(
                 getDevice=lambda: 0, getDeviceCount=lambda: 1,
