@@ -689,6 +689,58 @@ def potrf_panel_fits(letter, n, v, gpu):
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
 
 
+# -- layers of networks: rows.cuh, a team to a row; elements.cuh
+
+
+def row_stages(letter, n):
+    teams = options(TEAM=(32, 8, 64, 128, 256, 512), PACKS=(4, 1, 2, 8))
+    return ([v | {"RESIDENT": int(n <= span(letter, v))} for v in teams],
+            options(WARPS=(4, 8, 16), BLOCKS=(1, 2, 3, 4, 6, 8)))
+
+
+def span(letter, v):
+    """How much of a row a team holds."""
+    return v["TEAM"] * v["PACKS"] * 4 // words(letter)
+
+
+def row_fits(lines, always=False):
+    """True if a thread has room for its part of so many lines of a row, and for what else it
+    needs."""
+    def fits(letter, n, v, gpu):
+        return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
+                and power_of_two(v["WARPS"]) and v["PACKS"] <= 8
+                and (n <= span(letter, v) if v["RESIDENT"] else not always)
+                and (4 * lines * v["PACKS"] + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+    return fits
+
+
+def pack_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), PACKS=(1, 2, 4)),)
+
+
+def pack_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and v["PACKS"] <= 8
+
+
+# -- lstm_steps: units and rows to a block, U in its registers
+
+
+def lstm_stages(letter, n):
+    return (options(UNITS=(16, 8, 4, 32), DEEP=(4, 1, 2, 8), WARPS=(8, 4, 16)),
+            options(ROWS=(16, 8, 32), EIGHTS=(1, 2, 4)))
+
+
+def lstm_fits(letter, n, v, gpu):
+    """Weights, words and sums in the registers of a thread, the warps' sums in shared memory."""
+    weights, words = 2 * v["DEEP"] * v["UNITS"], 4 * v["EIGHTS"] * v["DEEP"]
+    each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
+    return (n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 4 == 0
+            and v["ROWS"] % (8 * v["EIGHTS"]) == 0 and 32 * v["WARPS"] <= 1024
+            and (weights + words + v["UNITS"] + 13 * each + 40) * 32 * v["WARPS"] <= 65536
+            and weights <= 160
+            and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -747,6 +799,22 @@ SPACES = {
     "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
+    "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
+    "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
+                                letters="sd", largest=8192),
+    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sd"),
+    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sd", largest=65536),
+    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sd",
+                                   largest=65536),
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sd",
+                                largest=65536),
+    "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
+                                letters="sd"),
+    "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
+    "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
+    "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
+    "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
+    "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
