@@ -15,5 +15,15 @@ def rows_bytes(dtype, width, v):
     return dtype.itemsize * v["COLUMNS"] * (up(width, 32) + 4)
 
 
+def reflectors_bytes(dtype, v):
+    """kernels/geqrf_leaf.cu: barriers, sums of CLUSTER blocks to two columns with their heads, and
+    what is made of them; of 32 columns to the right the sums, and those of this block; T; sizes."""
+    size, w, c = dtype.itemsize, 4 * v["COLUMNS"], v["CLUSTER"]
+    real = size // 2 if dtype.kind == "c" else size
+    rows = 2 * c + 2 + 2 + 32 + 32 // c + 32 + 32 * v["WARPS"]
+    last = size * (w * (w + 1) + 4 * w + 1) + real * (w + 1) + 8
+    return 32 + size * w * rows + up(last, 16)
+
+
 def up(n, step):
     return -(-n // step) * step

@@ -12,10 +12,20 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.large._bytes import leaf_bytes, rows_bytes
+from blasx.large._bytes import leaf_bytes, reflectors_bytes, rows_bytes
 
 from .build import PREFIX
-from .run import SCHEDULES, Memory, check_lu, general, poisoned, residual, same_under_all_schedules
+from .run import (
+    PASS,
+    SCHEDULES,
+    Memory,
+    check_lu,
+    general,
+    poisoned,
+    residual,
+    same_under_all_schedules,
+)
+from .run_qr import check_factors, members, wide
 
 ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared, unsigned cluster,
     int schedule, const uint64_t* numbers)
@@ -133,6 +143,64 @@ def getrf_rows(sim, rng):
         assert np.array_equal(x[width:], b[width:])
         L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
         assert residual(b[:width], L, x[:width]) < 10 if solved else np.array_equal(x, b)
+
+
+def geqrf_leaf(sim, rng):
+    """R and V are LAPACK's, T that of V, and columns to the right become Q^H times what they were."""
+    v, size = sim.constants, sim.dtype.itemsize
+    most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
+    for m, steps, right, above in ((most, width, 35, 3), (max(most - 37, width), width - 1, 1, 0),
+                                   (width + 1, width, 3, 2), (width, width, 0, 0), (5, 3, 2, 1),
+                                   (1, 1, 1, 0)):
+        for i, a in enumerate(members(rng, sim.dtype, m, steps + right)):
+            outputs = []
+            for schedule in SCHEDULES[:4 if m < most - 37 else 1]:
+                x = Memory(np.concatenate((a, np.full((2, a.shape[1]), 7, a.dtype))), "batch last")
+                V = poisoned((above + m, steps), sim.dtype, "batch last")
+                TH = poisoned((steps, steps), sim.dtype, "batch last")
+                tau = poisoned((steps,), sim.dtype, "C")
+                sim.run(schedule, v["CLUSTER"], reflectors_bytes(sim.dtype, v), x.address, m + 2, m,
+                        steps, right, tau.address, V.address + above * size, above + m, above,
+                        TH.address, steps)
+                assert (x.array[m:] == 7).all()
+                outputs.append([y.array.copy() for y in (x, tau, V, TH)])
+            x, tau, V, TH = same_under_all_schedules(outputs)
+            check_factors(sim.letter, a[:, :steps], x[:m, :steps], tau, signs=i in (0, 1, 3, 4, 5, 6))
+            if np.isfinite(a).all():
+                check_block(sim, a[:, steps:], x[:m], tau, V, TH, above)
+
+
+def check_block(sim, beside, x, tau, V, TH, above):
+    m, steps = len(x), len(tau)
+    assert not V[:above].any()
+    assert np.array_equal(V[above:], np.tril(x[:, :steps], -1) + np.eye(m, steps))
+    V, T = wide(V[above:]), wide(TH).conj().T
+    bound = PASS * m * np.finfo(sim.dtype).eps
+    assert np.array_equal(np.diagonal(T), tau) and not np.tril(T, -1).any()
+    assert abs(T + T.conj().T - T @ (V.conj().T @ V) @ T.conj().T).max() < bound
+    scale = 1 / max(abs(beside).max(initial=0), np.finfo(sim.dtype).tiny)
+    b, found = wide(beside) * scale, wide(x[:, steps:]) * scale
+    assert abs(b - V @ (T.conj().T @ (V.conj().T @ b)) - found).max(initial=0) < bound
+
+
+def geqrf_t(sim, rng):
+    warps = sim.constants["WARPS"]
+    for n, w in ((70, 32), (40, 16), (32, 32), (5, 8)):
+        V = np.tril(general(rng, sim.dtype, 1, 90, n)[0], -1)[:, :n] / 10
+        V[range(n), range(n)] = 1
+        G = V.conj().T @ V
+        T = np.linalg.inv(np.triu(G, 1) + np.diag(np.diagonal(G) / 2))
+        TH = np.full_like(G, np.nan)
+        for k in range(0, n, w):
+            TH[k:k + w, k:k + w] = T[k:k + w, k:k + w].conj().T
+        outputs = []
+        for schedule in SCHEDULES:
+            g, x = Memory(G, "batch last"), Memory(TH, "batch last")
+            sim.run(schedule, -(-n // warps), sim.dtype.itemsize * n * warps, g.address, x.address,
+                    n, n, w)
+            outputs.append([x.array.copy()])
+        (x,) = same_under_all_schedules(outputs)
+        assert abs(x - T.conj().T).max() < 100 * n * np.finfo(sim.dtype).eps
 
 
 def main(library, name, letter, constants):
