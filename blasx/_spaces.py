@@ -28,6 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
+from .large._bytes import leaf_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -583,6 +584,41 @@ def pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
 
 
+# -- LU of one large matrix: leaves of clusters, and the columns beside a panel
+
+
+def leaf_stages(letter, n):
+    shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(16, 8, 4, 2, 1), ROWS=(1, 2, 4, 8))
+              if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 in range(n, 4 * n + 128)]
+    return shapes, options(W=(32, 16, 8, 4, 64))
+
+
+def leaf_fits(letter, n, v, gpu):
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
+            and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 >= n
+            and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
+            and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
+            and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
+            and leaf_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def rows_stages(letter, n):
+    return ([dict(COLUMNS=c, WARPS=c // 4) for c in (16, 32, 8, 64)], options(BLOCKS=(2, 1, 3)))
+
+
+def rows_fits(letter, n, v, gpu):
+    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
+            and v["WARPS"] <= 16)
+
+
+def top_stages(letter, n):
+    return (options(WARPS=(10, 18, 6)),)
+
+
+def top_fits(letter, n, v, gpu):
+    return 2 < v["WARPS"] <= 32
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -635,6 +671,9 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
+    "getrf_leaf": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }

@@ -29,8 +29,8 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", "split", *_ladder.RUNGS)  # routines of one matrix
-RULES = ("side", "depth")  # of a row, beside its order (blasx/_gpu_gemm.py): they are kept
+ONE = ("gemm", "split", "getrf_large", *_ladder.RUNGS)  # routines of one matrix
+RULES = ("side", "depth", "block", "panel", "ahead", "vendor")  # of a row, beside its order: kept
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -93,6 +93,11 @@ def problem(routine, letter, n, batch, xp):
     match routine:
         case "getrf":
             return Problem((a,), blasx.getrf_batched, lambda of, x: _errors.lu(*of, *x[:2]))
+        case "getrf_large":
+            getrf = getattr(blasx, letter + "getrf")
+            mode = "auto" if xp.__name__ == "numpy" else "native"
+            return Problem((a[0],), lambda a: getrf(a, mode=mode),
+                           lambda of, x: _errors.lu(*of, *x[:2]))
         case "getrf_nopiv":
             return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
                 *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))

@@ -31,9 +31,13 @@ static_assert(CLUSTER <= 16 && WARPS <= 32 && THREADS >= W && STAGE % VECTOR == 
 
 struct alignas(16) Pack { scalar_t x[VECTOR]; };
 
-struct alignas(16) Message {  // a block's best row, from the column at hand on
+struct alignas(16) Head {
     unsigned hi, lo;
     int place, row;
+};
+
+struct alignas(16) Message {  // a block's best row, from the column at hand on
+    Head head;
     alignas(16) scalar_t inverse;
     alignas(16) scalar_t x[W];
 };
@@ -45,8 +49,9 @@ struct alignas(16) Offer {  // a warp's
 };
 
 struct Shared {
-    Message message[4][CLUSTER], own;
+    Message message[4][CLUSTER];
     Offer offer[2][WARPS];
+    alignas(16) scalar_t own[W], factor;  // the row that is sent, and its l
     word barrier[4];
     int from[W], to[W];       // the rows that come to the top, and where those there go
     scalar_t top[W * LD];     // L and U of the top, by columns
@@ -61,10 +66,10 @@ struct Leaf {
     Shared& s;
     int zero;                 // the first column, from 1, whose pivot is zero
     scalar_t a[ROWS][W];      // the column at hand first
-    scalar_t l[ROWS];         // of the column before it
+    scalar_t l[ROWS];         // of the column before it, whose pivot was
+    const Message* pivot;
     int place[ROWS];          // -1: there is no such row
     int to;                   // the place of the row that was this thread's number from the top
-    const scalar_t* u;        // the row of U of the column before
 
     __device__ size row(int q) const { return (size(rank) * ROWS + q) * THREADS + thread(); }
 
@@ -107,7 +112,7 @@ struct Leaf {
         constexpr int END = WIDTH < W ? WIDTH + 1 : W;
         #pragma unroll
         for (int c = 0; c < END; c += VECTOR) {
-            const Pack v = *reinterpret_cast<const Pack*>(u + c);
+            const Pack v = *reinterpret_cast<const Pack*>(pivot->x + c);
             #pragma unroll
             for (int e = 0; e < VECTOR; ++e)
                 #pragma unroll
@@ -117,46 +122,73 @@ struct Leaf {
         }
     }
 
-    // Column j of L, under the diagonal
-    __device__ void store(int j) const
+    // Column j of L, under the diagonal, and what is known of its pivot
+    __device__ void store(int j)
     {
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (place[q] > j) A[row(q) + j * lda] = l[q];
+        if (warp() < WARPS - 1) return;
+        for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = pivot->x[c];
+        if (lane_id()) return;
+        s.from[j] = pivot->head.row;
+        if (rank == 0) piv[j] = first + pivot->head.place;
+        if (abs1(pivot->x[0]) == 0 && !zero) zero = j + 1;
     }
 
-    // The best row of this block, which is one of this warp, to all
-    template <int WIDTH> __device__ void push(int j, int best, int from, const Offer& offer,
-                                              scalar_t inverse)
+    // The best row of this block, which is one of this warp, to all. PENDING: what the column before
+    // takes off it is still to be taken; here the lanes do, at once, and `update` does it again.
+    template <int WIDTH, bool PENDING> __device__ void push(int j, const Offer& best)
     {
-        if (thread() == from % THREADS)
+        const int mine = best.from / THREADS;
+        if (thread() == best.from % THREADS) {
             #pragma unroll
             for (int c = 0; c < WIDTH; c += VECTOR) {
                 Pack v;
                 #pragma unroll
                 for (int q = 0; q < ROWS; ++q)
                     #pragma unroll
-                    for (int e = 0; e < VECTOR; ++e)
-                        v.x[e] = q == 0 || q == from / THREADS ? a[q][c + e] : v.x[e];
-                *reinterpret_cast<Pack*>(s.own.x + c) = v;
+                    for (int e = 0; e < VECTOR; ++e) {
+                        const int k = c + e && PENDING ? min(c + e + 1, W - 1) : c + e;
+                        v.x[e] = q == 0 || q == mine ? a[q][k] : v.x[e];
+                    }
+                *reinterpret_cast<Pack*>(s.own + c) = v;
             }
-        if (lane_id() == best) {
-            s.own.hi = offer.hi, s.own.lo = offer.lo, s.own.place = offer.place;
-            s.own.row = (rank * ROWS + from / THREADS) * THREADS + from % THREADS;
-            s.own.inverse = inverse;
+            scalar_t its = l[0];
+            #pragma unroll
+            for (int q = 1; q < ROWS; ++q) its = q == mine ? l[q] : its;
+            s.factor = its;
         }
+        scalar_t inverse = near_reciprocal(best.value);
+        const real_t size = abs1(best.value);
+        if (!(size >= TINY && size < HUGE)) inverse = inverse_of(best.value);
         __syncwarp();
         constexpr int CHUNKS = 2 + WIDTH / VECTOR;
-        unsigned to = address_in(shared_address(&s.message[j % 4][rank]), 0);
-        unsigned barrier = address_in(shared_address(&s.barrier[j % 4]), 0);
+        const unsigned to = address_in(shared_address(&s.message[j % 4][rank]), 0);
+        const unsigned barrier = address_in(shared_address(&s.barrier[j % 4]), 0);
         const unsigned next = address_in(0, 1) - address_in(0, 0);
         #pragma unroll
         for (int first = 0; first < CHUNKS; first += 32) {
-            const int i = first + lane_id();
+            const int i = first + lane_id(), c = (i - 2) * VECTOR;
             if (i >= CHUNKS) continue;
-            const Chunk x = reinterpret_cast<const Chunk*>(&s.own)[i];
+            Chunk x{};
+            if (i == 0) {
+                const int row = (rank * ROWS + mine) * THREADS + best.from % THREADS;
+                const Head head{best.hi, best.lo, best.place, row};
+                memcpy(&x, &head, sizeof x);
+            } else if (i == 1) {
+                memcpy(&x, &inverse, sizeof inverse);
+            } else {
+                Pack v = *reinterpret_cast<const Pack*>(s.own + c);
+                #pragma unroll
+                for (int e = 0; e < VECTOR; ++e)
+                    if (PENDING && c + e && c + e + 1 < W)
+                        v.x[e] = minus_product(v.x[e], s.factor, pivot->x[c + e + 1]);
+                memcpy(&x, &v, sizeof x);
+            }
             #pragma unroll 4
-            for (int r = 0; r < CLUSTER; ++r) send(to + 16 * i + r * next, x, barrier + r * next);
+            for (int r = 0; r < CLUSTER; ++r)
+                send(to + 16 * i + r * next, x, barrier + r * next);
         }
     }
 
@@ -166,39 +198,33 @@ struct Leaf {
         if (thread() == 0) expect(barrier, CLUSTER * (2 + WIDTH / VECTOR) * 16);
         __syncthreads();
         const bool one = lane_id() < WARPS, other = lane_id() < CLUSTER;
-        const Offer& offer = s.offer[j % 2][one ? lane_id() : 0];
+        const Offer* const offers = s.offer[j % 2];
+        const Offer& offer = offers[one ? lane_id() : 0];
         int best = winner(one ? offer.hi : 0, one ? offer.lo : 0, one ? offer.place : NOWHERE);
-        const scalar_t inverse = inverse_of(offer.value);
-        const int from = of_lane(offer.from, best);
-        const bool mine = from % THREADS / 32 == warp();
-        if (j && !mine) store(j - 1);  // while the warp that all wait for makes its products
-        if (j) update<WIDTH>();
-        if (mine) push<WIDTH>(j, best, from, offer, inverse);
-        if (j && mine) store(j - 1);
+        if (offers[best].from % THREADS / 32 == warp()) {
+            if (WIDTH == W && j == 0) push<WIDTH, false>(j, offers[best]);
+            else push<WIDTH, true>(j, offers[best]);
+        }
+        if (j) {
+            update<WIDTH>();
+            store(j - 1);
+        }
         await_messages(barrier, j / 4 % 2);
         const Message* const messages = s.message[j % 4];
         const Message& its = messages[other ? lane_id() : 0];
-        best = winner(other ? its.hi : 0, other ? its.lo : 0, other ? its.place : NOWHERE);
-        const Message& chosen = messages[best];
-        const int p = chosen.place;
-        u = chosen.x;
-        const bool tiny = abs1(u[0]) < TINY;
-        const scalar_t next = u[1], scale = chosen.inverse;
+        best = winner(other ? its.head.hi : 0, other ? its.head.lo : 0, other ? its.head.place : NOWHERE);
+        pivot = messages + best;
+        const int p = pivot->head.place;
+        const scalar_t next = pivot->x[1], scale = pivot->inverse;
+        const bool tiny = pivot->head.hi < upper_word(TINY);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
-            l[q] = mul(tiny ? mul(a[q][0], LIFT) : a[q][0], scale);
+            if (tiny) a[q][0] = mul(a[q][0], LIFT);
+            l[q] = mul(a[q][0], scale);
             a[q][0] = minus_product(a[q][1], l[q], next);
             place[q] = place[q] == p ? j : place[q] == j ? p : place[q];
         }
         to = to == p ? j : to == j ? p : to;
-        if (warp() == WARPS - 1) {
-            for (int c = lane_id(); c < steps - j; c += 32) s.top[(j + c) * LD + j] = u[c];
-            if (lane_id() == 0) {
-                s.from[j] = chosen.row;
-                if (rank == 0) piv[j] = first + p;
-                if (abs1(u[0]) == 0 && !zero) zero = j + 1;
-            }
-        }
         bid(j + 1);
     }
 

@@ -2,12 +2,11 @@
 
 
 def leaf_bytes(dtype, v):
-    """kernels/getrf_leaf.cu: messages of CLUSTER blocks to four columns and its own, the warps'
-    offers to two, barriers, two lists, and the top."""
+    """kernels/getrf_leaf.cu: messages of CLUSTER blocks to four columns, the warps' offers to two, a
+    row of its own and a number, barriers, two lists, and the top."""
     size, w = dtype.itemsize, v["W"]
-    offer = 16 + 16
-    messages = (4 * v["CLUSTER"] + 1) * (32 + size * w)
-    return messages + 2 * v["WARPS"] * offer + 32 + 8 * w + up(size * w * (w + 1), 16)
+    messages, offers = 4 * v["CLUSTER"] * (32 + size * w), 2 * v["WARPS"] * 32
+    return messages + offers + size * w + 16 + 32 + 8 * w + up(size * w * (w + 1), 16)
 
 
 def rows_bytes(dtype, width, v):
