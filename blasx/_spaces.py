@@ -28,7 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import leaf_bytes
+from .large._bytes import leaf_bytes, reflectors_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -619,6 +619,34 @@ def top_fits(letter, n, v, gpu):
     return 2 < v["WARPS"] <= 32
 
 
+# -- QR of one large matrix: leaves of clusters, and T of a block
+
+
+def reflector_stages(letter, n):
+    shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(8, 4, 16), ROWS=(4, 8, 2, 1, 16, 32))
+              if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 in range(n, 4 * n + 128)]
+    return shapes, options(COLUMNS=(8, 4, 2, 1))
+
+
+def reflector_fits(letter, n, v, gpu):
+    part = v["ROWS"] * v["COLUMNS"] * words(letter)
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
+            and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 >= n
+            and part <= (64 if v["WARPS"] > 8 else 128)
+            and all(power_of_two(v[k]) for k in ("CLUSTER", "ROWS", "COLUMNS"))
+            and v["COLUMNS"] <= min(8, 2 * v["WARPS"])
+            and 16 // TYPES[letter].dtype.itemsize <= 4 * v["COLUMNS"]
+            and reflectors_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def triangle_of_block_stages(letter, n):
+    return (options(WARPS=(4, 8, 2)),)
+
+
+def triangle_of_block_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 8
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -674,6 +702,9 @@ SPACES = {
     "getrf_leaf": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
+    "geqrf_leaf": Space("geqrf_large", reflector_stages, reflector_fits, smallest=33, largest=32768),
+    "geqrf_t": Space("geqrf_large", triangle_of_block_stages, triangle_of_block_fits, smallest=33,
+                     largest=32768),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }

@@ -29,7 +29,7 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", "split", "getrf_large", *_ladder.RUNGS)  # routines of one matrix
+ONE = ("gemm", "split", "getrf_large", "geqrf_large", *_ladder.RUNGS)  # routines of one matrix
 RULES = ("side", "depth", "block", "panel", "ahead", "vendor")  # of a row, beside its order: kept
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
@@ -98,6 +98,11 @@ def problem(routine, letter, n, batch, xp):
             mode = "auto" if xp.__name__ == "numpy" else "native"
             return Problem((a[0],), lambda a: getrf(a, mode=mode),
                            lambda of, x: _errors.lu(*of, *x[:2]))
+        case "geqrf_large":
+            geqrf = getattr(blasx, letter + "geqrf")
+            mode = "auto" if xp.__name__ == "numpy" else "native"
+            return Problem((a[0],), lambda a: geqrf(a, mode=mode),
+                           lambda of, x: _errors.triangular_of_qr(*of, x[0]))
         case "getrf_nopiv":
             return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
                 *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))

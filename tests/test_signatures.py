@@ -110,7 +110,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = {"getrf": {"mode": "auto"}}  # of blasx alone, by keyword only
+KEYWORDS = {"getrf": {"mode": "auto"}, "geqrf": {"mode": "auto"}}  # of blasx alone, by keyword only
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 
