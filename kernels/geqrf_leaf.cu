@@ -49,7 +49,8 @@ struct Shared {
         Pack parts[BATCH][WARPS][CHUNKS];   // of columns to the right
     };
     scalar_t T[W * LD], f[W], z[2][W], tau[W], scale;
-    real_t sizes[W], beta;
+    Power up[W], down[W];                   // what columns were scaled by, and its inverse
+    real_t beta;
     int again, unusual;
 };
 
@@ -199,7 +200,10 @@ struct Leaf {
             exchange<true>();
             const real_t size = lane() < W ? real(numbers(s.total)[lane()]) : real_t(0);
             const bool unusual = !is_usual(size);
-            if (lane() < W) s.sizes[lane()] = unusual ? size : real_t(0);
+            if (lane() < W) {
+                s.up[lane()] = to_one(unusual ? size : real_t(0));
+                s.down[lane()] = s.up[lane()].inverse();
+            }
             const bool any = __any_sync(ALL, unusual);
             if (lane() == 0) s.unusual = any;
         }
@@ -209,7 +213,7 @@ struct Leaf {
             #pragma unroll
             for (int c = 0; c < COLUMNS; ++c)
                 #pragma unroll
-                for (int q = 0; q < ROWS; ++q) a[q][c] = to_one(s.sizes[column(c)]).times(a[q][c]);
+                for (int q = 0; q < ROWS; ++q) a[q][c] = s.up[column(c)].times(a[q][c]);
     }
 
     // By warp 0, from the sums: the reflector of column j, what it takes off, and its part of T.
@@ -253,32 +257,64 @@ struct Leaf {
         s.T[j * LD + i] = i < j ? mul(s.tau[j], sum) : i == j ? s.tau[j] : scalar_t{};
     }
 
-    template <int C> __device__ void step(int j)
+    // Column j to all lanes that have rows of it; which registers it is in, the program has to say.
+    template <int C = 0> __device__ void take(int j, scalar_t (&x)[ROWS]) const
+    {
+        if (C == COLUMNS - 1 || j < 4 * C + 4) {
+            #pragma unroll
+            for (int q = 0; q < ROWS; ++q) x[q] = of_lane(a[q][C], j % 4 * 8 + r());
+        } else if constexpr (C + 1 < COLUMNS) take<C + 1>(j, x);
+    }
+
+    // Columns from j on lose what is along v, and j becomes v.
+    template <int C = 0> __device__ void take_off(int j, const scalar_t (&v)[ROWS])
+    {
+        if (C == COLUMNS - 1 || j < 4 * C + 4) {
+            #pragma unroll
+            for (int c = C; c < COLUMNS; ++c) {
+                const scalar_t f = s.f[column(c)];
+                #pragma unroll
+                for (int q = 0; q < ROWS; ++q) a[q][c] = minus_product(a[q][c], v[q], f);
+            }
+            if (g() != j % 4) return;
+            #pragma unroll
+            for (int q = 0; q < ROWS; ++q)
+                if (q || row(0) > j) a[q][C] = v[q];
+            if (row(0) == j) a[0][C] = scalar_t{s.beta};
+        } else if constexpr (C + 1 < COLUMNS) take_off<C + 1>(j, v);
+    }
+
+    // t[c] = x^H a for the columns a of this lane
+    __device__ void inner_products(scalar_t (&t)[COLUMNS], const scalar_t (&x)[ROWS]) const
+    {
+        #pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) t[c] = plus_inner(scalar_t{}, x[0], a[0][c]);
+        #pragma unroll
+        for (int q = 1; q < ROWS; ++q)
+            #pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) t[c] = plus_inner(t[c], x[q], a[q][c]);
+    }
+
+    __device__ void step(int j)
     {
         scalar_t x[ROWS];
-        #pragma unroll
-        for (int q = 0; q < ROWS; ++q) x[q] = of_lane(a[q][C], j % 4 * 8 + r());
+        take(j, x);
         if (row(0) <= j) x[0] = scalar_t{};
-        if (rank == 0 && row(0) == j)
+        if (row(0) == j)
             #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) numbers(s.head)[column(c)] = a[0][c];
         bool lifted = false;
         #pragma unroll 1
         for (;;) {
             scalar_t t[COLUMNS];
-            #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) {
-                t[c] = plus_inner(scalar_t{}, x[0], a[0][c]);
+            inner_products(t, x);
+            if (lifted) {  // of x^H x one is as it was in the sums
+                scalar_t all{};
                 #pragma unroll
-                for (int q = 1; q < ROWS; ++q) t[c] = plus_inner(t[c], x[q], a[q][c]);
+                for (int q = 0; q < ROWS; ++q) all = plus_inner(all, x[q], x[q]);
+                #pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) t[c] = column(c) == j ? all : t[c];
             }
-            if (lifted)  // x^H x, of which one is in the sums as it was
-                #pragma unroll
-                for (int q = 0; q < ROWS; ++q)
-                    if (g() == j % 4) {
-                        if (q == 0) t[C] = scalar_t{};
-                        t[C] = plus_inner(t[C], x[q], x[q]);
-                    }
             sum_over<0, 3>(t);
             if (r() < COLUMNS) numbers(s.part[warp()])[column(r())] = t[0];
             __syncthreads();
@@ -297,26 +333,10 @@ struct Leaf {
             lifted = true;
         }
         const scalar_t scale = s.scale;
-        scalar_t f[COLUMNS];
         #pragma unroll
-        for (int c = C; c < COLUMNS; ++c) f[c] = s.f[column(c)];
-        #pragma unroll
-        for (int q = 0; q < ROWS; ++q) {
-            scalar_t v = mul(x[q], scale);
-            if (q == 0 && row(0) == j) v = scalar_t{1};
-            #pragma unroll
-            for (int c = C; c < COLUMNS; ++c) a[q][c] = minus_product(a[q][c], v, f[c]);
-            if (g() == j % 4 && row(q) > j) a[q][C] = v;
-        }
-        if (row(0) == j && g() == j % 4) a[0][C] = scalar_t{s.beta};
-    }
-
-    // Columns 4 C and after
-    template <int C> __device__ void factor()
-    {
-        #pragma unroll 1
-        for (int j = 4 * C; j < 4 * C + 4 && j < steps; ++j) step<C>(j);
-        if constexpr (C + 1 < COLUMNS) factor<C + 1>();
+        for (int q = 0; q < ROWS; ++q) x[q] = mul(x[q], scale);
+        if (row(0) == j) x[0] = scalar_t{1};
+        take_off(j, x);
     }
 
     // R and the reflectors to A; then the leaf is V, which goes to V, zeros above it
@@ -332,7 +352,7 @@ struct Leaf {
                     continue;
                 }
                 scalar_t x = a[q][c];
-                if (s.unusual && i <= k) x = to_one(s.sizes[k]).inverse().times(x);
+                if (s.unusual && i <= k) x = s.down[k].times(x);
                 if (i < m) A[i + k * lda] = x;
                 if (i <= k) a[q][c] = i == k ? scalar_t{1} : scalar_t{};
                 if (i < m) V[i + k * ldv] = a[q][c];
@@ -350,15 +370,10 @@ struct Leaf {
         for (int b = 0; b < count; ++b) {
             #pragma unroll
             for (int q = 0; q < ROWS; ++q) x[q] = row(q) < m ? C[row(q) + b * lda] : scalar_t{};
-            scalar_t t[COLUMNS];
-            #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) {
-                t[c] = plus_inner(scalar_t{}, a[0][c], x[0]);
-                #pragma unroll
-                for (int q = 1; q < ROWS; ++q) t[c] = plus_inner(t[c], a[q][c], x[q]);
-            }
+            scalar_t t[COLUMNS];  // of C^H V
+            inner_products(t, x);
             sum_over<0, 3>(t);
-            if (r() < COLUMNS) numbers(s.parts[b][warp()])[column(r())] = t[0];
+            if (r() < COLUMNS) numbers(s.parts[b][warp()])[column(r())] = conj(t[0]);
         }
         const int first = rank * MINE, mine = min(max(count - first, 0), MINE);
         const unsigned gathered = shared_address(&s.gathered), spread = shared_address(&s.spread);
@@ -434,7 +449,8 @@ geqrf_leaf(scalar_t* A, size lda, size m, size steps, size right, scalar_t* tau,
     for (int e = thread(); e < W * LD; e += THREADS) s.T[e] = scalar_t{};
     meet_cluster();
     leaf.scale_columns();
-    leaf.factor<0>();
+    #pragma unroll 1
+    for (int j = 0; j < leaf.steps; ++j) leaf.step(j);
     if (warp() == WARPS - 1) leaf.extend_t(leaf.steps - 1);
     leaf.store(V, ldv, int(above));
     __syncthreads();

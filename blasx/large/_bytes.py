@@ -20,7 +20,7 @@ def reflectors_bytes(dtype, v):
     size, w, c = dtype.itemsize, 4 * v["COLUMNS"], v["CLUSTER"]
     real = size // 2 if dtype.kind == "c" else size
     rows = 2 * c + 2 + 2 + 32 + 32 // c + 32 + 32 * v["WARPS"]
-    last = size * (w * (w + 1) + 4 * w + 1) + real * (w + 1) + 8
+    last = size * (w * (w + 1) + 4 * w + 1) + real * (4 * w + 1) + 8
     return 32 + size * w * rows + up(last, 16)
 
 
