@@ -28,7 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import leaf_bytes, reflectors_bytes
+from .large._bytes import apply_bytes, leaf_bytes, reflectors_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -619,18 +619,18 @@ def top_fits(letter, n, v, gpu):
     return 2 < v["WARPS"] <= 32
 
 
-# -- QR of one large matrix: leaves of clusters, and T of a block
+# -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
 
 
-def reflector_stages(letter, n):
+def qr_leaf_stages(letter, n):
     shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(8, 4, 16), ROWS=(4, 8, 2, 1, 16, 32))
               if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 in range(n, 4 * n + 128)]
     return shapes, options(COLUMNS=(8, 4, 2, 1))
 
 
-def reflector_fits(letter, n, v, gpu):
+def qr_leaf_fits(letter, n, v, gpu):
     part = v["ROWS"] * v["COLUMNS"] * words(letter)
-    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and 3 <= v["WARPS"] <= 16
             and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 >= n
             and part <= (64 if v["WARPS"] > 8 else 128)
             and all(power_of_two(v[k]) for k in ("CLUSTER", "ROWS", "COLUMNS"))
@@ -639,11 +639,21 @@ def reflector_fits(letter, n, v, gpu):
             and reflectors_bytes(TYPES[letter].dtype, v) <= gpu.shared)
 
 
-def triangle_of_block_stages(letter, n):
+def qr_apply_stages(letter, n):
+    return *qr_leaf_stages(letter, n), options(BATCH=(32, 16))
+
+
+def qr_apply_fits(letter, n, v, gpu):
+    return (qr_leaf_fits(letter, n, {k: x for k, x in v.items() if k != "BATCH"}, gpu)
+            and v["BATCH"] % 4 == v["BATCH"] % v["CLUSTER"] == 0
+            and apply_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def qr_t_stages(letter, n):
     return (options(WARPS=(4, 8, 2)),)
 
 
-def triangle_of_block_fits(letter, n, v, gpu):
+def qr_t_fits(letter, n, v, gpu):
     return v["WARPS"] <= 8
 
 
@@ -702,8 +712,10 @@ SPACES = {
     "getrf_leaf": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
-    "geqrf_leaf": Space("geqrf_large", reflector_stages, reflector_fits, smallest=33, largest=32768),
-    "geqrf_t": Space("geqrf_large", triangle_of_block_stages, triangle_of_block_fits, smallest=33,
+    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
+    "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
+                         largest=32768),
+    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, smallest=33,
                      largest=32768),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),

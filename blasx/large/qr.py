@@ -1,13 +1,13 @@
 """QR factorization of one large matrix on the GPU.
 
 Columns are factored in blocks of `block`, a block in panels of `panel`, a panel in leaves of as many
-columns as fit the registers of a cluster (kernels/geqrf_leaf.cu). A leaf applies its reflectors to
-the columns right of it in its panel; those of a panel, and of a block, are applied together:
+columns as fit the registers of a cluster (kernels/geqrf_leaf.cu). The reflectors of a leaf, of a
+panel and of a block are applied together, to what is right of it in its panel, block and matrix:
 
     H(1) ... H(k) = I - V T V^H,    C := C - V (T^H (V^H C)),
 
 where V has its ones and zeros in a copy, and T follows from V^H V and the T of the leaves
-(geqrf_t.cu). Look-ahead as in lu.py: the next block is brought up to date and factored in a stream
+(geqrf_t.cu); those of a leaf by one kernel (geqrf_apply.cu). Look-ahead as in lu.py: the next block is brought up to date and factored in a stream
 that goes first, while the caller's applies the block before it to the columns behind.
 
 Schreiber, Van Loan: A Storage-Efficient WY Representation, SIAM J. Sci. Stat. Comput. 10 (1989).
@@ -21,7 +21,7 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
-from ._bytes import reflectors_bytes
+from ._bytes import apply_bytes, reflectors_bytes
 from .lu import _mark, _stream
 
 ADJOINT = 2  # cuBLAS's
@@ -44,6 +44,12 @@ def _plan(letter, m, order, device):
 def _leaf(letter, m, device):
     """The kernel for leaves of m rows."""
     return _kernel("geqrf_leaf", letter, row("geqrf_leaf", letter, m, gpu(device)))
+
+
+@looked_up
+def _applier(letter, m, device):
+    """The kernel that applies a leaf of m rows, or None."""
+    return _kernel("geqrf_apply", letter, row("geqrf_apply", letter, m, gpu(device)))
 
 
 @looked_up
@@ -132,21 +138,23 @@ class Factoring:
         leaf = _leaf(self.me.letter, self.m - j, self.device)
         w = 4 * leaf.constants["COLUMNS"]
         for k in range(j, j + width, self.panel):
-            last = min(k + self.panel, j + width)
-            for i in range(k, last, w):
-                self.factor_leaf(leaf, i, min(w, last - i), last, i - j, its)
-            if last < j + width:
-                self.close(k, last - k, its, k - j, w)
-                self.apply(k, last - k, its, last, j + width, self.inner, k - j)
+            end = min(k + self.panel, j + width)
+            for i in range(k, end, w):
+                steps = min(w, end - i)
+                self.factor_leaf(leaf, i, steps, i - j, its)
+                self.apply(i, steps, its, i + steps, end, self.inner, i - j)
+            if end < j + width:
+                self.close(k, end - k, its, k - j, w)
+                self.apply(k, end - k, its, end, j + width, self.inner, k - j)
         if width < self.n - j:
             self.close(j, width, its, 0, w)
 
-    def factor_leaf(self, leaf, i, steps, last, above, its):
+    def factor_leaf(self, leaf, i, steps, above, its):
         values = leaf.constants
         leaf.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
-            self.at(i, i), self.ld, self.m - i, steps, last - i - steps,
-            self.tau.data.ptr + i * self.size, its.v(above, above), its.ld, above,
-            its.t(above), self.block), reflectors_bytes(self.me.dtype, values))
+            self.at(i, i), self.ld, self.m - i, steps, self.tau.data.ptr + i * self.size,
+            its.v(above, above), its.ld, above, its.t(above), self.block),
+            reflectors_bytes(self.me.dtype, values))
 
     def close(self, j, width, its, above, w):
         """T of the reflectors of columns j ... j + width, whose leaves are of w columns."""
@@ -167,6 +175,14 @@ class Factoring:
             return
         x, y = (r.data.ptr for r in room)
         v, c = its.v(above, above), self.at(j, first)
+        kernel = _applier(self.me.letter, m, self.device)
+        if kernel and width <= 4 * kernel.constants["COLUMNS"]:
+            values = kernel.constants
+            blocks = -(-n // values["BATCH"]) * values["CLUSTER"]
+            kernel.launch(blocks, 1, 32 * values["WARPS"], 1, pack(
+                v, its.ld, m, width, its.t(above), self.block, c, self.ld, n),
+                apply_bytes(self.me.dtype, values))
+            return
         if self.pairs and by_pairs(n, width, m, self.device):
             multiply_pairs(1, *split(self.a[j:, first:last].T, its.part(above, m, width).T), 0,
                            room[0][:width, :n].T)

@@ -12,7 +12,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.large._bytes import leaf_bytes, reflectors_bytes, rows_bytes
+from blasx.large._bytes import apply_bytes, leaf_bytes, reflectors_bytes, rows_bytes
 
 from .build import PREFIX
 from .run import (
@@ -146,41 +146,57 @@ def getrf_rows(sim, rng):
 
 
 def geqrf_leaf(sim, rng):
-    """R and V are LAPACK's, T that of V, and columns to the right become Q^H times what they were."""
+    """R and V are LAPACK's, and T is that of V."""
     v, size = sim.constants, sim.dtype.itemsize
     most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
-    for m, steps, right, above in ((most, width, 35, 3), (max(most - 37, width), width - 1, 1, 0),
-                                   (width + 1, width, 3, 2), (width, width, 0, 0), (5, 3, 2, 1),
-                                   (1, 1, 1, 0)):
-        for i, a in enumerate(members(rng, sim.dtype, m, steps + right)):
+    for m, steps, above in ((most, width, 3), (max(most - 37, width), width - 1, 0),
+                            (width + 1, width, 2), (5, 3, 1), (1, 1, 0)):
+        for i, a in enumerate(members(rng, sim.dtype, m, steps)):
             outputs = []
-            for schedule in SCHEDULES[:4 if m < most - 37 else 1]:
-                x = Memory(np.concatenate((a, np.full((2, a.shape[1]), 7, a.dtype))), "batch last")
+            for schedule in SCHEDULES[:1 if m == most else 4]:
+                x = Memory(np.concatenate((a, np.full((2, steps), 7, a.dtype))), "batch last")
                 V = poisoned((above + m, steps), sim.dtype, "batch last")
                 TH = poisoned((steps, steps), sim.dtype, "batch last")
                 tau = poisoned((steps,), sim.dtype, "C")
                 sim.run(schedule, v["CLUSTER"], reflectors_bytes(sim.dtype, v), x.address, m + 2, m,
-                        steps, right, tau.address, V.address + above * size, above + m, above,
-                        TH.address, steps)
+                        steps, tau.address, V.address + above * size, above + m, above, TH.address,
+                        steps)
                 assert (x.array[m:] == 7).all()
                 outputs.append([y.array.copy() for y in (x, tau, V, TH)])
             x, tau, V, TH = same_under_all_schedules(outputs)
-            check_factors(sim.letter, a[:, :steps], x[:m, :steps], tau, signs=i in (0, 1, 3, 4, 5, 6))
+            check_factors(sim.letter, a, x[:m], tau, signs=i in (0, 1, 3, 4, 5, 6))
             if np.isfinite(a).all():
-                check_block(sim, a[:, steps:], x[:m], tau, V, TH, above)
+                assert not V[:above].any()
+                assert np.array_equal(V[above:], np.tril(x[:m], -1) + np.eye(m, steps))
+                check_t(wide(V), wide(TH).conj().T, tau, PASS * m * np.finfo(sim.dtype).eps)
 
 
-def check_block(sim, beside, x, tau, V, TH, above):
-    m, steps = len(x), len(tau)
-    assert not V[:above].any()
-    assert np.array_equal(V[above:], np.tril(x[:, :steps], -1) + np.eye(m, steps))
-    V, T = wide(V[above:]), wide(TH).conj().T
-    bound = PASS * m * np.finfo(sim.dtype).eps
+def check_t(V, T, tau, bound):
+    """I - V T V^H is unitary, and the columns of T are those of H(1) H(2) ..."""
     assert np.array_equal(np.diagonal(T), tau) and not np.tril(T, -1).any()
     assert abs(T + T.conj().T - T @ (V.conj().T @ V) @ T.conj().T).max() < bound
-    scale = 1 / max(abs(beside).max(initial=0), np.finfo(sim.dtype).tiny)
-    b, found = wide(beside) * scale, wide(x[:, steps:]) * scale
-    assert abs(b - V @ (T.conj().T @ (V.conj().T @ b)) - found).max(initial=0) < bound
+
+
+def geqrf_apply(sim, rng):
+    v, size = sim.constants, sim.dtype.itemsize
+    most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
+    for m, steps, columns in ((most, width, v["BATCH"] + 3), (most - 37, width - 1, 1), (9, 3, 7)):
+        V, C = (general(rng, sim.dtype, 1, m, n)[0] for n in (steps, columns))
+        TH = np.tril(general(rng, sim.dtype, 1, steps, steps)[0])
+        outputs = []
+        for schedule in SCHEDULES[:1 if m == most else 4]:
+            x = Memory(np.concatenate((C, np.full((2, columns), 7, C.dtype))), "batch last")
+            memory = [Memory(y, "batch last") for y in (V, TH)]
+            sim.run(schedule, v["CLUSTER"] * -(-columns // v["BATCH"]), apply_bytes(sim.dtype, v),
+                    memory[0].address, m, m, steps, memory[1].address, steps, x.address, m + 2,
+                    columns)
+            assert (x.array[m:] == 7).all()
+            outputs.append([x.array[:m].copy()])
+        (x,) = same_under_all_schedules(outputs)
+        V, C, TH = wide(V), wide(C), wide(TH)
+        right = C - V @ (TH @ (V.conj().T @ C))
+        size = abs(V) @ (abs(TH) @ (abs(V.T) @ abs(C)))
+        assert (abs(x - right) / size).max() < 2 * np.sqrt(m) * np.finfo(sim.dtype).eps
 
 
 def geqrf_t(sim, rng):
