@@ -28,7 +28,8 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import apply_bytes, leaf_bytes, reflectors_bytes
+from .large._bytes import apply_bytes, reflectors_bytes
+from .large._bytes import panel_bytes as leaves_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -599,7 +600,7 @@ def leaf_fits(letter, n, v, gpu):
             and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
             and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
             and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
-            and leaf_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
 
 
 def rows_stages(letter, n):
@@ -709,7 +710,7 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
-    "getrf_leaf": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
+    "getrf_panel": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),

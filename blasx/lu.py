@@ -75,7 +75,7 @@ def _getrf_gpu(me, lu, mode="auto"):
         found = large.plan(me, m, n)
         if mode == "native" and not found:
             me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
-        if found and (mode == "native" or not found.get("vendor")):
+        if found and (mode == "native" or not found.get("cusolver")):
             return large.getrf(me, lu)
     piv = cupy.empty(min(m, n), np.int64)
     if not lu.size:

@@ -125,7 +125,7 @@ def _geqrf_gpu(me, qr, tau, mode="auto"):
         if mode == "native" and not found:
             m, n = qr.shape
             me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
-        if found and (mode == "native" or not found.get("vendor")):
+        if found and (mode == "native" or not found.get("cusolver")):
             large.geqrf(me, qr, tau)
             return cupy().zeros((), np.int32)
     t = me.type.cuda

@@ -30,7 +30,7 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 ONE = ("gemm", "split", "getrf_large", "geqrf_large", *_ladder.RUNGS)  # routines of one matrix
-RULES = ("side", "depth", "block", "panel", "ahead", "vendor")  # of a row, beside its order: kept
+RULES = ("side", "depth", "block", "panel", "ahead", "cusolver")  # of a row, beside its order: kept
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -96,7 +96,7 @@ def problem(routine, letter, n, batch, xp):
         case "getrf_large":
             getrf = getattr(blasx, letter + "getrf")
             mode = "auto" if xp.__name__ == "numpy" else "native"
-            return Problem((a[0],), lambda a: getrf(a, mode=mode),
+            return Problem((a[0],), lambda a: getrf(a, mode=mode)[:2],
                            lambda of, x: _errors.lu(*of, *x[:2]))
         case "geqrf_large":
             geqrf = getattr(blasx, letter + "geqrf")

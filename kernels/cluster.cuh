@@ -6,15 +6,25 @@
 
 struct alignas(16) Chunk { word first, second; };  // what is sent at once
 
-// All threads of the cluster; what was written before is seen by all after.
-__device__ inline void meet_cluster()
+// All threads of the cluster meet; what was written before they arrive is seen by all after.
+__device__ inline void arrive_at_cluster()
 {
 #ifndef BLASX_SIM
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
-                 ::: "memory");
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void await_cluster()
+{
+#ifndef BLASX_SIM
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #else
     sim::wait(sim::AT_CLUSTER, __LINE__);
 #endif
+}
+__device__ inline void meet_cluster()
+{
+    arrive_at_cluster();
+    await_cluster();
 }
 
 // What is at `at` of this block's shared memory, of block `rank`
@@ -37,17 +47,5 @@ __device__ inline void send(unsigned to, Chunk x, unsigned barrier)
                  :: "r"(to), "l"(x.first), "l"(x.second), "r"(barrier) : "memory");
 #else
     sim::send(to, &x, sizeof x, barrier);
-#endif
-}
-
-// Returns when messages have completed `phase`, and they can be read.
-__device__ inline void await_messages(unsigned at, unsigned phase)
-{
-#ifndef BLASX_SIM
-    asm volatile("{\n.reg .pred done;\nAGAIN:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(at), "r"(phase) : "memory");
-#else
-    sim::await(at, phase);
 #endif
 }

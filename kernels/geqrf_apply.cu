@@ -71,7 +71,7 @@ geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH,
             send(address_in(to, b / MINE), bits_of(sum), address_in(gathered, b / MINE));
     }
     if (mine) {
-        await_messages(gathered, 0);
+        await(gathered, 0);
         for (int e = thread(); e < mine * CHUNKS; e += THREADS) {
             Pack sum = s.gather[0][e / CHUNKS][e % CHUNKS];
             #pragma unroll
@@ -97,7 +97,7 @@ geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH,
                  address_in(spread, to));
         }
     }
-    await_messages(spread, 0);
+    await(spread, 0);
     #pragma unroll 2
     for (int b = 0; b < count; ++b) {
         scalar_t x[ROWS] = {};

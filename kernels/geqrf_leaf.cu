@@ -84,7 +84,7 @@ struct Leaf : Rows {
         const Pack mine = combined<MOST, WARPS>(s.part);
         if (lane() == 0) expect(shared_address(&s.barrier[b]), (CLUSTER + !MOST) * CHUNKS * 16);
         send_to_all(&s.sums[b][rank][lane() % CHUNKS], mine, s.barrier[b]);
-        await_messages(shared_address(&s.barrier[b]), turn / 2 % 2);
+        await(shared_address(&s.barrier[b]), turn / 2 % 2);
         return combined<MOST, CLUSTER>(s.sums[b]);
     }
 

@@ -1,12 +1,13 @@
 """Shared memory of the kernels of one large matrix, as their sources lay it out."""
 
 
-def leaf_bytes(dtype, v):
-    """kernels/getrf_leaf.cu: messages of CLUSTER blocks to four columns, the warps' offers to two, a
-    row of its own and a number, barriers, two lists, and the top."""
+def panel_bytes(dtype, width, v):
+    """kernels/getrf_panel.cu: heads of CLUSTER blocks and rows of four columns, the warps' offers to
+    two, a row of its own, barriers, two lists, the top; and U to the right of the first leaf."""
     size, w = dtype.itemsize, v["W"]
-    messages, offers = 4 * v["CLUSTER"] * (32 + size * w), 2 * v["WARPS"] * 32
-    return messages + offers + size * w + 16 + 32 + 8 * w + up(size * w * (w + 1), 16)
+    heads, offers = 4 * v["CLUSTER"] * (16 + up(2 * size, 16)), 2 * v["WARPS"] * 32
+    shared = heads + offers + up(5 * w * size + 9 * 8 + 8 * w + size * w * (w + 1), 16)
+    return shared + size * max(width - w, 0) * (w + 4)
 
 
 def rows_bytes(dtype, width, v):

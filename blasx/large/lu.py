@@ -1,10 +1,9 @@
 """LU with partial pivoting of one large matrix on the GPU.
 
-Columns are factored in blocks of `block`, a block in panels of `panel`, a panel in leaves of as many
-columns as fit the registers of a cluster (kernels/getrf_leaf.cu), at each level from left to right:
-what is factored has the rows of the columns beside it interchanged, of those to its right the rows
-of U solved (getrf_rows.cu), and taken off what is below by a product. In a panel the leaf does the
-first two itself.
+Columns are factored in blocks of `block`, a block in panels of `panel`, from left to right: what is
+factored has the rows of the columns beside it interchanged, of those to its right the rows of U
+solved (kernels/getrf_rows.cu), and taken off what is below by a product. A panel is one launch, of
+one cluster (getrf_panel.cu).
 
 Look-ahead: a block needs nothing of the products before it but what they do to its own columns. So
 it is brought up to date and factored in a stream of its own, which goes first where the GPU is full,
@@ -25,28 +24,28 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
-from ._bytes import leaf_bytes, rows_bytes
+from ._bytes import panel_bytes, rows_bytes
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
 
 def plan(me, m, n):
-    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and whether cuSOLVER
-    (`vendor`) is faster; None where there are no kernels for it."""
+    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and `cusolver` where that
+    is faster; None where there are no kernels for it."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 
 @looked_up
 def _plan(letter, m, order, device):
-    if gpu(device).capability < 90 or _leaf(letter, m, device) is None:
+    if gpu(device).capability < 90 or _panel(letter, m, device) is None:
         return None
     return row("getrf_rows", letter, order, gpu(device))
 
 
 @looked_up
-def _leaf(letter, m, device):
-    """The kernel for leaves of m rows."""
-    return _kernel("getrf_leaf", letter, row("getrf_leaf", letter, m, gpu(device)))
+def _panel(letter, m, device):
+    """The kernel for panels of m rows."""
+    return _kernel("getrf_panel", letter, row("getrf_panel", letter, m, gpu(device)))
 
 
 @looked_up
@@ -146,22 +145,11 @@ class Factoring:
             top.make(self, j, width)
 
     def factor_panel(self, j, width):
-        for k in self.leaves(j, width):
-            leaf = _leaf(self.me.letter, self.m - k, self.device)
-            values = leaf.constants
-            steps = min(values["W"], j + width - k)
-            leaf.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
-                self.at(k, k), self.ld, self.m - k, steps, k - j, j + width - k - steps,
-                self.piv.data.ptr + 4 * k, k, self.info.data.ptr),
-                leaf_bytes(self.me.dtype, values))
-            self.multiply(k, steps, k + steps, j + width)
-
-    def leaves(self, j, width):
-        """Where the leaves of a panel begin: they widen as there are fewer rows."""
-        k = j
-        while k < j + width:
-            yield k
-            k += _leaf(self.me.letter, self.m - k, self.device).constants["W"]
+        kernel = _panel(self.me.letter, self.m - j, self.device)
+        values = kernel.constants
+        kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
+            self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
+            self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
     def interchange(self, j, width, top, first, last):
         """The rows of columns first ... last as the block at j has its own."""

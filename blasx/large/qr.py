@@ -28,8 +28,8 @@ ADJOINT = 2  # cuBLAS's
 
 
 def plan(me, m, n):
-    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and whether cuSOLVER
-    (`vendor`) is faster; None where there are no kernels for it."""
+    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and `cusolver` where that
+    is faster; None where there are no kernels for it."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 

@@ -1,0 +1,59 @@
+"""LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead on a
+simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+
+from blasx import _spaces, _tuned
+from blasx._types import TYPES
+from blasx.large._bytes import panel_bytes, rows_bytes
+
+KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=2, ROWS=1, W=16)),
+           ("getrf_panel", "c", dict(CLUSTER=3, WARPS=1, ROWS=2, W=4)),
+           ("getrf_top", "z", dict(WARPS=4)),
+           ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)))
+
+
+@pytest.mark.parametrize("kernel, letter, values", KERNELS, ids=lambda x: x if str(x) == x else "")
+def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
+    """Blocks of a cluster side by side, four schedules, LAPACK's pivots, nan, ties, singular."""
+    from tests.sim import build, run_large
+    library = build.build(folder, kernel, letter, values, entry=run_large.ENTRY)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_every_order_of_the_streams_gives_lapacks_factors(tmp_path):
+    """Tall, wide, singular, one row, one column, inside a frame that stays as it is."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_getrf", tmp_path, "d"], cwd=ROOT,
+                         env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
+
+
+@every_letter
+def test_rows_reach_as_far_as_registers_do(letter):
+    """A panel of any height up to the last row, and blocks beside it, fit a multiprocessor."""
+    dtype = TYPES[letter].dtype
+    plans, panels = (_tuned.table(90)[k][letter] for k in ("getrf_rows", "getrf_panel"))
+    assert plans[-1]["to"] == panels[-1]["to"] == _tuned.table(90)["getrf_top"][letter][-1]["to"]
+    for row in panels:
+        assert 32 * row["CLUSTER"] * row["WARPS"] * row["ROWS"] >= row["to"]
+        for plan in plans:
+            assert panel_bytes(dtype, plan["panel"], row) <= _spaces.HOPPER.shared
+    for plan in plans:
+        assert plan["panel"] <= plan["block"]
+        assert rows_bytes(dtype, plan["block"], plan) <= _spaces.HOPPER.shared
+
+
+@pytest.mark.parametrize("kernel, letter", [("getrf_panel", "d"), ("getrf_rows", "z")])
+def test_compiles_without_drift_or_spills(kernel, letter):
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    key = resources.label(kernel, letter, constants(kernel, letter, 8192))
+    wrong = list(resources.complaints(resources.measure([key], ["sm_90a"]), resources.recorded()))
+    assert not wrong, "\n".join(wrong)
