@@ -16,7 +16,7 @@ GEMM |= dict.fromkeys("dcz", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 4096, 8192), "gesv": (1024, 4096, 8192), "potrf": (1024, 4096, 8192),
-          "geqrf": (1024, 4096), "syevd": (1024, 2048), "gesdd": (1024,)}
+          "geqrf": (1024, 4096, 8192, 16384), "syevd": (1024, 2048), "gesdd": (1024,)}
 VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")
 LENGTH, ORDER = 2**27, 16384  # of a vector, of gemv's matrix
 

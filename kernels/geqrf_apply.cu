@@ -1,10 +1,11 @@
-// geqrf_apply.cu: C := Q^H C by the reflectors of a leaf, Q^H = I - V T^H V^H; BATCH columns to a cluster.
+// geqrf_apply.cu: C := Q^H C by the reflectors of a leaf, Q^H = I - V T^H V^H; BATCH columns of C to
+// a cluster.
 //
-// V is in registers as in the leaf (reflectors.cuh), the rows of C are in shared memory. Inner products
-// with V are taken for one column after the other; those of all blocks go to the one of the cluster
-// that makes T^H of them, and back to all. V and C cross memory once, C twice; 4 W multiplications and
-// additions an element of C, and 26 shuffles a warp for each of its columns, so that the floor is the
-// products': 32 columns of 8192 rows 8 us by 16 blocks.
+// V is in registers as in the leaf (reflectors.cuh), the rows of C are in shared memory. Inner
+// products with V are taken for one column after the other; those of all blocks go to the one of the
+// cluster that makes T^H of them, and back to all. V crosses memory once, C twice; 2 W fused
+// multiplications and additions an element of C, and some 26 shuffles a warp for each of its columns:
+// the floor is the products', 8 us for 32 columns of 8192 rows in double precision by 16 blocks.
 #include "launch.cuh"
 #include "reflectors.cuh"
 
@@ -13,6 +14,7 @@ constexpr int BATCH = 32;
 #endif
 
 constexpr int MINE = BATCH / CLUSTER;       // columns whose sums a block gets
+constexpr int AT_ONCE = ROWS < 16 ? 2 : 1;  // columns in registers
 constexpr int HIGH = 8 * ROWS * WARPS, LD = HIGH + 8;
 static_assert(BATCH % CLUSTER == 0 && BATCH % 4 == 0);
 
@@ -24,8 +26,8 @@ struct Shared {
 };
 
 extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(THREADS)
-geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH, size ldt, scalar_t* C,
-            size ldc, size columns)
+geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH, size ldt,
+            scalar_t* C, size ldc, size columns)
 {
     wait_for_stream();
     Shared& s = *reinterpret_cast<Shared*>(dynamic_shared);
@@ -50,7 +52,7 @@ geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH,
     for (int e = thread(); e < W * W; e += THREADS)
         s.TH[e] = e % W < int(steps) && e / W < int(steps) ? TH[e % W + e / W * ldt] : scalar_t{};
     __syncwarp();
-    #pragma unroll 2
+    #pragma unroll (AT_ONCE)
     for (int b = 0; b < count; ++b) {
         scalar_t x[ROWS], t[COLUMNS];
         #pragma unroll
@@ -98,7 +100,7 @@ geqrf_apply(const scalar_t* V, size ldv, size m, size steps, const scalar_t* TH,
         }
     }
     await(spread, 0);
-    #pragma unroll 2
+    #pragma unroll (AT_ONCE)
     for (int b = 0; b < count; ++b) {
         scalar_t x[ROWS] = {};
         #pragma unroll

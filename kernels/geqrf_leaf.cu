@@ -1,9 +1,9 @@
 // geqrf_leaf.cu: QR of a leaf of a large matrix, W columns and all rows below them, by one cluster.
 //
-// The leaf is in registers (reflectors.cuh). A column x below its alpha is one exchange: x^H a for all
-// columns a of the leaf, among them x^H x and, for the reflectors before it, what T is made of. Warp
-// 0 sends the sums of its block and makes the reflector of those that come (qr.cuh), while another
-// sends the row of alpha, and the last makes the column of T that the reflector before closes:
+// The leaf is in registers (reflectors.cuh). A column x below its alpha is one exchange: x^H a for
+// all columns a of the leaf, among them x^H x and, for the reflectors before it, what T is made of.
+// Warp 0 sends the sums of its block and makes the reflector of those that come (qr.cuh), while
+// another sends the row of alpha, and the last makes the column of T that the reflector before closes:
 //
 //     T(:, j) = -tau T(:, :j) V(:, :j)^H v,  v^H a = alpha's row of a + conj(scale) x^H a.
 //
@@ -11,8 +11,8 @@
 // is lifted, and its sums are made again, which also tells it from zero.
 //
 // The leaf crosses memory three times: in, R with the reflectors, and V with its ones and zeros for
-// the products that follow. The floor is the column's way: the sums in registers, three shuffles, two
-// meetings of the block, a message and a root, 0.6 us; and 2 W m multiplications.
+// the products that follow. The floor is the column's way: the sums in registers, three shuffles,
+// two meetings of the block, a message and a root, 0.6 us; and 2 W m multiplications.
 #include "launch.cuh"
 #include "reciprocal.cuh"
 #include "reflectors.cuh"
@@ -46,8 +46,7 @@ __device__ inline void send_to_all(const Pack* place, const Pack& x, const word&
     }
 }
 
-// As of qr.cuh, of numbers in the usual range: without branches, and the reciprocal begins with what
-// the hardware knows of the root
+// As of qr.cuh, of numbers in the usual range: without branches
 __device__ inline Reflector near_reflector(scalar_t alpha, real_t squares)
 {
     const real_t re = real(alpha), im = imaginary(alpha);
@@ -183,8 +182,8 @@ struct Leaf : Rows {
         for (int q = 0; q < ROWS; ++q) x[q] = of_lane(a[q][C], j % 4 * 8 + r());
     }
 
-    // Columns from j on lose what is along v, column j becomes v, and v the next x. Which registers j
-    // is in, the program has to say: those of one of COUNT columns from FIRST on.
+    // Columns from j on lose what is along v, column j becomes v, and v the next x. Which registers
+    // j is in, the program has to say: those of one of COUNT columns from FIRST on.
     template <int FIRST, int COUNT> __device__ void take_off(int j, scalar_t (&v)[ROWS])
     {
         constexpr int C = FIRST, HALF = COUNT / 2;

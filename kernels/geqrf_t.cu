@@ -1,11 +1,12 @@
 // geqrf_t.cu: T of a block of reflectors, H(1) ... H(n) = I - V T V^H, from those of its leaves.
 //
-// TH = T^H is lower triangular; w x w tiles on its diagonal are there, and G = V^H V. Row i of T, which
-// is a warp's, follows from itself, from tile to tile to the right, a column of the tile to a lane:
+// TH = T^H is lower triangular; w x w tiles on its diagonal are there, and G = V^H V. Row i of T,
+// which is a warp's, follows from itself, from tile to tile to the right, a column to a lane:
 //
 //     T(i, J) = -(T(i, :J) G(:J, J)) T(J, J).
 //
-// Rows do not wait for each other: n / w steps of up to n + w products in turn, w a multiple of 4.
+// Rows do not wait for each other: n / w steps of up to n + w products in turn, w a multiple of 4,
+// all of whose numbers are in L2.
 #include "block.cuh"
 #include "launch.cuh"
 #include "shuffle.cuh"

@@ -1,9 +1,9 @@
 // reflectors.cuh: rows of W columns in the registers of a cluster, and sums over all its rows.
 //
-// Rows are dealt to the blocks in turn. Of a warp, lane (g, r) has ROWS rows, eight lanes of each next
-// to each other, and of these every fourth column from g on. A sum over rows is taken by the lane,
-// then by eight lanes, so that each ends with a column, by warps by way of shared memory, and by
-// blocks, which send theirs, and add them up in one order.
+// Block k has the k-th part of the rows. Of a warp, lane (g, r) has ROWS of them, those of eight
+// lanes next to each other, and of these every fourth column from g on. A sum over rows is taken by
+// the lane, then by eight lanes, so that each ends with a column, by warps by way of shared memory,
+// and by blocks, which send theirs, and add them up in one order.
 #pragma once
 #include "block.cuh"
 #include "cluster.cuh"
@@ -29,8 +29,8 @@ __device__ inline Chunk bits_of(const Pack& p)
     return c;
 }
 
-// Sums of N numbers over the lanes that differ in BITS bits from FIRST on. A lane keeps every 2^BITS-th,
-// from the number on that its bits spell, where there are so many; N of one are with all lanes.
+// Sums of N numbers over the lanes that differ in BITS bits from FIRST on. A lane keeps every
+// 2^BITS-th, from the one on that its bits spell; where there are fewer, some lanes have the same.
 template <int FIRST, int BITS, int N> __device__ void sum_over(scalar_t (&t)[N])
 {
     int left = N;

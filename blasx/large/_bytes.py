@@ -16,8 +16,8 @@ def rows_bytes(dtype, width, v):
 
 
 def reflectors_bytes(dtype, v):
-    """kernels/geqrf_leaf.cu: barriers, sums of CLUSTER blocks to two columns with their heads, a head
-    and the warps' sums; T and four rows of numbers; powers of two."""
+    """kernels/geqrf_leaf.cu: barriers, sums of CLUSTER blocks to two columns with their heads, a
+    head and the warps' sums; T and four rows of numbers; powers of two."""
     size, w = dtype.itemsize, 4 * v["COLUMNS"]
     real = size // 2 if dtype.kind == "c" else size
     rows = 2 * v["CLUSTER"] + 3 + v["WARPS"]

@@ -1,14 +1,13 @@
 """QR factorization of one large matrix on the GPU.
 
-Columns are factored in blocks of `block`, a block in panels of `panel`, a panel in leaves of as many
-columns as fit the registers of a cluster (kernels/geqrf_leaf.cu). The reflectors of a leaf, of a
-panel and of a block are applied together, to what is right of it in its panel, block and matrix:
+Columns are factored in blocks of `block`, a block in panels of `panel`, a panel in leaves of as
+many columns as fit the registers of a cluster (kernels/geqrf_leaf.cu). The reflectors of a leaf, a
+panel and a block are applied together, to what is right of it in its panel, block and matrix:
 
     H(1) ... H(k) = I - V T V^H,    C := C - V (T^H (V^H C)),
 
 where V has its ones and zeros in a copy, and T follows from V^H V and the T of the leaves
-(geqrf_t.cu); those of a leaf by one kernel (geqrf_apply.cu). Look-ahead as in lu.py: the next block is brought up to date and factored in a stream
-that goes first, while the caller's applies the block before it to the columns behind.
+(geqrf_t.cu); those of a leaf by one kernel (geqrf_apply.cu). Look-ahead is that of _blocks.py.
 
 Schreiber, Van Loan: A Storage-Efficient WY Representation, SIAM J. Sci. Stat. Comput. 10 (1989).
 """
@@ -21,8 +20,8 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
+from ._blocks import ByBlocks
 from ._bytes import apply_bytes, reflectors_bytes
-from .lu import _mark, _stream
 
 ADJOINT = 2  # cuBLAS's
 
@@ -74,12 +73,12 @@ def geqrf(me, a, tau):
     block = min(found.get("block", order), order)
     qr = Factoring(me, a, tau, block, found.get("panel", block))
     if found.get("ahead") and block < order:
-        qr.factor_ahead(_stream(current_device()))
+        qr.factor_ahead()
     else:
         qr.factor_in_turn()
 
 
-class Factoring:
+class Factoring(ByBlocks):
     """A matrix on its way to Q and R."""
 
     def __init__(self, me, a, tau, block, panel):
@@ -88,50 +87,10 @@ class Factoring:
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.sets = [Reflectors(me, self.m, block) for _ in range(2)]
         self.gram = cupy.empty((block, block), me.dtype, order="F")
-        self.inner, self.outer = ([cupy.empty((block, width), me.dtype, order="F") for _ in "xy"]
-                                  for width in (block, self.n))
+        self.x, self.y = (cupy.empty((block, self.n), me.dtype, order="F") for _ in "xy")
         self.triangle = _triangle(me.letter, self.order, self.device)
         self.minus, self.zero, self.one = (_cuda.scalar(me, x) for x in (-1, 0, 1))
-        self.gemm = me.L + "gemm"
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
-
-    def blocks(self):
-        """(place, width, its reflectors) of all blocks; each uses one of two sets."""
-        return [(j, min(self.block, self.order - j), self.sets[k % 2])
-                for k, j in enumerate(range(0, self.order, self.block))]
-
-    # -- the two schedules
-
-    def factor_in_turn(self):
-        for j, width, its in self.blocks():
-            self.factor(j, width, its)
-            self.apply(j, width, its, j + width, self.n, self.outer)
-
-    def factor_ahead(self, stream):
-        """`stream` factors; the current one, which is the caller's, applies."""
-        main, blocks = cupy.cuda.get_current_stream(), self.blocks()
-        stream.wait_event(_mark(main))
-        try:
-            self.go_ahead(main, stream, blocks)
-        finally:  # nobody gets the memory of this call before its work is done
-            main.wait_event(_mark(stream))
-
-    def go_ahead(self, main, stream, blocks):
-        applied = []
-        for k, (j, width, its) in enumerate(blocks):
-            with _cuda.beside(stream):
-                if k:
-                    if k > 1:
-                        stream.wait_event(applied[k - 2])
-                    self.apply(*blocks[k - 1], j, j + width, self.inner)
-                self.factor(j, width, its)
-                factored = _mark(stream)
-            main.wait_event(factored)
-            behind = j + width + (blocks[k + 1][1] if k + 1 < len(blocks) else 0)
-            self.apply(j, width, its, behind, self.n, self.outer)
-            applied.append(_mark(main))
-
-    # -- the steps
 
     def factor(self, j, width, its):
         """The block of `width` columns at j, all rows below, and what others need of it."""
@@ -142,10 +101,10 @@ class Factoring:
             for i in range(k, end, w):
                 steps = min(w, end - i)
                 self.factor_leaf(leaf, i, steps, i - j, its)
-                self.apply(i, steps, its, i + steps, end, self.inner, i - j)
+                self.take_off(i, steps, its, i + steps, end, i - j)
             if end < j + width:
                 self.close(k, end - k, its, k - j, w)
-                self.apply(k, end - k, its, end, j + width, self.inner, k - j)
+                self.take_off(k, end - k, its, end, j + width, k - j)
         if width < self.n - j:
             self.close(j, width, its, 0, w)
 
@@ -161,42 +120,44 @@ class Factoring:
         if width <= w:
             return
         v = its.v(above, above)
-        _cuda.blas(self.gemm, ADJOINT, 0, width, width, self.m - j, self.one, v, its.ld, v, its.ld,
-                   self.zero, self.gram.data.ptr, self.block)
+        self.gemm(ADJOINT, width, width, self.m - j, self.one, v, its.ld, v, its.ld, self.zero,
+                  self.gram.data.ptr, self.block)
         warps = self.triangle.constants["WARPS"]
         self.triangle.launch(-(-width // warps), 1, 32 * warps, 1, pack(
             self.gram.data.ptr, its.t(above), self.block, width, w), self.size * warps * width)
 
-    def apply(self, j, width, its, first, last, room, above=0):
+    def take_off(self, j, width, its, first, last, above=0):
         """C := Q^H C of columns first ... last, Q of the reflectors of columns j ... j + width,
-        which begin `above` places after those of their block; by way of `room`."""
+        which begin `above` places after those of their block. Room for V^H C and T^H V^H C is by
+        columns, which no two streams have in hand at the same time."""
         m, n = self.m - j, last - first
         if n <= 0:
             return
-        x, y = (r.data.ptr for r in room)
-        v, c = its.v(above, above), self.at(j, first)
+        v, c, t = its.v(above, above), self.at(j, first), its.t(above)
         kernel = _applier(self.me.letter, m, self.device)
         if kernel and width <= 4 * kernel.constants["COLUMNS"]:
             values = kernel.constants
             blocks = -(-n // values["BATCH"]) * values["CLUSTER"]
             kernel.launch(blocks, 1, 32 * values["WARPS"], 1, pack(
-                v, its.ld, m, width, its.t(above), self.block, c, self.ld, n),
+                v, its.ld, m, width, t, self.block, c, self.ld, n),
                 apply_bytes(self.me.dtype, values))
             return
+        x, y = self.x[:width, first:last], self.y[:width, first:last]
         if self.pairs and by_pairs(n, width, m, self.device):
-            multiply_pairs(1, *split(self.a[j:, first:last].T, its.part(above, m, width).T), 0,
-                           room[0][:width, :n].T)
+            multiply_pairs(1, *split(self.a[j:, first:last].T, its.part(above, m, width).T), 0, x.T)
         else:
-            _cuda.blas(self.gemm, ADJOINT, 0, width, n, m, self.one, v, its.ld, c, self.ld,
-                       self.zero, x, self.block)
-        _cuda.blas(self.gemm, 0, 0, width, n, width, self.one, its.t(above), self.block, x,
-                   self.block, self.zero, y, self.block)
+            self.gemm(ADJOINT, width, n, m, self.one, v, its.ld, c, self.ld, self.zero,
+                      x.data.ptr, self.block)
+        self.gemm(0, width, n, width, self.one, t, self.block, x.data.ptr, self.block, self.zero,
+                  y.data.ptr, self.block)
         if self.pairs and by_pairs(n, m, width, self.device):
-            multiply_pairs(-1, *split(room[1][:width, :n].T, its.part(above, m, width)), 1,
-                           self.a[j:, first:last].T)
+            multiply_pairs(-1, *split(y.T, its.part(above, m, width)), 1, self.a[j:, first:last].T)
         else:
-            _cuda.blas(self.gemm, 0, 0, m, n, width, self.minus, v, its.ld, y, self.block, self.one,
-                       c, self.ld)
+            self.gemm(0, m, n, width, self.minus, v, its.ld, y.data.ptr, self.block, self.one, c,
+                      self.ld)
+
+    def gemm(self, trans, *of):
+        _cuda.blas(self.me.L + "gemm", trans, 0, *of)
 
     def at(self, i, j):
         return self.a.data.ptr + (i + j * self.ld) * self.size

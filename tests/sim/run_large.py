@@ -134,8 +134,7 @@ def geqrf_leaf(sim, rng):
     """R and V are LAPACK's, and T is that of V."""
     v, size = sim.constants, sim.dtype.itemsize
     most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
-    for m, steps, above in ((most, width, 3), (max(most - 37, width), width - 1, 0),
-                            (width + 1, width, 2), (5, 3, 1), (1, 1, 0)):
+    for m, steps, above in ((most, width, 3), (width + 1, width - 1, 0), (5, 3, 1), (1, 1, 0)):
         for i, a in enumerate(members(rng, sim.dtype, m, steps)):
             outputs = []
             for schedule in SCHEDULES[:1 if m == most else 4]:
