@@ -29,7 +29,7 @@ from .batched._block import (
     triangle_bytes,
 )
 from .large._bytes import apply_bytes, reflectors_bytes
-from .large._bytes import panel_bytes as leaves_bytes
+from .large._bytes import panel_bytes as cluster_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -585,22 +585,22 @@ def pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16, 32) and v["HELD"] % 4 == 0 and v["HELD"] <= 32
 
 
-# -- LU of one large matrix: leaves of clusters, and the columns beside a panel
+# -- LU of one large matrix: the panel of a cluster, and the columns beside it
 
 
-def leaf_stages(letter, n):
+def cluster_stages(letter, n):
     shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(16, 8, 4, 2, 1), ROWS=(1, 2, 4, 8))
               if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 in range(n, 4 * n + 128)]
     return shapes, options(W=(32, 16, 8, 4, 64))
 
 
-def leaf_fits(letter, n, v, gpu):
+def cluster_fits(letter, n, v, gpu):
     return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
             and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 >= n
-            and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
+            and v["ROWS"] * v["W"] * words(letter) <= (64 if v["WARPS"] > 8 else 128)
             and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
             and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
-            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
+            and cluster_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
 
 
 def rows_stages(letter, n):
@@ -710,7 +710,7 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
-    "getrf_panel": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),

@@ -32,7 +32,12 @@ class ByBlocks:
     def finish(self, j, width, its):
         """What else a block does, for which nobody waits: nothing."""
 
+    def reserve(self, columns):
+        """Have the pool hold, for the current stream, what products with so many columns ask for
+        on their way: the matrix is whole when there is not enough."""
+
     def factor_in_turn(self):
+        self.reserve(self.n)
         for j, width, its in self.blocks():
             self.factor(j, width, its)
             self.take_off(j, width, its, j + width, self.n)
@@ -40,6 +45,9 @@ class ByBlocks:
 
     def factor_ahead(self):
         main, ahead = cupy.cuda.get_current_stream(), stream(current_device())
+        self.reserve(self.n)
+        with _cuda.beside(ahead):
+            self.reserve(self.block)
         ahead.wait_event(mark(main))
         try:
             self.go_ahead(main, ahead, self.blocks())

@@ -2,8 +2,8 @@
 
 
 def panel_bytes(dtype, width, v):
-    """kernels/getrf_panel.cu: heads of CLUSTER blocks and rows of four columns, the warps' offers to
-    two, a row of its own, barriers, two lists, the top; and U to the right of the first leaf."""
+    """kernels/getrf_panel.cu: heads of CLUSTER blocks and rows of four columns, the warps' offers
+    to two, a row of its own, barriers, two lists, the top; and U to the right of the first leaf."""
     size, w = dtype.itemsize, v["W"]
     heads, offers = 4 * v["CLUSTER"] * (16 + up(2 * size, 16)), 2 * v["WARPS"] * 32
     shared = heads + offers + up(5 * w * size + 9 * 8 + 8 * w + size * w * (w + 1), 16)

@@ -15,7 +15,7 @@ from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
 from ._blocks import ByBlocks
-from ._bytes import panel_bytes, rows_bytes
+from ._bytes import panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
@@ -54,9 +54,8 @@ def _with(name, letter, **values):
 
 
 def getrf(me, a):
-    """Factor a column-major matrix in place; pivots, counted from 0, and info.
-
-    Everything that is allocated is before the matrix is touched."""
+    """Factor a column-major matrix in place; pivots, counted from 0, and info. Memory is asked for
+    before the matrix is touched."""
     order, found = min(a.shape), plan(me, *a.shape)
     block = min(found.get("block", order), order)
     lu = Factoring(me, a, block, found.get("panel", block))
@@ -82,6 +81,11 @@ class Factoring(ByBlocks):
         self.lists = _beside("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+
+    def reserve(self, columns):
+        if self.pairs:
+            line = 4 * up(self.block, 8) + 16 + 4 * -(-self.block // 64)
+            cupy.cuda.alloc((self.m + columns) * line)
 
     def factor(self, j, width, top):
         """The block of `width` columns at j, all rows below, and what others need of it."""

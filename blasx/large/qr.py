@@ -21,7 +21,7 @@ from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
 from ._blocks import ByBlocks
-from ._bytes import apply_bytes, reflectors_bytes
+from ._bytes import apply_bytes, reflectors_bytes, up
 
 ADJOINT = 2  # cuBLAS's
 
@@ -91,6 +91,11 @@ class Factoring(ByBlocks):
         self.triangle = _triangle(me.letter, self.order, self.device)
         self.minus, self.zero, self.one = (_cuda.scalar(me, x) for x in (-1, 0, 1))
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+
+    def reserve(self, columns):
+        if self.pairs:
+            high, wide = (4 * up(k, 8) + 16 + 4 * -(-k // 64) for k in (self.m, self.block))
+            cupy.cuda.alloc(max((columns + self.block) * high, (columns + self.m) * wide))
 
     def factor(self, j, width, its):
         """The block of `width` columns at j, all rows below, and what others need of it."""

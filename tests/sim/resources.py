@@ -99,10 +99,10 @@ def complaints(found, known):
 
 def write(found):
     """The records of the kernels measured, a file each."""
-    lines = {}
+    lines, known = {}, recorded()
     for key in sorted(found):
         spills = any(spilled for _, spilled in found[key].values())
-        reason = justification(key) if spills else None
+        reason = spills and (justification(key) or known.get(key, {}).get("justified"))
         kernel, _, variant = key.partition(" ")
         entry = found[key] | ({"justified": reason} if reason else {})
         lines.setdefault(kernel, []).append(f"  {json.dumps(variant)}: {json.dumps(entry)}")

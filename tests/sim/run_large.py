@@ -1,5 +1,7 @@
-"""Runs a kernel of the LU of one large matrix, built by `build` with ENTRY, through its problems; for
-a process that has the sanitizers:  python -m tests.sim.run_large LIBRARY KERNEL LETTER CONSTANTS
+"""Runs a kernel of the LU of one large matrix, built by `build` with ENTRY, through its problems;
+for a process that has the sanitizers:
+
+    python -m tests.sim.run_large LIBRARY KERNEL LETTER CONSTANTS
 
 As run.py: exact memory, four schedules, LAPACK's pivots, nan and ties among the problems.
 """
@@ -57,21 +59,21 @@ def problems(rng, dtype, m, n):
 def getrf_panel(sim, rng):
     v = sim.constants
     most, w = v["CLUSTER"] * 32 * v["WARPS"] * v["ROWS"], v["W"]
-    for m, n in ((most, 2 * w + 3), (most - 37, w), (w + 1, w - 1), (5, 3), (1, 1)):
+    for m, n in ((most - 9, 2 * w + 3), (w + 1, w - 1), (5, 3), (1, 1)):
         for k, a in enumerate(problems(rng, sim.dtype, m, n)):
             outputs = []
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
                 piv, info = poisoned((n,), np.int32, "C"), Memory(np.array([-1], np.int32))
-                sim.run(schedule, v["CLUSTER"], panel_bytes(sim.dtype, n, v), x.address, m + 2, m, n,
-                        piv.address, 0, info.address, more=1)
+                sim.run(schedule, v["CLUSTER"], panel_bytes(sim.dtype, n, v), x.address, m + 2, m,
+                        n, piv.address, 0, info.address, more=1)
                 assert (x.array[m:] == 7).all()
                 outputs.append([y.array.copy() for y in (x, piv, info)])
             lu, piv, info = same_under_all_schedules(outputs)
             check_lu(a, lu[:m], piv, info[0])
             if np.isnan(a).any():
                 assert np.isnan(lu[range(n), range(n)]).all()
-            if k == 0 or (k == 1 and exact_for(a)):
+            if k == 0 or (k == 1 and m < 50 and exact_for(a)):
                 assert np.array_equal(piv, getattr(lapack, sim.letter + "getrf")(a)[1])
 
 
