@@ -18,7 +18,7 @@ GEMM |= dict.fromkeys("dczhb", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
-          "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096),
+          "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
           "syevd": (1024, 2048), "gesdd": (1024,)}
 MOST = 2**33  # bytes of a matrix of theirs: every side has one or more of its own
 VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")

@@ -28,6 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
+from .large._bytes import apply_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
@@ -741,6 +742,44 @@ def lstm_fits(letter, n, v, gpu):
             and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
 
 
+# -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
+
+
+def qr_leaf_stages(letter, n):
+    shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(8, 4, 16), ROWS=(4, 8, 2, 1, 16, 32))
+              if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 in range(n, 4 * n + 128)]
+    return shapes, options(COLUMNS=(8, 4, 2, 1))
+
+
+def qr_leaf_fits(letter, n, v, gpu):
+    part = v["ROWS"] * v["COLUMNS"] * words(letter)
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and 3 <= v["WARPS"] <= 16
+            and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 >= n
+            and part <= (64 if v["WARPS"] > 8 else 128)
+            and all(power_of_two(v[k]) for k in ("CLUSTER", "ROWS", "COLUMNS"))
+            and v["COLUMNS"] <= min(8, 2 * v["WARPS"])
+            and 16 // TYPES[letter].dtype.itemsize <= 4 * v["COLUMNS"]
+            and reflectors_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def qr_apply_stages(letter, n):
+    return *qr_leaf_stages(letter, n), options(BATCH=(32, 16))
+
+
+def qr_apply_fits(letter, n, v, gpu):
+    return (qr_leaf_fits(letter, n, {k: x for k, x in v.items() if k != "BATCH"}, gpu)
+            and v["BATCH"] % 4 == v["BATCH"] % v["CLUSTER"] == 0
+            and apply_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def qr_t_stages(letter, n):
+    return (options(WARPS=(4, 8, 2)),)
+
+
+def qr_t_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 8
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -796,9 +835,17 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
+    "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
+                         largest=8192),
     "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
     "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
     "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
+    "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
+                         (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
+    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
+    "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
+                         largest=32768),
+    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, smallest=33, largest=32768),
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sd", largest=8192),
@@ -815,8 +862,4 @@ SPACES = {
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
-    "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
-                         largest=8192),
-    "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
-                         (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
 }

@@ -3,19 +3,9 @@
 Columns are factored in blocks of `block`, a block in panels of `panel`, from left to right: what is
 factored has the rows of the columns beside it interchanged, of those to its right the rows of U
 solved (kernels/getrf_rows.cu), and taken off what is below by a product. A panel is one launch, of
-one cluster (getrf_panel.cu).
-
-Look-ahead: a block needs nothing of the products before it but what they do to its own columns. So
-it is brought up to date and factored in a stream of its own, which goes first where the GPU is
-full, while the caller's stream takes the block before it off the columns behind:
-
-    factoring    block 0 | update 1, block 1 | update 2, block 2  | ...
-    updating             | 0 off 2, 3, ...   | 1 off 3, 4, ...    | ...
-
-The two wait for each other by events, and the host for neither.
+one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 """
 
-import threading
 from functools import cache
 
 import cupy
@@ -24,6 +14,7 @@ from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
+from ._blocks import ByBlocks
 from ._bytes import panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
@@ -69,13 +60,13 @@ def getrf(me, a):
     block = min(found.get("block", order), order)
     lu = Factoring(me, a, block, found.get("panel", block))
     if found.get("ahead") and block < order:
-        lu.factor_ahead(_stream(current_device()))
+        lu.factor_ahead()
     else:
         lu.factor_in_turn()
     return lu.piv, lu.info
 
 
-class Factoring:
+class Factoring(ByBlocks):
     """A matrix on its way to L and U."""
 
     def __init__(self, me, a, block, panel):
@@ -84,61 +75,17 @@ class Factoring:
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
-        self.tops = [Top(me, block) for _ in range(3)]
+        self.sets = [Top(me, block) for _ in range(3)]
         self.inner = Top(me, panel)
         self.rows_of_u = _beside("getrf_rows", me.letter, self.order, self.device)
         self.lists = _beside("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
-        self.reserve()
 
-    def reserve(self):
-        """Have the pool hold, for the current stream, what products by pairs will ask for."""
+    def reserve(self, columns):
         if self.pairs:
             line = 4 * up(self.block, 8) + 16 + 4 * -(-self.block // 64)
-            cupy.cuda.alloc((self.m + self.n) * line)
-
-    def blocks(self):
-        """(place, width, which) of all blocks, `which` of three sets of lists each uses."""
-        return [(j, min(self.block, self.order - j), self.tops[k % 3])
-                for k, j in enumerate(range(0, self.order, self.block))]
-
-    # -- the two schedules
-
-    def factor_in_turn(self):
-        for j, width, top in self.blocks():
-            self.factor(j, width, top)
-            self.interchange(j, width, top, 0, j)
-            self.take_off(j, width, top, j + width, self.n)
-
-    def factor_ahead(self, stream):
-        """`stream` factors; the current one, which is the caller's, updates."""
-        main, blocks = cupy.cuda.get_current_stream(), self.blocks()
-        with _cuda.beside(stream):
-            self.reserve()
-        stream.wait_event(_mark(main))
-        try:
-            self.go_ahead(main, stream, blocks)
-        finally:  # nobody gets the memory of this call before its work is done
-            main.wait_event(_mark(stream))
-
-    def go_ahead(self, main, stream, blocks):
-        updated = []
-        for k, (j, width, top) in enumerate(blocks):
-            with _cuda.beside(stream):
-                if k:
-                    if k > 1:
-                        stream.wait_event(updated[k - 2])
-                    self.take_off(*blocks[k - 1], j, j + width)
-                self.factor(j, width, top)
-                factored = _mark(stream)
-            main.wait_event(factored)
-            behind = j + width + (blocks[k + 1][1] if k + 1 < len(blocks) else 0)
-            self.take_off(j, width, top, behind, self.n)
-            updated.append(_mark(main))
-            self.interchange(j, width, top, 0, j)
-
-    # -- the steps
+            cupy.cuda.alloc((self.m + columns) * line)
 
     def factor(self, j, width, top):
         """The block of `width` columns at j, all rows below, and what others need of it."""
@@ -158,6 +105,9 @@ class Factoring:
         kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
             self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
             self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
+
+    def finish(self, j, width, top):
+        self.interchange(j, width, top, 0, j)
 
     def interchange(self, j, width, top, first, last):
         """The rows of columns first ... last as the block at j has its own."""
@@ -211,19 +161,3 @@ class Top:
     def make(self, lu, j, width):
         lu.lists.launch(-(-width // TILE), 1, 32 * lu.lists.constants["WARPS"], 1, pack(
             lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.addresses()), 4 * width)
-
-
-def _mark(stream):
-    """What is in a stream now."""
-    return stream.record(cupy.cuda.Event(disable_timing=True))
-
-
-_local = threading.local()
-
-
-def _stream(device):
-    """This thread's stream for factoring ahead on a device; it goes first."""
-    streams = _local.__dict__.setdefault("streams", {})
-    if device not in streams:
-        streams[device] = cupy.cuda.Stream(non_blocking=True, priority=-5)
-    return streams[device]

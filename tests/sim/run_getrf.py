@@ -75,13 +75,13 @@ def install(folder):
     import cupy
 
     from blasx import _cuda, _kernel
-    from blasx.large import lu
+    from blasx.large import _blocks
     from tests import cublas_on_cpu
     streams = [Stream(), Stream()]
     Stream.current = streams[0]
     cupy.cuda.get_current_stream = _cuda.get_current_stream = lambda: Stream.current
     cupy.cuda.Event = lambda **_: SimpleNamespace(done=False)
-    lu._stream = lambda device: streams[1]
+    _blocks.stream = lambda device: streams[1]
     cells = ctypes.addressof(ctypes.c_char.from_buffer(_kernel._local.cells))
 
     def launch(kernel, *x):

@@ -14,10 +14,11 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.large._bytes import panel_bytes, rows_bytes
+from blasx.large._bytes import apply_bytes, panel_bytes, reflectors_bytes, rows_bytes
 
 from .build import PREFIX
 from .run import (
+    PASS,
     SCHEDULES,
     Memory,
     check_lu,
@@ -27,6 +28,7 @@ from .run import (
     residual,
     same_under_all_schedules,
 )
+from .run_qr import check_factors, members, wide
 
 ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned shared, unsigned cluster,
     int schedule, const uint64_t* numbers)
@@ -128,6 +130,79 @@ def getrf_rows(sim, rng):
         assert np.array_equal(x[width:], b[width:])
         L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
         assert residual(b[:width], L, x[:width]) < 10 if solved else np.array_equal(x, b)
+
+
+def geqrf_leaf(sim, rng):
+    """R and V are LAPACK's, and T is that of V."""
+    v, size = sim.constants, sim.dtype.itemsize
+    most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
+    for m, steps, above in ((most, width, 3), (width + 1, width - 1, 0), (5, 3, 1), (1, 1, 0)):
+        for i, a in enumerate(members(rng, sim.dtype, m, steps)):
+            outputs = []
+            for schedule in SCHEDULES[:1 if m == most else 4]:
+                x = Memory(np.concatenate((a, np.full((2, steps), 7, a.dtype))), "batch last")
+                V = poisoned((above + m, steps), sim.dtype, "batch last")
+                TH = poisoned((steps, steps), sim.dtype, "batch last")
+                tau = poisoned((steps,), sim.dtype, "C")
+                sim.run(schedule, v["CLUSTER"], reflectors_bytes(sim.dtype, v), x.address, m + 2, m,
+                        steps, tau.address, V.address + above * size, above + m, above, TH.address,
+                        steps)
+                assert (x.array[m:] == 7).all()
+                outputs.append([y.array.copy() for y in (x, tau, V, TH)])
+            x, tau, V, TH = same_under_all_schedules(outputs)
+            check_factors(sim.letter, a, x[:m], tau, signs=i in (0, 1, 3, 4, 5, 6))
+            if np.isfinite(a).all():
+                assert not V[:above].any()
+                assert np.array_equal(V[above:], np.tril(x[:m], -1) + np.eye(m, steps))
+                check_t(wide(V), wide(TH).conj().T, tau, PASS * m * np.finfo(sim.dtype).eps)
+
+
+def check_t(V, T, tau, bound):
+    """I - V T V^H is unitary, and the columns of T are those of H(1) H(2) ..."""
+    assert np.array_equal(np.diagonal(T), tau) and not np.tril(T, -1).any()
+    assert abs(T + T.conj().T - T @ (V.conj().T @ V) @ T.conj().T).max() < bound
+
+
+def geqrf_apply(sim, rng):
+    v, size = sim.constants, sim.dtype.itemsize
+    most, width = v["CLUSTER"] * 8 * v["WARPS"] * v["ROWS"], 4 * v["COLUMNS"]
+    for m, steps, columns in ((most, width, v["BATCH"] + 3), (most - 37, width - 1, 1), (9, 3, 7)):
+        V, C = (general(rng, sim.dtype, 1, m, n)[0] for n in (steps, columns))
+        TH = np.tril(general(rng, sim.dtype, 1, steps, steps)[0])
+        outputs = []
+        for schedule in SCHEDULES[:1 if m == most else 4]:
+            x = Memory(np.concatenate((C, np.full((2, columns), 7, C.dtype))), "batch last")
+            memory = [Memory(y, "batch last") for y in (V, TH)]
+            sim.run(schedule, v["CLUSTER"] * -(-columns // v["BATCH"]), apply_bytes(sim.dtype, v),
+                    memory[0].address, m, m, steps, memory[1].address, steps, x.address, m + 2,
+                    columns)
+            assert (x.array[m:] == 7).all()
+            outputs.append([x.array[:m].copy()])
+        (x,) = same_under_all_schedules(outputs)
+        V, C, TH = wide(V), wide(C), wide(TH)
+        right = C - V @ (TH @ (V.conj().T @ C))
+        size = abs(V) @ (abs(TH) @ (abs(V.T) @ abs(C)))
+        assert (abs(x - right) / size).max() < 2 * np.sqrt(m) * np.finfo(sim.dtype).eps
+
+
+def geqrf_t(sim, rng):
+    warps = sim.constants["WARPS"]
+    for n, w in ((70, 32), (40, 16), (32, 32), (5, 8)):
+        V = np.tril(general(rng, sim.dtype, 1, 90, n)[0], -1)[:, :n] / 10
+        V[range(n), range(n)] = 1
+        G = V.conj().T @ V
+        T = np.linalg.inv(np.triu(G, 1) + np.diag(np.diagonal(G) / 2))
+        TH = np.full_like(G, np.nan)
+        for k in range(0, n, w):
+            TH[k:k + w, k:k + w] = T[k:k + w, k:k + w].conj().T
+        outputs = []
+        for schedule in SCHEDULES:
+            g, x = Memory(G, "batch last"), Memory(TH, "batch last")
+            sim.run(schedule, -(-n // warps), sim.dtype.itemsize * n * warps, g.address, x.address,
+                    n, n, w)
+            outputs.append([x.array.copy()])
+        (x,) = same_under_all_schedules(outputs)
+        assert abs(x - T.conj().T).max() < 100 * n * np.finfo(sim.dtype).eps
 
 
 def main(library, name, letter, constants):
