@@ -607,8 +607,8 @@ def rows_stages(letter, n):
 
 
 def rows_fits(letter, n, v, gpu):
-    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
-            and v["WARPS"] <= 16)
+    return (gpu.capability >= 90 and v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0
+            and v["BLOCKS"] <= 4 and v["WARPS"] <= 16)
 
 
 def top_stages(letter, n):
@@ -616,7 +616,7 @@ def top_stages(letter, n):
 
 
 def top_fits(letter, n, v, gpu):
-    return 2 < v["WARPS"] <= 32
+    return gpu.capability >= 90 and 2 < v["WARPS"] <= 32
 
 
 SPACES = {
@@ -671,9 +671,12 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
-    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
-    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
-    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,
+                         largest=32768),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, optional=True, smallest=33,
+                        largest=32768),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, optional=True, smallest=33,
+                       largest=32768),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }
