@@ -37,9 +37,9 @@ def factored(sim, schedule, threads, a, lower, width):
         blocks, diagonals = (poisoned((size,), a.dtype, "C") for size in (
             count * side * side, across * SLOT * v["TILES"]))
         flags = Memory(np.zeros(4 + rows + 3 * across, np.int32))
-        sim.run(schedule, threads, potrf_panel_bytes(sim.letter, v), at + first * (rs + cs) * item, rs,
-                cs, n - first, across, first, *before, blocks.address, diagonals.address,
-                flags.address, info.address)
+        sim.run(schedule, threads, potrf_panel_bytes(sim.letter, v),
+                at + first * (rs + cs) * item, rs, cs, n - first, across, first, *before,
+                blocks.address, diagonals.address, flags.address, info.address)
         end = first + across * side
         if end < n:
             rest = view[end:, first:end]
@@ -61,7 +61,7 @@ def problem(sim, rng, n, lower, width):
             a[bad, bad] = np.nan if bad == 0 else -1
         a[unread] = np.nan
         outputs = [factored(sim, schedule, threads, a, lower, width) for schedule, threads in
-                   zip(SCHEDULES if bad is None else SCHEDULES[:1], (1, 2, 4, 3), strict=False)]
+                   zip(SCHEDULES if bad is None else SCHEDULES[:1], (1, 2, 4, 3))]
         c, info = same_under_all_schedules(outputs)
         assert info[0] == (0 if bad is None else bad + 1), (n, lower, width, bad, info)
         assert np.isnan(c[unread]).all()
