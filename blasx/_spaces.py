@@ -649,8 +649,8 @@ def rows_stages(letter, n):
 
 
 def rows_fits(letter, n, v, gpu):
-    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
-            and v["WARPS"] <= 16)
+    return (gpu.capability >= 90 and v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0
+            and v["BLOCKS"] <= 4 and v["WARPS"] <= 16)
 
 
 def top_stages(letter, n):
@@ -658,7 +658,7 @@ def top_stages(letter, n):
 
 
 def top_fits(letter, n, v, gpu):
-    return 2 < v["WARPS"] <= 32
+    return gpu.capability >= 90 and 2 < v["WARPS"] <= 32
 
 
 # -- potrf_panel: blocks of one large matrix that wait for each other
@@ -837,9 +837,12 @@ SPACES = {
                        True, True, letters="hb", smallest=256, largest=8192),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
-    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
-    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
-    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,
+                         largest=32768),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, optional=True, smallest=33,
+                        largest=32768),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, optional=True, smallest=33,
+                       largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
