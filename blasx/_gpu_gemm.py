@@ -17,6 +17,7 @@ and what follows them, are for as many elements; `vendor`: where nothing follows
 """
 
 import threading
+from copy import copy
 from functools import cache
 from math import isqrt
 from struct import Struct
@@ -181,7 +182,7 @@ class Pairs:
     in the halves' planes, too."""
 
     __slots__ = ("of", "lines", "k", "next", "step", "parts", "how", "across", "extents", "room",
-                 "memory", "pairs", "about")
+                 "plane", "memory", "pairs", "about")
 
     def __init__(self, x, how):
         self.of, self.how = x, how
@@ -191,10 +192,21 @@ class Pairs:
         self.across = abs(self.next) < abs(self.step)
         self.extents = (self.k, self.lines) if self.across else (self.lines, self.k)
         self.room = -(-self.extents[1] // 8) * 8
+        self.plane = 2 * self.extents[0] * self.room
 
     @property
     def nbytes(self):
-        return 4 * self.extents[0] * self.room
+        return 2 * self.plane
+
+    def part(self, first, last):
+        """Lines first ... last - 1, of real numbers, split as they are here; `first` is a multiple
+        of 8."""
+        some = copy(self)
+        some.of, some.lines = self.of[first:last], last - first
+        some.extents = (self.k, some.lines) if self.across else (some.lines, self.k)
+        some.pairs = self.pairs + 2 * first * (1 if self.across else self.room)
+        some.about = self.about + _LINE * first
+        return some
 
     def shared(self, values):
         """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""
@@ -218,7 +230,7 @@ class Pairs:
         """Boxes of 64 of k and `side` lines, or, across, 64 of these."""
         rows, columns = self.extents
         pitch = 2 * self.room
-        tensor.describe(TensorMap.HALF, self.pairs, (columns, rows, 2), (pitch, pitch * rows),
+        tensor.describe(TensorMap.HALF, self.pairs, (columns, rows, 2), (pitch, self.plane),
                         (64, 64 if self.across else side, 2))
 
 

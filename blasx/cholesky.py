@@ -13,7 +13,7 @@ from .lu import given_norm
 from .norms import part
 
 
-def potrf(me, a, lower=0, clean=1, overwrite_a=0):
+def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
     """Cholesky factorization of a Hermitian positive definite matrix.
 
     Parameters
@@ -25,6 +25,9 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
         A = U^H U, or A = L L^H.
     clean : {0, 1}
         1: the other triangle of `c` is zero; 0: it is that of `a`.
+    mode : {'auto', 'native', 'vendor'}
+        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
+        CPU has 'auto' only.
 
     Returns
     -------
@@ -35,15 +38,19 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xpotrf in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: kernels of ours with products by cuBLAS (large/cholesky.py), which take
+    another n^2 / 2 of memory or less, or cuSOLVER Xpotrf; in the current stream, no
+    synchronisation.
     n^3 / 3 operations. LAPACK Users' Guide, xPOTRF.
     """
     a = me.square(a, "a", overwrite_a)
     lower, clean = me.choice(lower, "lower", (0, 1)), me.choice(clean, "clean", (0, 1))
+    cpu = me.on_cpu(a)
+    mode = me.mode(mode, cpu, "native", "vendor")
     turned = overwrite_a and by_rows(a)
     if turned:
         a, lower = a.T, 1 - lower
-    if me.on_cpu(a):
+    if cpu:
         if a.size and not me.strided(a, overwrite_a):
             c, info = me.scipy(a, lower, clean, overwrite_a)
             return (c.T if turned else c), _failed_at(c, info)
@@ -52,7 +59,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0):
     else:
         from . import _cuda as gpu
         c = gpu.output(a, overwrite_a)
-        info = _potrf_gpu(me, c, lower)
+        info = _potrf_gpu(me, c, lower, mode)
         xp = cupy()
     if clean:
         xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
@@ -72,11 +79,15 @@ def _failed_at(c, info):
     return info
 
 
-def _potrf_gpu(me, c, lower):
+def _potrf_gpu(me, c, lower, mode="auto"):
     """Factor a column-major CuPy array in place; info."""
     from . import _cuda as gpu
     if not c.size:
         return cupy().zeros((), np.int32)
+    if mode != "vendor":
+        from .large import cholesky as large
+        if large.serves(me, c, mode):
+            return large.potrf(me, c, lower)
     t = me.type.cuda
     info = gpu.solver64("Xpotrf", "inipni",
                         (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))
@@ -159,7 +170,7 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xpotrf and Xpotrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: as potrf, and cuSOLVER Xpotrs, in the current stream, no synchronisation.
     n^3 / 3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xPOSV.
     """
     a = me.square(a, "a", overwrite_a)

@@ -29,9 +29,11 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", "split", "getrf_large", *_ladder.RUNGS)  # routines of one matrix
-LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()  # of blasx.nn
-RULES = ("side", "depth", "block", "panel", "ahead", "cusolver")  # of a row, beside its order: kept
+# Routines of one matrix, and of blasx.nn
+ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", *_ladder.RUNGS)
+LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
+# Of a row, beside its order: they are kept.
+RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -87,7 +89,7 @@ def problem(routine, letter, n, batch, xp):
         return layer_problem(routine, random(batch * n, n), random(batch * n, n), xp)
     a, one = random(batch, n, n), xp.eye(n, dtype=t.dtype)
     b, square = random(batch, n, 1), random(batch, n, n)
-    if routine in ("potrf", "potrs", "posv"):
+    if routine in ("potrf", "potrf_large", "potrs", "posv"):
         a = a @ adjoint(a) / n + one
     if routine in ("getrf_nopiv", "trsm", "trmm"):
         a = a / n + one
@@ -98,9 +100,12 @@ def problem(routine, letter, n, batch, xp):
             return Problem((a,), blasx.getrf_batched, lambda of, x: _errors.lu(*of, *x[:2]))
         case "getrf_large":
             getrf = getattr(blasx, letter + "getrf")
+            return Problem((a[0],), lambda a: getrf(a)[:2], lambda of, x: _errors.lu(*of, *x))
+        case "geqrf_large":
+            geqrf = getattr(blasx, letter + "geqrf")
             mode = "auto" if xp.__name__ == "numpy" else "native"
-            return Problem((a[0],), lambda a: getrf(a, mode=mode)[:2],
-                           lambda of, x: _errors.lu(*of, *x[:2]))
+            return Problem((a[0],), lambda a: geqrf(a, mode=mode)[:1],
+                           lambda of, x: _errors.triangular_of_qr(*of, x[0]))
         case "getrf_nopiv":
             return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
                 *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))
@@ -172,6 +177,10 @@ def problem(routine, letter, n, batch, xp):
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
+        case "potrf_large":
+            potrf = getattr(blasx, letter + "potrf")
+            return Problem((a[0],), lambda a: potrf(a, 1)[:1],
+                           lambda of, x: _errors.cholesky(*of, *x))
         case "gemm_naive" | "gemm_tiled":
             return Problem((a[0], square[0]), lambda a, b: (
                 _ladder.multiply(routine, 1, a, b, 0, xp.empty_like(a)),),

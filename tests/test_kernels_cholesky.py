@@ -9,7 +9,7 @@ from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
 
 from blasx import _spaces, _tuned
 
-KERNELS = "potrf_block", "potrs_block"
+KERNELS = "potrf_block", "potrs_block", "potrf_panel"
 
 
 def rows(letter, kernel):
@@ -43,6 +43,14 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_panel_of_one_matrix_compiles_without_drift_or_spills():
+    """potrf_panel, one row of double precision, on Hopper: it is a long compilation."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    label = resources.label("potrf_panel", "d", _tuned.capitals(rows("d", "potrf_panel")[0]))
+    wrong = list(resources.complaints(resources.measure([label], ["sm_90a"]), resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
 def panels(columns, rows, warps):
     return {"COLUMNS": columns, "ROWS": rows, "WARPS": warps, "BLOCKS": 1}
 
@@ -55,21 +63,30 @@ def large(N, CV=2, WARPS=1):  # noqa: N803
     return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
 
 
+def panel(tiles, WR, GROUPS, DEPTH):  # noqa: N803
+    return {"TILES": tiles, "WARPS": tiles, "WR": WR, "GROUPS": GROUPS, "DEPTH": DEPTH,
+            "STAGES": 3, "BLOCKS": 1}
+
+
 RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),
         ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
-        ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)))
+        ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
+        ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)))
 
 
 def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
     orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
+    module = "run_cholesky"
+    if kernel == "potrf_panel":
+        module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_cholesky", library, kernel, letter,
+        [sys.executable, "-m", f"tests.sim.{module}", library, kernel, letter,
          json.dumps(values), *orders], cwd=ROOT, env=sanitized(), capture_output=True,
         text=True)
 
@@ -78,6 +95,13 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
 def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_cholesky.py)."""
     run = simulate(folder, kernel, letter, values)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_one_large_matrix_by_panels(folder):  # noqa: F811
+    """potrf of one matrix on a simulated GPU, cuBLAS's products by the CPU (run_potrf.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_potrf", str(folder / "one")],
+                         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

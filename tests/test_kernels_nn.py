@@ -78,4 +78,4 @@ def test_blocks_that_wait_for_each_other_take_turns(tmp_path, silent):
     subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, "-o", library], check=True)
     run = subprocess.run([sys.executable, "-c", CALL, library], capture_output=True, text=True)
     assert bool(run.returncode) is silent, run.stderr
-    assert ("wait for what nobody writes" in run.stderr) is silent
+    assert ("what nobody writes is awaited" in run.stderr) is silent

@@ -682,6 +682,7 @@ WRONG = [
     ("dlaswp", ("off",), dict(a=EYE, piv=PIV, off=4), ValueError),
     ("dpotrf", ("lower", "2"), dict(a=EYE, lower=2), ValueError),
     ("dpotrf", ("clean", "7"), dict(a=EYE, clean=7), ValueError),
+    ("dpotrf", ("mode", "cusolver", "auto on the CPU"), dict(a=EYE, mode="cusolver"), ValueError),
     ("dpotrs", ("b",), dict(c=EYE, b=np.ones(3)), ValueError),
     ("dposv", ("b",), dict(a=EYE, b=readonly(ONES), overwrite_b=1), ValueError),
     ("dpotri", ("c",), dict(c=ONES), ValueError),

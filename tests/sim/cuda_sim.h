@@ -175,9 +175,9 @@ static bool release(size_t first, size_t last, State state, const char* what)
     return true;
 }
 
-// Blocks that run together and gave way to others: what they have, and who has his turn when.
-struct Parked {
-    unsigned first;
+// A cluster, or a block, and what it has while others run that it waits for.
+struct Group {
+    unsigned first;            // of its blocks
     uint64_t random;
     std::vector<size_t> turn;
     std::vector<Fiber> fibers;
@@ -185,20 +185,19 @@ struct Parked {
 };
 
 static bool gave_way = false;
-static size_t idle = 0;  // clusters that gave way since one got past a barrier, or to its end
+static size_t idle = 0;  // how often a group gave way since one got past a barrier, or to its end
 
-static void begin_cluster(Parked& mine, int schedule)
+static void begin(Group& group, int schedule)
 {
     const size_t shared = __stop_shared_memory - __start_shared_memory;
     if (cluster > 1 && shared) fail("blocks of a cluster have dynamic shared memory only", 0);
     if (shared) std::memset(__start_shared_memory, 0xff, shared);
     for (char* memory : memories) std::memset(memory, 0xff, dynamic_size);
-    auto& turn = mine.turn;
-    turn.resize(fibers.size());
-    mine.random = schedule;
+    group.random = schedule;
+    group.turn.resize(fibers.size());
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
-        turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
+        group.turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
         f.state = RUNNING;
         f.count = 0;
         f.number = i;
@@ -206,32 +205,31 @@ static void begin_cluster(Parked& mine, int schedule)
     }
 }
 
-// Their memory and their fibers, out of the way or back
-static void change_over(Parked& mine, bool back)
+// Its memory and its fibers, out of the way or back
+static void change_over(Group& group, bool back)
 {
-    mine.memories.resize(memories.size() + 1);
-    const auto copy = [back](char* memory, size_t size, std::vector<char>& kept) {
+    group.memories.resize(memories.size() + 1);
+    const auto copy = [=](char* memory, size_t size, std::vector<char>& kept) {
         kept.resize(size);
         if (back) std::copy(kept.begin(), kept.end(), memory);
         else std::copy(memory, memory + size, kept.begin());
     };
-    copy(__start_shared_memory, __stop_shared_memory - __start_shared_memory, mine.memories[0]);
-    for (size_t b = 0; b < memories.size(); ++b)
-        copy(memories[b], dynamic_size, mine.memories[b + 1]);
-    fibers.swap(mine.fibers);
+    for (size_t b = 0; b < memories.size(); ++b) copy(memories[b], dynamic_size, group.memories[b]);
+    if (const size_t size = __stop_shared_memory - __start_shared_memory)
+        copy(__start_shared_memory, size, group.memories.back());
+    fibers.swap(group.fibers);
 }
 
-// Until their end, or until one gives way: then false
-static bool run_cluster(Parked& mine, int schedule)
+// Until its end, or, false, until it has given way a few times
+static bool run(Group& group, int schedule)
 {
     const size_t threads = fibers.size() / cluster;
-    auto& turn = mine.turn;
-    auto& random = mine.random;
-    first_block = mine.first;
-    for (;;) {
+    std::vector<size_t>& turn = group.turn;
+    first_block = group.first;
+    for (int turns = 0;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            std::swap(turn[i - 1], turn[(random >> 33) % i]);
+            group.random = group.random * 6364136223846793005u + 1442695040888963407u;
+            std::swap(turn[i - 1], turn[(group.random >> 33) % i]);
         }
         bool moved = false;
         auto one_turn = [&](auto mine) {
@@ -260,10 +258,12 @@ static bool run_cluster(Parked& mine, int schedule)
                                      "a barrier of some warps is not reached by all");
         for (Fiber& f : fibers)
             if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
-        if (gave_way) {
+        if (gave_way) {  // to its own others first
             gave_way = false;
-            return false;
+            if (++turns > 2) return false;
+            continue;
         }
+        turns = 0;
         if (moved) continue;
         idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
@@ -299,25 +299,25 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
     body = [] { call<P...>(std::index_sequence_for<P...>{}); };
     gridDim = blocks;
     blockDim = threads;
-    std::vector<Parked> parked;
+    std::vector<Group> waiting;
     for (unsigned b = 0; b < blocks.x * blocks.y; b += cluster) {
         fibers.resize(threads.x * threads.y * cluster);
         for (auto& f : fibers) f.stack.resize(1 << 17);
-        Parked mine{b};
-        begin_cluster(mine, schedule);
-        if (run_cluster(mine, schedule)) continue;
-        change_over(mine, false);
-        parked.push_back(std::move(mine));
+        Group group{b};
+        begin(group, schedule);
+        if (run(group, schedule)) continue;
+        change_over(group, false);
+        waiting.push_back(std::move(group));
     }
-    while (!parked.empty())
-        for (size_t p = 0; p < parked.size();) {
-            if (++idle > 9 * parked.size()) fail("blocks wait for what nobody writes", 0);
-            change_over(parked[p], true);
-            if (run_cluster(parked[p], schedule)) {
-                parked.erase(parked.begin() + p);
+    while (!waiting.empty())
+        for (size_t g = 0; g < waiting.size();) {
+            if (++idle > 3000) fail("what nobody writes is awaited", 0);
+            change_over(waiting[g], true);
+            if (run(waiting[g], schedule)) {
+                waiting.erase(waiting.begin() + g);
             } else {
-                change_over(parked[p], false);
-                ++p;
+                change_over(waiting[g], false);
+                ++g;
             }
         }
     for (char* memory : memories) {
@@ -379,7 +379,7 @@ template <class T> struct Posted {
     }
 };
 
-// Lets the others go on: what this fiber wants is not there yet.
+// Lets the others go on, of this block and then of the grid: what this fiber wants is not there yet.
 static inline void give_way(int line = __builtin_LINE())
 {
     gave_way = true;
