@@ -608,8 +608,8 @@ def rows_stages(letter, n):
 
 
 def rows_fits(letter, n, v, gpu):
-    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
-            and v["WARPS"] <= 16)
+    return (gpu.capability >= 90 and v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0
+            and v["BLOCKS"] <= 4 and v["WARPS"] <= 16)
 
 
 def top_stages(letter, n):
@@ -617,7 +617,7 @@ def top_stages(letter, n):
 
 
 def top_fits(letter, n, v, gpu):
-    return 2 < v["WARPS"] <= 32
+    return gpu.capability >= 90 and 2 < v["WARPS"] <= 32
 
 
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
@@ -655,7 +655,7 @@ def qr_t_stages(letter, n):
 
 
 def qr_t_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 8
+    return gpu.capability >= 90 and v["WARPS"] <= 8
 
 
 SPACES = {
@@ -710,14 +710,18 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "line_maxima": Space("split", maxima_stages, maxima_fits, letters="s", smallest=1024,
                          largest=8192),
-    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, smallest=33, largest=65536),
-    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
-    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
-    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
-    "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,
                          largest=32768),
-    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, smallest=33,
-                     largest=32768),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, optional=True, smallest=33,
+                        largest=32768),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, optional=True, smallest=33,
+                       largest=32768),
+    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
+                        largest=16384),
+    "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
+                         largest=16384),
+    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
+                     largest=16384),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
 }

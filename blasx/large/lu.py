@@ -28,9 +28,11 @@ def plan(me, m, n):
 
 @looked_up
 def _plan(letter, m, order, device):
-    if gpu(device).capability < 90 or _panel(letter, m, device) is None:
+    found = row("getrf_rows", letter, order, gpu(device))
+    panel = row("getrf_panel", letter, m, gpu(device))
+    if not (found and panel and row("getrf_top", letter, order, gpu(device))):
         return None
-    return row("getrf_rows", letter, order, gpu(device))
+    return found | ({"cusolver": 1} if panel.get("cusolver") else {})
 
 
 @looked_up
