@@ -777,7 +777,7 @@ def qr_t_stages(letter, n):
 
 
 def qr_t_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 8
+    return gpu.capability >= 90 and v["WARPS"] <= 8
 
 
 SPACES = {
@@ -845,10 +845,12 @@ SPACES = {
                        largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
-    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
+    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
+                        largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
-                         largest=32768),
-    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, smallest=33, largest=32768),
+                         largest=16384),
+    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
+                     largest=16384),
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sd", largest=8192),

@@ -41,9 +41,10 @@ def geqrf(me, a, lwork=None, overwrite_a=0, *, mode="auto"):
 
     Notes
     -----
-    CPU: LAPACK. GPU: own kernels, and cuBLAS for their products, from Hopper on; else cuSOLVER
-    Xgeqrf. In order with the current stream, no synchronisation. Own kernels take up to 512 (m + n)
-    numbers beside the matrix.
+    CPU: LAPACK. GPU: own kernels, and cuBLAS for their products, from Hopper on and where that was
+    measured (up to 16384 rows; s 8192, c and z 4096), else cuSOLVER Xgeqrf; in order with the
+    current stream, no synchronisation. Own kernels take up to 512 (m + n) numbers beside the
+    matrix, and in single precision room for a copy of it.
     2 m n^2 - 2/3 n^3 operations. LAPACK Users' Guide, xGEQRF.
     """
     return _factor(me, a, lwork, overwrite_a, "qr", mode)

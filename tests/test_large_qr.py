@@ -10,11 +10,9 @@ from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noq
 
 from blasx import _spaces, _tuned
 
-KERNELS = (("geqrf_leaf", "d", dict(CLUSTER=2, WARPS=3, ROWS=2, COLUMNS=2)),
-           ("geqrf_leaf", "c", dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=4)),
+KERNELS = (("geqrf_leaf", "c", dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=4)),
            ("geqrf_apply", "z", dict(CLUSTER=2, WARPS=2, ROWS=8, COLUMNS=2, BATCH=8)),
-           ("geqrf_apply", "s", dict(CLUSTER=4, WARPS=1, ROWS=2, COLUMNS=8, BATCH=4)),
-           ("geqrf_t", "c", dict(WARPS=2)))
+           ("geqrf_t", "s", dict(WARPS=2)))
 
 
 @pytest.mark.parametrize("kernel, letter, values", KERNELS, ids=lambda x: x if str(x) == x else "")
@@ -52,7 +50,7 @@ def test_rows_reach_as_far_as_registers_do(letter):
         assert plan["panel"] % widest == plan["block"] % widest == 0
 
 
-@pytest.mark.parametrize("kernel, letter", [("geqrf_leaf", "d"), ("geqrf_apply", "z")])
+@pytest.mark.parametrize("kernel, letter", [("geqrf_leaf", "z"), ("geqrf_apply", "d")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, 8192))
@@ -60,19 +58,13 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
-PLANTED = {  # bug: which of the above, what the text says, what it shall say
-    "lifted by half": (0, "x[q] = mul(mul(x[q], by), by)", "x[q] = mul(x[q], by)"),
-    "a message that nobody awaits": (2, "    await(spread, 0);\n", ""),
-}
-
-
-@pytest.mark.parametrize("bug", PLANTED)
-def test_planted_bugs_are_caught(tmp_path, bug):
+def test_a_planted_bug_is_caught(tmp_path):
+    """An x whose squares vanish is lifted by half of what it takes."""
     from tests.sim import build, run_large
-    which, *plant = PLANTED[bug]
-    kernel, letter, values = KERNELS[which]
-    library = build.build(tmp_path, kernel, letter, values, tuple(plant), run_large.ENTRY)
+    values = dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=2)
+    library = build.build(tmp_path, "geqrf_leaf", "d", values,
+                          ("mul(mul(x[q], by), by)", "mul(x[q], by)"), run_large.ENTRY)
     run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+        [sys.executable, "-m", "tests.sim.run_large", library, "geqrf_leaf", "d",
+         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode and "AssertionError" in run.stderr

@@ -34,9 +34,11 @@ def plan(me, m, n):
 
 @looked_up
 def _plan(letter, m, order, device):
-    if gpu(device).capability < 90 or _leaf(letter, m, device) is None:
+    found = row("geqrf_t", letter, order, gpu(device))
+    leaf = row("geqrf_leaf", letter, m, gpu(device))
+    if not (found and leaf):
         return None
-    return row("geqrf_t", letter, order, gpu(device))
+    return found | ({"cusolver": 1} if leaf.get("cusolver") else {})
 
 
 @looked_up

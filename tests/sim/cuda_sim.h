@@ -263,7 +263,6 @@ static bool run(Group& group, int schedule)
             if (++turns > 2) return false;
             continue;
         }
-        turns = 0;
         if (moved) continue;
         idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
@@ -311,7 +310,7 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
     }
     while (!waiting.empty())
         for (size_t g = 0; g < waiting.size();) {
-            if (++idle > 3000) fail("what nobody writes is awaited", 0);
+            if (++idle > 20000) fail("what nobody writes is awaited", 0);
             change_over(waiting[g], true);
             if (run(waiting[g], schedule)) {
                 waiting.erase(waiting.begin() + g);
