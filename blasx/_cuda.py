@@ -306,7 +306,7 @@ def solver64(name, parameters, arguments, workspace_arguments=None, with_params=
     solver(name, h + parameters + "pzhzp", *shared, *arguments,
            work.data.ptr, sizes[0], host, sizes[1], info.data.ptr)
     if sizes[1]:
-        _hold(host)
+        hold(host)
     return info
 
 
@@ -314,7 +314,7 @@ _held = []  # (event, host memory) of calls whose work may still be queued
 _holding = threading.Lock()
 
 
-def _hold(host):
+def hold(host):
     """Keep host memory until the current stream has done what is in it now: nothing says that
     cuSOLVER has read it all when it returns. What a graph captures may run at any time: kept for
     good."""

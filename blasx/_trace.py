@@ -85,7 +85,7 @@ def note(variant=None, device=None, copied=0, transferred=0, synced=0):
     record = getattr(_running, "call", None) if _open else None
     if record is None:
         return
-    if variant:
+    if variant and variant not in record.variant.split("+"):
         record.variant = f"{record.variant}+{variant}" if record.variant else variant
     record.device = device or record.device
     record.copies += copied > 0

@@ -25,9 +25,8 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
         A = U^H U, or A = L L^H.
     clean : {0, 1}
         1: the other triangle of `c` is zero; 0: it is that of `a`.
-    mode : {'auto', 'native', 'vendor'}
-        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
-        CPU has 'auto' only.
+    mode : {'auto', 'native', 'hybrid', 'vendor'}
+        As of getrf.
 
     Returns
     -------
@@ -46,7 +45,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
     a = me.square(a, "a", overwrite_a)
     lower, clean = me.choice(lower, "lower", (0, 1)), me.choice(clean, "clean", (0, 1))
     cpu = me.on_cpu(a)
-    mode = me.mode(mode, cpu, "native", "vendor")
+    mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
     turned = overwrite_a and by_rows(a)
     if turned:
         a, lower = a.T, 1 - lower
@@ -84,6 +83,9 @@ def _potrf_gpu(me, c, lower, mode="auto"):
     from . import _cuda as gpu
     if not c.size:
         return cupy().zeros((), np.int32)
+    if mode == "hybrid":
+        from .large import hybrid
+        return hybrid.potrf(me, c, lower)
     if mode != "vendor":
         from .large import cholesky as large
         if large.serves(me, c, mode):

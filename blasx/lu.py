@@ -41,7 +41,7 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
     one = getattr(a, "ndim", 2) == 1
     a = me.matrix(a, "a", overwrite=overwrite_a)
     cpu = me.on_cpu(a)
-    mode = me.mode(mode, cpu, "native", "vendor")
+    mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
     if cpu:
         if me.strided(a, overwrite_a) or not a.size:
             lu = output(a, overwrite_a)
@@ -70,14 +70,17 @@ def _getrf_gpu(me, lu, mode="auto"):
     from . import _cuda as gpu
     from .batched import _gpu_lu
     m, n = lu.shape
-    if mode != "vendor" and max(m, n) <= _gpu_lu.LARGEST:
+    if mode not in ("vendor", "hybrid") and max(m, n) <= _gpu_lu.LARGEST:
         _, piv, info = _gpu_lu.getrf(me, lu[None], True)
         return piv[0], info[0]
     if mode != "vendor" and lu.size:
         from .large import lu as large
         found = large.plan(me, m, n)
-        if mode == "native" and not found:
+        if mode != "auto" and not found:
             me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
+        if mode == "hybrid":
+            from .large import hybrid
+            return hybrid.getrf(me, lu)
         if found and (mode == "native" or not found.get("cusolver")):
             return large.getrf(me, lu)
     piv = cupy.empty(min(m, n), np.int64)

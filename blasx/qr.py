@@ -26,9 +26,8 @@ def geqrf(me, a, lwork=None, overwrite_a=0, *, mode="auto"):
     lwork : int, optional
         LAPACK's workspace, at least n; what it works best with if not given; -1 asks for that
         and factors nothing. The GPU takes what it needs.
-    mode : {'auto', 'native', 'vendor'}
-        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
-        CPU has 'auto' only.
+    mode : {'auto', 'native', 'hybrid', 'vendor'}
+        As of getrf.
 
     Returns
     -------
@@ -82,7 +81,7 @@ def _factor(me, a, lwork, overwrite_a, kind, mode="auto"):
     m, n = a.shape
     least = n if kind == "qr" else m
     lwork, cpu = me.workspace(lwork, least), me.on_cpu(a)
-    mode = me.mode(mode, cpu, "native", "vendor")
+    mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
     if cpu:
         f, tau = taken(a, overwrite_a), np.zeros(min(m, n), me.dtype)
         work, info = me.worked(f"ge{kind}f", lwork, m, n, f, ld(f), tau)
@@ -123,9 +122,13 @@ def _geqrf_gpu(me, qr, tau, mode="auto"):
     if mode != "vendor":
         from .large import qr as large
         found = large.plan(me, *qr.shape)
-        if mode == "native" and not found:
+        if mode != "auto" and not found:
             m, n = qr.shape
             me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
+        if mode == "hybrid":
+            from .large import hybrid
+            hybrid.geqrf(me, qr, tau)
+            return cupy().zeros((), np.int32)
         if found and (mode == "native" or not found.get("cusolver")):
             large.geqrf(me, qr, tau)
             return cupy().zeros((), np.int32)

@@ -23,4 +23,4 @@ def check(p, lu, piv, info):
 
 
 CASE = Case("getrf", "lu", "lu piv info", make, check, lambda p: flops.getrf(p.m, p.n),
-            columns="M N", modes=("native", "vendor"))
+            columns="M N", modes=("native", "hybrid", "vendor"))

@@ -20,4 +20,4 @@ def check(p, c, info):
 
 
 CASE = Case("potrf", "chol", "c info", make, check, lambda p: flops.potrf(p.n), flags="uplo",
-            matrix="rand_dominant", modes=("native", "vendor"))
+            matrix="rand_dominant", modes=("native", "hybrid", "vendor"))
