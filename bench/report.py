@@ -7,6 +7,7 @@ the geometric mean of the ratios, each row's better variant counting, and the lo
 
 import argparse
 import json
+import re
 import sys
 from math import exp, fsum, log
 from pathlib import Path
@@ -143,7 +144,7 @@ def curves(rows):
 
 
 def extents(row):
-    return [int(x) for x in row["shape"].split("x")]
+    return [int(x) for x in re.findall(r"\d+", row["shape"])]
 
 
 def is_stack(row):

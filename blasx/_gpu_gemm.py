@@ -18,14 +18,13 @@ and what follows them, are for as many elements; `vendor`: where nothing follows
 
 import threading
 from copy import copy
-from functools import cache
 from math import isqrt
 from struct import Struct
 
 import cupy
 
 from . import _ladder
-from ._kernel import Kernel, TensorMap, current_device, ffi, gpu, pack
+from ._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors, pack
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
 
@@ -72,7 +71,7 @@ _local = _Local()
 def _kernel_on(letter, largest, device):
     """The kernel for products of that largest extent, or None past the last row."""
     found = row("gemm_small", letter, largest, gpu(device))
-    return found and _kernel("gemm_small", letter, **capitals(found))
+    return found and kernel_of("gemm_small", letter, **capitals(found))
 
 
 @looked_up
@@ -88,11 +87,6 @@ def _tiled(letter, largest, device):
 def _in_steps(*operands):
     """True if lines of all operands are multiples of 16 bytes apart."""
     return not any((x.data.ptr | max(x.strides)) % 16 for x in operands)
-
-
-@cache
-def _kernel(name, letter, **values):
-    return Kernel(name, letter, **values)
 
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
@@ -168,12 +162,7 @@ def _by_tiles(order, device):
 @looked_up
 def _by_lines(k, is_complex, device):
     values = constants("split_lines", "s", k, gpu(device))
-    return _kernel("split_lines", "s", **values, COMPLEX=int(is_complex))
-
-
-@cache
-def _multiprocessors(device):
-    return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
+    return kernel_of("split_lines", "s", **values, COMPLEX=int(is_complex))
 
 
 class Pairs:
@@ -262,15 +251,15 @@ def multiply_pairs(alpha, a, b, beta, c):
     device = current_device()
     m, n = a.lines, b.lines
     values = _by_tiles(isqrt(m * n), device)[0]
-    kernel = _kernel("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
-                     COMPLEX=a.parts - 1)
+    kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
+                       COMPLEX=a.parts - 1)
     high, wide = 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high)
     b.describe(_local.b, wide)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
                 b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
-    kernel.launch(min(tiles, _multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
+    kernel.launch(min(tiles, multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.wgmma, wgmma_bytes(values))
 
 
@@ -299,8 +288,8 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
         bias = cupy.ascontiguousarray(bias)
     values = capitals(found)
     cluster, wide = values["CLUSTER"], values["BN"]
-    kernel = _kernel("gemm_half", me.letter, **values, A_ACROSS=places[0][0], B_ACROSS=places[1][0],
-                     BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
+    kernel = kernel_of("gemm_half", me.letter, **values, A_ACROSS=places[0][0],
+                       B_ACROSS=places[1][0], BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
     high = 64 * values["GROUPS"]
     for (across, pitch), x, tensor, side in zip(
             places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
@@ -310,7 +299,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     _PACK_HALF(_local.cells, 0, m, n, a.shape[1], alpha, beta, c.data.ptr, c.strides[0] // 2,
                0 if bias is None else bias.data.ptr)
     tiles = -(-m // (high * cluster)) * -(-n // wide)
-    kernel.launch(cluster * min(tiles, _multiprocessors(device) // cluster), 1,
+    kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
                   128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
     return True
 

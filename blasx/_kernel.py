@@ -167,9 +167,20 @@ class Kernel:
 
 
 @cache
+def kernel_of(name, letter, **constants):
+    """One Kernel for all orders that are served by the same constants."""
+    return Kernel(name, letter, **constants)
+
+
+@cache
 def shared_memory(device):
     """The bytes of shared memory that a block can have on a device (232448 on Hopper)."""
     return cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+
+
+@cache
+def multiprocessors(device):
+    return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 @cache

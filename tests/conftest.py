@@ -37,7 +37,8 @@ def pytest_xdist_make_scheduler(config, log):
     return WorkStealingScheduling(config, log)
 
 
-LONG = ("test_kernels", "test_simulated", "test_wheel")  # files whose tests take seconds each
+# Files whose tests take seconds each
+LONG = ("test_kernels", "test_large", "test_simulated", "test_wheel")
 
 
 def pytest_collection_modifyitems(items):

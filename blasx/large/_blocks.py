@@ -15,7 +15,8 @@ import threading
 import cupy
 
 from .. import _cuda
-from .._kernel import current_device
+from .._kernel import current_device, gpu, kernel_of
+from .._tuned import capitals, looked_up, row
 
 
 class ByBlocks:
@@ -69,6 +70,13 @@ class ByBlocks:
             self.take_off(j, width, its, behind, self.n)
             applied.append(mark(main))
             self.finish(j, width, its)
+
+
+@looked_up
+def serving(name, letter, n, device):
+    """The kernel of the row for n, or None."""
+    found = row(name, letter, n, gpu(device))
+    return found and kernel_of(name, letter, **capitals(found))
 
 
 def mark(stream):

@@ -7,14 +7,12 @@ left alone, collect their products beside the matrix, all blocks in one call; th
 off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
 """
 
-from functools import cache
-
 import cupy
 import numpy as np
 
 from .. import _cuda
-from .._gpu_gemm import _multiprocessors, by_pairs, multiply_pairs, split
-from .._kernel import Kernel, current_device, gpu, pack
+from .._gpu_gemm import by_pairs, multiply_pairs, split
+from .._kernel import current_device, gpu, kernel_of, multiprocessors, pack
 from .._spaces import potrf_panel_bytes
 from .._tuned import capitals, looked_up, row, rows
 
@@ -31,17 +29,12 @@ def _panel_on(letter, n, least, device):
                       if capitals(r)), None)
     if not capitals(found or {}):
         return None
-    return _kernel("potrf_panel", letter, **capitals(found)), found.get("width", n)
+    return kernel_of("potrf_panel", letter, **capitals(found)), found.get("width", n)
 
 
 def serves(me, c, native):
     """True if kernels of ours factor this matrix: where they are faster, or wherever they can."""
     return _panel_on(me.letter, len(c), native, current_device()) is not None
-
-
-@cache
-def _kernel(name, letter, **values):
-    return Kernel(name, letter, **values)
 
 
 def potrf(me, c, lower):
@@ -65,7 +58,7 @@ def potrf_by(me, c, lower, kernel, width):
     info, at = flags.data.ptr, flags.data.ptr + 4
     strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
     shared = potrf_panel_bytes(me.letter, kernel.constants)
-    most = kernel.constants["BLOCKS"] * _multiprocessors(current_device())
+    most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
     for (first, _), columns, count, some in zip(panels, across, counts, marks):
         before = products.of(first) if first else (0, 0, 0)
         kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(

@@ -6,15 +6,13 @@ solved (kernels/getrf_rows.cu), and taken off what is below by a product. A pane
 one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 """
 
-from functools import cache
-
 import cupy
 
 from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
-from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import capitals, looked_up, row
-from ._blocks import ByBlocks
+from .._kernel import current_device, gpu, pack
+from .._tuned import looked_up, row
+from ._blocks import ByBlocks, serving
 from ._bytes import panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
@@ -33,26 +31,6 @@ def _plan(letter, m, order, device):
     if not (found and panel and row("getrf_top", letter, order, gpu(device))):
         return None
     return found | ({"cusolver": 1} if panel.get("cusolver") else {})
-
-
-@looked_up
-def _panel(letter, m, device):
-    """The kernel for panels of m rows."""
-    return _kernel("getrf_panel", letter, row("getrf_panel", letter, m, gpu(device)))
-
-
-@looked_up
-def _beside(name, letter, order, device):
-    return _kernel(name, letter, row(name, letter, order, gpu(device)))
-
-
-def _kernel(name, letter, found):
-    return found and _with(name, letter, **capitals(found))
-
-
-@cache
-def _with(name, letter, **values):
-    return Kernel(name, letter, **values)
 
 
 def getrf(me, a):
@@ -79,8 +57,8 @@ class Factoring(ByBlocks):
         self.info = cupy.empty((), "i4")
         self.sets = [Top(me, block) for _ in range(3)]
         self.inner = Top(me, panel)
-        self.rows_of_u = _beside("getrf_rows", me.letter, self.order, self.device)
-        self.lists = _beside("getrf_top", me.letter, self.order, self.device)
+        self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
+        self.lists = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
 
@@ -102,7 +80,7 @@ class Factoring(ByBlocks):
             top.make(self, j, width)
 
     def factor_panel(self, j, width):
-        kernel = _panel(self.me.letter, self.m - j, self.device)
+        kernel = serving("getrf_panel", self.me.letter, self.m - j, self.device)
         values = kernel.constants
         kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
             self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,

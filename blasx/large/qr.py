@@ -12,15 +12,13 @@ where V has its ones and zeros in a copy, and T follows from V^H V and the T of 
 Schreiber, Van Loan: A Storage-Efficient WY Representation, SIAM J. Sci. Stat. Comput. 10 (1989).
 """
 
-from functools import cache
-
 import cupy
 
 from .. import _cuda
 from .._gpu_gemm import by_pairs, multiply_pairs, split
-from .._kernel import Kernel, current_device, gpu, pack
-from .._tuned import capitals, looked_up, row
-from ._blocks import ByBlocks
+from .._kernel import current_device, gpu, pack
+from .._tuned import looked_up, row
+from ._blocks import ByBlocks, serving
 from ._bytes import apply_bytes, reflectors_bytes, up
 
 ADJOINT = 2  # cuBLAS's
@@ -39,32 +37,6 @@ def _plan(letter, m, order, device):
     if not (found and leaf):
         return None
     return found | ({"cusolver": 1} if leaf.get("cusolver") else {})
-
-
-@looked_up
-def _leaf(letter, m, device):
-    """The kernel for leaves of m rows."""
-    return _kernel("geqrf_leaf", letter, row("geqrf_leaf", letter, m, gpu(device)))
-
-
-@looked_up
-def _applier(letter, m, device):
-    """The kernel that applies a leaf of m rows, or None."""
-    return _kernel("geqrf_apply", letter, row("geqrf_apply", letter, m, gpu(device)))
-
-
-@looked_up
-def _triangle(letter, order, device):
-    return _kernel("geqrf_t", letter, row("geqrf_t", letter, order, gpu(device)))
-
-
-def _kernel(name, letter, found):
-    return found and _with(name, letter, **capitals(found))
-
-
-@cache
-def _with(name, letter, **values):
-    return Kernel(name, letter, **values)
 
 
 def geqrf(me, a, tau):
@@ -90,7 +62,7 @@ class Factoring(ByBlocks):
         self.sets = [Reflectors(me, self.m, block) for _ in range(2)]
         self.gram = cupy.empty((block, block), me.dtype, order="F")
         self.x, self.y = (cupy.empty((block, self.n), me.dtype, order="F") for _ in "xy")
-        self.triangle = _triangle(me.letter, self.order, self.device)
+        self.triangle = serving("geqrf_t", me.letter, self.order, self.device)
         self.minus, self.zero, self.one = (_cuda.scalar(me, x) for x in (-1, 0, 1))
         self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
 
@@ -101,7 +73,7 @@ class Factoring(ByBlocks):
 
     def factor(self, j, width, its):
         """The block of `width` columns at j, all rows below, and what others need of it."""
-        leaf = _leaf(self.me.letter, self.m - j, self.device)
+        leaf = serving("geqrf_leaf", self.me.letter, self.m - j, self.device)
         w = 4 * leaf.constants["COLUMNS"]
         for k in range(j, j + width, self.panel):
             end = min(k + self.panel, j + width)
@@ -141,7 +113,7 @@ class Factoring(ByBlocks):
         if n <= 0:
             return
         v, c, t = its.v(above, above), self.at(j, first), its.t(above)
-        kernel = _applier(self.me.letter, m, self.device)
+        kernel = serving("geqrf_apply", self.me.letter, m, self.device)
         if kernel and width <= 4 * kernel.constants["COLUMNS"]:
             values = kernel.constants
             blocks = -(-n // values["BATCH"]) * values["CLUSTER"]

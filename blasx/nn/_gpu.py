@@ -12,8 +12,7 @@ import cupy
 import numpy as np
 
 from .. import _trace
-from .._gpu_gemm import _multiprocessors
-from .._kernel import current_device
+from .._kernel import current_device, multiprocessors
 from .._types import BY_DTYPE
 from ..batched._gpu import blocks
 from ._arrays import product
@@ -81,7 +80,7 @@ def norm_backward(dy, x, about, gain, centred):
     dy, gain, n = _by_rows(dy), _by_rows(gain), x.shape[-1]
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
-    count = min(-(-m // teams), kernel.values["BLOCKS"] * _multiprocessors(current_device()))
+    count = min(-(-m // teams), kernel.values["BLOCKS"] * multiprocessors(current_device()))
     dx, parts = _new(*x.shape, like=x), _new(count * teams, 2 * n, like=x)
     kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
            parts.data.ptr, centred, m, n)
@@ -95,7 +94,7 @@ def column_sums(a):
     m, n = a.shape
     kernel = _kernel("column_sums", a)
     across = -(-n // 32)
-    strips = max(1, min(4 * _multiprocessors(current_device()) // across, m // kernel.threads))
+    strips = max(1, min(4 * multiprocessors(current_device()) // across, m // kernel.threads))
     sums = _new(strips, n, like=a)
     kernel(across * strips, 0, a.data.ptr, sums.data.ptr, -(-m // strips), m, n)
     return sums[0] if strips == 1 else column_sums(sums)
@@ -142,7 +141,7 @@ def lstm(z, U, b, state, clip, backwards):
     times, batch, width = *z.shape[:2], z.shape[2] // 4
     kernel = None if width % 4 or z.dtype.char != "f" else _kernel("lstm_steps", z, width)
     groups = kernel and -(-width // kernel.values["UNITS"])
-    together = kernel and _multiprocessors(current_device()) // groups * kernel.values["ROWS"]
+    together = kernel and multiprocessors(current_device()) // groups * kernel.values["ROWS"]
     if not together:
         return None
     y, cells = (_new(times, batch, width, like=z) for _ in range(2))

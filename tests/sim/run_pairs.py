@@ -147,7 +147,7 @@ def main(folder):
           mock.patch.object(_kernel.TensorMap, "describe", describe),
           _tuned.using("c", gemm_small=None, gemm_tiled=None),
           _tuned.using("h", gemm_half=HALVES),
-          mock.patch.object(_gpu_gemm, "_multiprocessors", lambda device: 2)):
+          mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 2)):
         halves(blasx, rng)
         for (m, n, k), ta, tb in product(((33, 17, 70), (5, 130, 64)), (0, 1), (0, 1)):
             for orders in product("CF", repeat=3):
