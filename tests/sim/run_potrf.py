@@ -45,7 +45,7 @@ def multiply_pairs(alpha, a, b, beta, c):
     c[...] = alpha * (a.x @ b.x.T) + (beta * c if beta else 0)
 
 
-def problem(big, me, rng, n, lower, bad):
+def problem(big, kernel, me, rng, n, lower, bad):
     x = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if me.is_complex else 0)
     full = (x @ x.conj().T / n + np.eye(n)).astype(me.dtype)
     whole = Array((n + 3, n + 1), me.dtype, order="F")
@@ -55,7 +55,6 @@ def problem(big, me, rng, n, lower, bad):
     np.copyto(c, full, where=half)
     if bad is not None:
         c[bad, bad] = -1
-    kernel = big._kernel("potrf_panel", me.letter, **PANEL)
     info = int(big.potrf_by(me, c, lower, kernel, WIDTH))
     assert info == (0 if bad is None else bad + 1), (me.letter, n, lower, bad, info)
     assert np.isnan(np.asarray(whole)[:2]).all() and np.isnan(np.asarray(c)[~half]).all()
@@ -70,6 +69,7 @@ def main(folder):
     Path(folder).mkdir(exist_ok=True)
     kernels = install(folder)
     from blasx import _cuda
+    from blasx._kernel import kernel_of
     from blasx._routine import Typed
     from blasx.large import cholesky as big
     rng = np.random.default_rng(0)
@@ -79,9 +79,10 @@ def main(folder):
           mock.patch.object(big, "by_pairs", lambda m, n, k, is_complex, device: min(m, n) > 8)):
         for letter in "sz":
             me = Typed(letter + "potrf", letter)
+            kernel = kernel_of("potrf_panel", letter, **PANEL)
             for n, bad in ((5, None), (32, 31), (64, None), (75, None), (133, None), (75, 40)):
                 for lower in (0, 1):
-                    problem(big, me, rng, n, lower, bad)
+                    problem(big, kernel, me, rng, n, lower, bad)
     assert set(kernels.launched) == {"potrf_panel"}
     print("ok")
 
