@@ -15,7 +15,7 @@ class Dense(Layer):
         W is (n_in, n_out), b is (n_out).
     bias : bool
         Whether there is a b.
-    dtype : float32 or float64
+    dtype : float32, float64, float16 or bfloat16
     rng : seed or numpy.random.Generator, optional
         Draws W (Glorot's uniform); b starts as 0.
     """

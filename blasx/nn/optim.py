@@ -2,13 +2,18 @@
 
 `rate` is a number, or a schedule: a function of the step's number, from 0. `step()` moves every
 parameter of the model that has a gradient, in place, and forgets the gradients.
+
+Of parameters in half precision an optimiser moves a copy in single, the master, and rounds it: a
+step that is small beside the parameter would be lost in half.
+
+Micikevicius et al.: Mixed precision training, 2018.
 """
 
 from math import cos, pi, sqrt
 
 import numpy as np
 
-from ._arrays import fused, module
+from ._arrays import fused, module, wide
 
 
 class Optimiser:
@@ -21,25 +26,29 @@ class Optimiser:
         self.parameters, self.rate, self.decay, self.steps = model.parameters(), rate, decay, 0
         self.memory = {}
 
-    def step(self):
-        """One step down the gradients, which are forgotten."""
+    def step(self, factor=1.0):
+        """One step down `factor` times the gradients, which are forgotten."""
         rate = self.rate(self.steps) if callable(self.rate) else self.rate
         self.steps += 1
         for path, p in self.parameters.items():
             if p.grad is not None:
+                w, g = p.master, wide(p.grad)
                 if path not in self.memory:
-                    self.memory[path] = [module(p.value).zeros_like(p.value) for _ in self.MEMORY]
-                self.move(p.value, self.decayed(p), rate, *self.memory[path])
-                p.grad = None
+                    self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
+                g = g if factor == 1 else factor * g
+                self.move(w, self.decayed(w, g), rate, *self.memory[path])
+                p.master, p.grad = w, None
 
-    def decayed(self, p):
+    def decayed(self, w, g):
         """The gradient of the loss + decay/2 |w|^2."""
-        return p.grad + self.decay * p.value if self.decay else p.grad
+        return g + self.decay * w if self.decay else g
 
     def state(self):
         """{name: array} to go on from later."""
         kept = {f"{kind}.{path}": x for path, memory in self.memory.items()
                 for kind, x in zip(self.MEMORY, memory)}
+        kept |= {f"master.{path}": p.master for path, p in self.parameters.items()
+                 if p.master is not p.value}
         return kept | {"steps": np.array(self.steps)}
 
     def load(self, state):
@@ -49,6 +58,9 @@ class Optimiser:
             path: [module(p.value).asarray(state[f"{kind}.{path}"]).copy() for kind in self.MEMORY]
             for path, p in self.parameters.items()
             if all(f"{kind}.{path}" in state for kind in self.MEMORY)}
+        for path, p in self.parameters.items():
+            if f"master.{path}" in state:
+                p.master = module(p.value).asarray(state[f"master.{path}"]).copy()
 
 
 class SGD(Optimiser):
@@ -114,11 +126,49 @@ class AdamW(Adam):
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.01):
         super().__init__(model, rate, betas, eps, decay)
 
-    def decayed(self, p):
-        return p.grad
+    def decayed(self, w, g):
+        return g
 
     def move(self, w, g, rate, m, v):
         super().move(w, g, rate, m, v, 1 - rate * self.decay)
+
+
+# -- half precision
+
+
+class LossScale:
+    """Keeps gradients in the range of half precision: `fit` multiplies the loss by `value`, and
+    the step divides by it. A step whose gradients overflow is left out and the scale divided by
+    `factor`; after `every` steps without one it is multiplied by it.
+
+    Micikevicius et al.: Mixed precision training, 2018.
+    """
+
+    LEAST = 2.0**-14  # below it what overflows is not the scale's fault
+
+    def __init__(self, value=2.0**16, factor=2.0, every=2000):
+        if not (value > 0 and factor > 1 and every >= 1):
+            raise ValueError("LossScale: value, factor and every must be above 0, above 1 and at "
+                             f"least 1, got {value}, {factor}, {every}")
+        self.value, self.factor, self.every, self.good = value, factor, every, 0
+
+    def went(self, well):
+        """Says of a step whether its gradients were finite. False if it was not and the scale is
+        as small as it gets."""
+        self.good = self.good + 1 if well else 0
+        if not well:
+            self.value /= self.factor
+        elif self.good == self.every:
+            self.value, self.good = self.value * self.factor, 0
+        return self.value >= self.LEAST
+
+    def state(self):
+        """{name: array} to go on from later."""
+        return {"value": np.array(self.value), "good": np.array(self.good)}
+
+    def load(self, state):
+        """Go on from `state()`."""
+        self.value, self.good = float(state["value"]), int(state["good"])
 
 
 # -- clipping
@@ -126,8 +176,8 @@ class AdamW(Adam):
 
 def gradient_norm(model):
     """The Euclidean norm of all gradients together."""
-    return sqrt(float(sum((p.grad * p.grad).sum().astype("f8")
-                          for p in model.parameters().values() if p.grad is not None)))
+    gradients = (wide(p.grad) for p in model.parameters().values() if p.grad is not None)
+    return sqrt(float(sum((g * g).sum().astype("f8") for g in gradients)))
 
 
 def clip_norm(model, limit):

@@ -180,7 +180,7 @@ def main(folder, letter, part):
     import cupy
 
     from blasx.nn import _arrays
-    _arrays._GEMM = dict.fromkeys("fd", matmul)  # products of one matrix are not simulated
+    _arrays._GEMM = dict.fromkeys(_arrays._GEMM, matmul)  # products of one matrix are not simulated
     with np.errstate(all="ignore"):
         globals()[part](cupy, np.random.default_rng(7), {"s": "f4", "d": "f8"}[letter])
     print("ok", letter, part, *sorted(set(kernels.launched)))
