@@ -13,9 +13,8 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import current_device, multiprocessors
-from .._types import BY_DTYPE
 from ..batched._gpu import blocks
-from ._arrays import product
+from ._arrays import REALS, like, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
@@ -39,10 +38,15 @@ def _new(*shape, like):
     return cupy.ndarray(shape, like.dtype)
 
 
+def _sums(*shape, like):
+    """A new array of what is summed of such numbers, in single precision at least."""
+    return cupy.ndarray(shape, max(like.dtype, np.dtype("f4"), key=lambda t: t.itemsize))
+
+
 def _kernel(name, like, n=4):
     """The Blocks for rows of n, or None past the kernel's last row."""
     packed = n * like.itemsize % 16 == 0
-    return blocks(name, BY_DTYPE[like.dtype], n, *(() if packed else _SINGLY))
+    return blocks(name, REALS[like.dtype], n, *(() if packed else _SINGLY))
 
 
 def _on_rows(name, x, *numbers):
@@ -69,7 +73,7 @@ def norm(x, gain, bias, eps):
     if _kernel("norm_rows_backward", x, x.shape[-1]) is None:
         return None
     x, gain, bias = _by_rows(x), _by_rows(gain), bias if bias is None else _by_rows(bias)
-    y, about = _new(*x.shape, like=x), _new(x.size // x.shape[-1], 2, like=x)
+    y, about = _new(*x.shape, like=x), _sums(x.size // x.shape[-1], 2, like=x)
     _on_rows("norm_rows", x, x.data.ptr, gain.data.ptr, 0 if bias is None else bias.data.ptr,
              y.data.ptr, about.data.ptr, _bits(eps))
     return y, x, about
@@ -81,10 +85,10 @@ def norm_backward(dy, x, about, gain, centred):
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
     count = min(-(-m // teams), kernel.values["BLOCKS"] * multiprocessors(current_device()))
-    dx, parts = _new(*x.shape, like=x), _new(count * teams, 2 * n, like=x)
+    dx, parts = _new(*x.shape, like=x), _sums(count * teams, 2 * n, like=x)
     kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
            parts.data.ptr, centred, m, n)
-    sums = column_sums(parts)
+    sums = like(column_sums(parts), x)
     return dx, sums[:n], sums[n:]
 
 
@@ -95,9 +99,9 @@ def column_sums(a):
     kernel = _kernel("column_sums", a)
     across = -(-n // 32)
     strips = max(1, min(4 * multiprocessors(current_device()) // across, m // kernel.threads))
-    sums = _new(strips, n, like=a)
+    sums = _sums(strips, n, like=a)
     kernel(across * strips, 0, a.data.ptr, sums.data.ptr, -(-m // strips), m, n)
-    return sums[0] if strips == 1 else column_sums(sums)
+    return like(sums[0] if strips == 1 else column_sums(sums), a)
 
 
 def softmax(x, log=False):
@@ -115,18 +119,18 @@ def softmax_backward(dy, y, log=False):
     return dx
 
 
-def cross_entropy(y, labels, smoothing, ignore):
-    """(loss, its gradient in y): both come of one pass over the scores y."""
+def cross_entropy(y, labels, smoothing, ignore, scale):
+    """(loss, `scale` times its gradient in y): both come of one pass over the scores y."""
     y = _by_rows(y)
     labels = cupy.ascontiguousarray(labels, np.int64)
-    rows, dy, loss = _new(labels.size, like=y), _new(*y.shape, like=y), _new(like=y)
-    count, mean = 0, _kernel("cross_entropy_mean", y)
+    rows, dy, loss = _sums(labels.size, like=y), _new(*y.shape, like=y), _sums(like=y)
+    count, mean = 0, _kernel("cross_entropy_mean", loss)
     if ignore is not None:
         counted = cupy.ndarray((), np.int64)
         count = counted.data.ptr
         mean(1, 0, 0, labels.data.ptr, count, 0, ignore, labels.size)
     _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr, count, rows.data.ptr,
-             dy.data.ptr, _bits(smoothing), count != 0, ignore or 0)
+             dy.data.ptr, _bits(smoothing), _bits(scale), count != 0, ignore or 0)
     mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
     return loss, dy
 
@@ -220,12 +224,13 @@ def dropout(x, words, limit, scale):
     return y
 
 
-def adam(w, g, m, v, betas, root, eps, rate, keep):
-    """A step of Adam in place. False where w, m and v do not lie by rows: then nothing is done."""
-    if any(_by_rows(x) is not x for x in (w, m, v)):
+def adam(w, rounded, g, m, v, betas, *numbers):
+    """A step of Adam in place, and w rounded to the precision of g where `rounded` is not w, with
+    the kernel's further numbers. False where these do not lie by rows: then nothing is done."""
+    if any(not x.flags.c_contiguous or x.data.ptr % 16 for x in (w, rounded, m, v)):
         return False
     g = _by_rows(g)
-    numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], root, eps, rate, keep
-    _on_elements("adam_step", w.size, w, w.data.ptr, g.data.ptr, m.data.ptr, v.data.ptr,
-                 *map(_bits, numbers))
+    numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], *numbers
+    _on_elements("adam_step", w.size, g, w.data.ptr, 0 if rounded is w else rounded.data.ptr,
+                 g.data.ptr, m.data.ptr, v.data.ptr, *map(_bits, numbers))
     return True

@@ -12,18 +12,18 @@ from .layer import Layer
 
 
 class Loss(Layer):
-    """A loss; `accuracy(y, target)` says, of one that classifies, how many are right."""
+    """A loss; `accuracy(y, target)` says, of one that classifies, how many are right. Gradients
+    are `scale` times what they are, so that small ones do not vanish in half precision
+    (LossScale)."""
 
-    accuracy = None
+    accuracy, scale = None, 1.0
 
-    def backward(self, scale=1.0):
-        """scale dL/dy of the last `forward`, rounded once to the precision of y: a scale keeps
-        small gradients from vanishing in half precision (LossScale)."""
+    def backward(self):
+        """scale dL/dy of the last `forward`, rounded once to the precision of y."""
         if self._kept is None:
             raise ValueError(f"{self!r}: backward before forward")
         dtype, *values = self._kept[1]
-        dy = self.gradient(*values)
-        return (dy if scale == 1 else dy * scale).astype(dtype, copy=False)
+        return self.gradient(*values).astype(dtype, copy=False)
 
 
 class MeanSquare(Loss):
@@ -36,7 +36,7 @@ class MeanSquare(Loss):
         return self.keep((difference * difference).mean(), y.dtype, difference)
 
     def gradient(self, difference):
-        return difference * (2 / difference.size)
+        return difference * (2 * self.scale / difference.size)
 
 
 class CrossEntropy(Loss):
@@ -70,7 +70,7 @@ class CrossEntropy(Loss):
             raise TypeError(f"{self!r}: target must be an array of {xp.__name__}, as y is, got one "
                             f"of {module(target).__name__}")
         if gpu := fused(y):
-            loss, dy = gpu.cross_entropy(y, target, self.smoothing, self.ignore)
+            loss, dy = gpu.cross_entropy(y, target, self.smoothing, self.ignore, self.scale)
             return self.keep(loss, y.dtype, dy)
         dtype, labels, y = y.dtype, target.reshape(-1), wide(y).reshape(-1, k)
         counts = self._counts(labels)
@@ -87,7 +87,7 @@ class CrossEntropy(Loss):
         if len(kept) == 1:  # the kernel made it with the loss
             return kept[0]
         log_p, q, counts, n, shape = kept
-        dy = (module(q).exp(log_p) * counts[:, None] - q) / n
+        dy = (module(q).exp(log_p) * counts[:, None] - q) / (n / self.scale)
         return dy.reshape(*shape, -1)
 
     def accuracy(self, y, target):
@@ -116,7 +116,7 @@ class BinaryCrossEntropy(Loss):
         return self.keep((softplus(y) - target * y).mean(), dtype, y, target)
 
     def gradient(self, y, target):
-        return (sigmoid(y) - target) / y.size
+        return (sigmoid(y) - target) / (y.size / self.scale)
 
     def accuracy(self, y, target):
         """The share of answers on the right side of 1/2."""

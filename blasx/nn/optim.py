@@ -17,8 +17,9 @@ from ._arrays import fused, module, wide
 
 
 class Optimiser:
-    """Steps over the parameters of a model; a subclass moves one in `move(p, g, rate, ...)`, with
-    what it remembers of each (`MEMORY` names it) as further arguments."""
+    """Steps over the parameters of a model; a subclass moves one in `move(w, g, rate, ...)`, with
+    what it remembers of each (`MEMORY` names it) as further arguments. g is the gradient of the
+    loss + decay/2 |w|^2."""
 
     MEMORY = ()
 
@@ -32,16 +33,18 @@ class Optimiser:
         self.steps += 1
         for path, p in self.parameters.items():
             if p.grad is not None:
-                w, g = p.master, wide(p.grad)
                 if path not in self.memory:
+                    w = p.master
                     self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
-                g = g if factor == 1 else factor * g
-                self.move(w, self.decayed(w, g), rate, *self.memory[path])
-                p.master, p.grad = w, None
+                self.moved(p, factor, rate, *self.memory[path])
+                p.grad = None
 
-    def decayed(self, w, g):
-        """The gradient of the loss + decay/2 |w|^2."""
-        return g + self.decay * w if self.decay else g
+    def moved(self, p, factor, rate, *memory):
+        """One parameter, a step on."""
+        w, g = p.master, wide(p.grad)
+        g = g if factor == 1 else factor * g
+        self.move(w, g + self.decay * w if self.decay else g, rate, *memory)
+        p.master = w
 
     def state(self):
         """{name: array} to go on from later."""
@@ -92,18 +95,26 @@ class Adam(Optimiser):
     Kingma, Ba: Adam, a method for stochastic optimization, 2015.
     """
 
-    MEMORY = ("mean", "square")
+    MEMORY, beside = ("mean", "square"), 0.0
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.0):
         super().__init__(model, rate, decay)
         self.betas, self.eps = betas, eps
 
-    def move(self, w, g, rate, m, v, keep=1.0):
+    def moved(self, p, factor, rate, m, v):
+        gpu = fused(p.value)
+        if not gpu or not gpu.adam(p.master, p.value, p.grad, m, v, self.betas, *self.now(rate),
+                                   self.decay, factor):
+            super().moved(p, factor, rate, m, v)
+
+    def now(self, rate):
+        """1 / sqrt(1 - beta2^t), eps, rate / (1 - beta1^t), what `beside` leaves of w."""
         beta1, beta2 = self.betas
-        root, far = 1 / sqrt(1 - beta2**self.steps), rate / (1 - beta1**self.steps)
-        gpu = fused(w)
-        if gpu and gpu.adam(w, g, m, v, self.betas, root, self.eps, far, keep):
-            return
+        return (1 / sqrt(1 - beta2**self.steps), self.eps, rate / (1 - beta1**self.steps),
+                1 - rate * self.beside)
+
+    def move(self, w, g, rate, m, v):
+        (beta1, beta2), (root, eps, far, keep) = self.betas, self.now(rate)
         if keep != 1:
             w *= keep
         m *= beta1
@@ -113,7 +124,7 @@ class Adam(Optimiser):
         # m / (1 - beta1^t) over sqrt(v / (1 - beta2^t)) + eps
         down = module(w).sqrt(v)
         down *= root
-        down += self.eps
+        down += eps
         w -= far * m / down
 
 
@@ -124,13 +135,8 @@ class AdamW(Adam):
     """
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.01):
-        super().__init__(model, rate, betas, eps, decay)
-
-    def decayed(self, w, g):
-        return g
-
-    def move(self, w, g, rate, m, v):
-        super().move(w, g, rate, m, v, 1 - rate * self.decay)
+        super().__init__(model, rate, betas, eps)
+        self.beside = decay
 
 
 # -- half precision

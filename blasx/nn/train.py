@@ -96,22 +96,21 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
             xs, ys = _rows(x, chosen), _rows(y, chosen)
             if augment:
                 xs = augment(xs, rng)
-            answer = model.forward(xs)
+            answer, loss.scale = model.forward(xs), scale.value if scale else 1.0
             value = float(loss.forward(answer, ys))
             if not np.isfinite(value):
                 history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
                 break
-            times = scale.value if scale else 1.0
             with np.errstate(**dict.fromkeys(("over", "invalid"), "ignore") if scale else {}):
-                dy = loss.backward(times)
+                dy = loss.backward()
                 model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-                norm = gradient_norm(model) / times
+                norm = gradient_norm(model) / loss.scale
             well = bool(np.isfinite(norm))
             if not (scale.went(well) if scale else well):
                 history.stopped = _first_bad_gradient(model)
                 break
             if well:
-                optimiser.step((clip / norm if clip and norm > clip else 1.0) / times)
+                optimiser.step((clip / norm if clip and norm > clip else 1.0) / loss.scale)
             else:
                 history.skipped += 1
                 for p in model.parameters().values():
