@@ -57,17 +57,20 @@ def column_sums(a):
     return gpu.column_sums(a) if gpu else like(wide(a).sum(0), a)
 
 
-def product(a, b):
-    """A B; of NumPy arrays by columns if it has more columns than rows, else by rows.
+def product(a, b, bias=None):
+    """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows, else by rows.
 
     gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
     up to twice as fast where the contiguous side is the shorter one. On the GPU it makes no
     difference, and what follows lies by rows.
     """
-    gemm = _GEMM[a.dtype]
-    if len(a) < b.shape[1] and not fused(a):
-        return gemm(1.0, a, b)
-    return gemm(1.0, b.T, a.T).T
+    gemm, gpu = _GEMM[a.dtype], fused(a)
+    if gpu and bias is not None and a.dtype.itemsize == 2:  # one kernel
+        return gemm(1.0, b.T, a.T, bias=bias[:, None]).T
+    c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
+    if bias is not None:
+        c += bias
+    return c
 
 
 def add_product(a, b, c):

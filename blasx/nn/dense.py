@@ -30,9 +30,7 @@ class Dense(Layer):
     def forward(self, x):
         self.given(x, ..., self.n_in, like=self.weight)
         rows = x.reshape(-1, self.n_in)
-        y = product(rows, self.weight.value)
-        if self.bias:
-            y += self.bias.value
+        y = product(rows, self.weight.value, self.bias and self.bias.value)
         return self.keep(y.reshape(*x.shape[:-1], self.n_out), rows)
 
     def backward(self, dy, dx=True):
