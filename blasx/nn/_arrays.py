@@ -58,7 +58,8 @@ def column_sums(a):
 
 
 def product(a, b, bias=None):
-    """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows, else by rows.
+    """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows,
+    else by rows.
 
     gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
     up to twice as fast where the contiguous side is the shorter one. On the GPU it makes no
