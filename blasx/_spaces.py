@@ -743,6 +743,26 @@ def lstm_fits(letter, n, v, gpu):
             and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
 
 
+# -- lstm_unsteps: the same with four times the words, and a quarter of the units' products
+
+
+def lstm_back_stages(letter, n):
+    return (options(UNITS=(16, 8, 32), DEEP=(16, 4, 8, 32), WARPS=(8, 4, 16)),
+            options(ROWS=(16, 32), AHEAD=(4, 2, 8)))
+
+
+def lstm_back_fits(letter, n, v, gpu):
+    """Weights, words and two sums in the registers of a thread, the warps' sums in shared
+    memory."""
+    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["AHEAD"]
+    each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
+    return (4 * n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 8 == v["ROWS"] % 16 == 0
+            and v["DEEP"] % v["AHEAD"] == 0 and 32 * v["WARPS"] <= 1024
+            and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
+            and weights <= 128
+            and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+
+
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
 
 
@@ -867,5 +887,5 @@ SPACES = {
     "activation": Space("activation", pack_stages, pack_fits, letters="sdhb"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sdhb"),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
-    "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
+    "lstm_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True, letters="s"),
 }

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
            "softmax_rows_backward": "h", "cross_entropy_rows": "b", "cross_entropy_mean": "s",
            "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
-           "lstm_unstep": "s"}
+           "lstm_unsteps": "s"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -138,16 +138,26 @@ def cross_entropy(y, labels, smoothing, ignore, scale):
 # -- recurrence
 
 
+def _together(name, z, width):
+    """How many rows of a batch a kernel's blocks can have on the GPU at once, and the kernel."""
+    kernel = _kernel(name, z, width)
+    if kernel is None:
+        return 0, None
+    groups = -(-width // kernel.values["UNITS"])
+    return multiprocessors(current_device()) // groups * kernel.values["ROWS"], kernel
+
+
 def lstm(z, U, b, state, clip, backwards):
     """(h, c) of all steps of an LSTM, (time, n, width), in one launch (or several, a part of the
     rows each). z (time, n, 4 width) is x W, the gates when it is done; `state` is (h, c) where it
     starts, or None for 0. None where the kernel has no row for the width, or no room."""
     times, batch, width = *z.shape[:2], z.shape[2] // 4
-    kernel = None if width % 4 or z.dtype.char != "f" else _kernel("lstm_steps", z, width)
-    groups = kernel and -(-width // kernel.values["UNITS"])
-    together = kernel and multiprocessors(current_device()) // groups * kernel.values["ROWS"]
+    if width % 4 or z.dtype.char != "f" or not _together("lstm_unsteps", z, width)[0]:
+        return None
+    together, kernel = _together("lstm_steps", z, width)
     if not together:
         return None
+    groups = -(-width // kernel.values["UNITS"])
     y, cells = (_new(times, batch, width, like=z) for _ in range(2))
     words = cupy.ndarray(y.shape, np.uint32)
     words.fill(2**32 - 1)
@@ -165,26 +175,24 @@ def lstm(z, U, b, state, clip, backwards):
     return y, cells
 
 
-def lstm_backward(dy, gates, cells, c, U, dstate, clip, order, cut):
+def lstm_backward(dy, gates, cells, c, U, dstate, clip, backwards, truncate):
     """(dz, (dh, dc)) of `lstm`: dz of all steps, dh and dc at its start, of what it left and of dy
     (time, n, width) and the gradient `dstate` in its last state. c: where the cells started; no
-    gradient goes from a step to the one before where `cut`."""
-    (times, batch, width), dy = cells.shape, _by_rows(dy)
-    kernel, dz = _kernel("lstm_unstep", dy), _new(*gates.shape, like=gates)
-    dh, dc = dstate[0], cupy.array(dstate[1], order="C")
-    blocks = -(-batch * width // (4 * kernel.threads))
-    limit, size, back = _bits(float("inf") if clip is None else clip), 4 * batch * width, U.T
-    for k in range(times - 1, -1, -1):
-        t = order[k]
-        before = _by_rows(c) if k == 0 else cells[order[k - 1]]
-        dh = _by_rows(dh)
-        kernel(blocks, 0, gates.data.ptr + 4 * t * size, cells.data.ptr + t * size,
-               before.data.ptr, dy.data.ptr + t * size, dh.data.ptr, dc.data.ptr,
-               dz.data.ptr + 4 * t * size, limit, batch, width)
-        dh = product(dz[t], back)
-        if cut[k]:
-            dh, dc = dh * 0, dc * 0
-    return dz, (dh, dc)
+    gradient goes from a step to the one before where a piece of `truncate` begins."""
+    (times, batch, width), dz = cells.shape, _new(*gates.shape, like=gates)
+    together, kernel = _together("lstm_unsteps", gates, width)
+    groups = -(-width // kernel.values["UNITS"])
+    dy, U, c, dh = _by_rows(dy), _by_rows(U), _by_rows(c), _by_rows(dstate[0])
+    dc = cupy.array(dstate[1], order="C")
+    dz.view(np.uint32).fill(2**32 - 1)
+    for first in range(0, batch, together):
+        rows, skip = min(together, batch - first), first * width * dz.itemsize
+        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, gates.data.ptr + 4 * skip, U.data.ptr,
+               cells.data.ptr + skip, c.data.ptr + skip, dy.data.ptr + skip, dh.data.ptr + skip,
+               dc.data.ptr + skip, dz.data.ptr + 4 * skip,
+               _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
+               batch, rows, width, together=True)
+    return dz, (product(dz[-1 if backwards else 0], U.T), dc)
 
 
 # -- elements

@@ -243,13 +243,12 @@ class LSTMCell(Recurrence):
         return y, (y[last], cells[last]), (z, y, cells, state)
 
     def unstep_at_once(self, gpu, dy, dstate, gates, y, cells, state):
-        """dz and h by rows of all steps, and the gradient in the first state: a kernel and a
-        product a step."""
+        """dz and h by rows of all steps, by one kernel, and the gradient in the first state."""
         order = self._order(len(y))
         start = state or self._start(module(y), None, y.shape[1])
-        cut = [self._cut(t, len(y)) for t in order]
-        dz, dstate = gpu.lstm_backward(dy.swapaxes(0, 1), gates, cells, start[1],
-                                       wide(self.U.value), dstate, self.clip, order, cut)
+        dz, dstate = gpu.lstm_backward(
+            dy.swapaxes(0, 1), gates, cells, start[1], wide(self.U.value), dstate, self.clip,
+            self.reverse, self.truncate)
         h = module(y).empty_like(y)
         h[order[0]] = start[0]
         if self.reverse:

@@ -150,8 +150,9 @@ def recurrence(xp, rng, dtype):
     """Three blocks to the units, which wait for each other; two launches for the rows."""
     from blasx import _tuned, nn
     few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
-    with _tuned.using("s", lstm_steps=few):
-        for options in ({}, {"clip": 0.2, "bidirectional": True}):
+    back = {"UNITS": 8, "ROWS": 16, "WARPS": 2, "DEEP": 2, "AHEAD": 1}
+    with _tuned.using("s", lstm_steps=few, lstm_unsteps=back):
+        for options in ({}, {"clip": 0.2, "bidirectional": True, "truncate": 3}):
             here = nn.LSTM(5, 12, rng=1, **options)
             there = deepcopy(here)
             for p in there.parameters().values():
