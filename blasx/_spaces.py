@@ -748,16 +748,16 @@ def lstm_fits(letter, n, v, gpu):
 
 def lstm_back_stages(letter, n):
     return (options(UNITS=(16, 8, 32), DEEP=(16, 4, 8, 32), WARPS=(8, 4, 16)),
-            options(ROWS=(16, 32), AHEAD=(4, 2, 8)))
+            options(ROWS=(16, 32), CHUNK=(4, 1, 2, 8)))
 
 
 def lstm_back_fits(letter, n, v, gpu):
     """Weights, words and two sums in the registers of a thread, the warps' sums in shared
     memory."""
-    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["AHEAD"]
+    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["CHUNK"]
     each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
     return (4 * n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 8 == v["ROWS"] % 16 == 0
-            and v["DEEP"] % v["AHEAD"] == 0 and 32 * v["WARPS"] <= 1024
+            and v["DEEP"] % v["CHUNK"] == 0 and 32 * v["WARPS"] <= 1024
             and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
             and weights <= 128
             and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
