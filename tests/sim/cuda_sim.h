@@ -6,7 +6,8 @@
 // goes as far as it gets without the others before the next has its turn. What a kernel computes
 // must not depend on it. Shared memory starts as NaN; of dynamic shared memory there is what the
 // launch asks for, to the byte. A fiber that waits where another fiber of its group waits
-// elsewhere, or has ended, is an error.
+// elsewhere, or has ended, is an error. Blocks run one after the other; one that gives way, for it
+// waits for what another writes, goes on when the others have had their turn.
 #pragma once
 #include <math.h>
 #include <ucontext.h>
@@ -174,28 +175,61 @@ static bool release(size_t first, size_t last, State state, const char* what)
     return true;
 }
 
-static void run_cluster(int schedule)
+// A cluster, or a block, and what it has while others run that it waits for.
+struct Group {
+    unsigned first;            // of its blocks
+    uint64_t random;
+    std::vector<size_t> turn;
+    std::vector<Fiber> fibers;
+    std::vector<std::vector<char>> memories;
+};
+
+static bool gave_way = false;
+static size_t idle = 0;  // how often a group gave way since one got past a barrier, or to its end
+
+static void begin(Group& group, int schedule)
 {
     const size_t shared = __stop_shared_memory - __start_shared_memory;
     if (cluster > 1 && shared) fail("blocks of a cluster have dynamic shared memory only", 0);
     if (shared) std::memset(__start_shared_memory, 0xff, shared);
     for (char* memory : memories) std::memset(memory, 0xff, dynamic_size);
-    const size_t threads = fibers.size() / cluster;
-    std::vector<size_t> turn(fibers.size());
+    group.random = schedule;
+    group.turn.resize(fibers.size());
     for (size_t i = 0; i < fibers.size(); ++i) {
         Fiber& f = fibers[i];
-        turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
+        group.turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
         f.state = RUNNING;
         f.count = 0;
         f.number = i;
         prepare(f.context, f.stack, start);
     }
-    uint64_t random = schedule;
-    int idle = 0;  // turns in which fibers only gave way
-    for (;;) {
+}
+
+// Its memory and its fibers, out of the way or back
+static void change_over(Group& group, bool back)
+{
+    group.memories.resize(memories.size() + 1);
+    const auto copy = [=](char* memory, size_t size, std::vector<char>& kept) {
+        kept.resize(size);
+        if (back) std::copy(kept.begin(), kept.end(), memory);
+        else std::copy(memory, memory + size, kept.begin());
+    };
+    for (size_t b = 0; b < memories.size(); ++b) copy(memories[b], dynamic_size, group.memories[b]);
+    if (const size_t size = __stop_shared_memory - __start_shared_memory)
+        copy(__start_shared_memory, size, group.memories.back());
+    fibers.swap(group.fibers);
+}
+
+// Until its end, or, false, until it has given way a few times
+static bool run(Group& group, int schedule)
+{
+    const size_t threads = fibers.size() / cluster;
+    std::vector<size_t>& turn = group.turn;
+    first_block = group.first;
+    for (int turns = 0;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
-            random = random * 6364136223846793005u + 1442695040888963407u;
-            std::swap(turn[i - 1], turn[(random >> 33) % i]);
+            group.random = group.random * 6364136223846793005u + 1442695040888963407u;
+            std::swap(turn[i - 1], turn[(group.random >> 33) % i]);
         }
         bool moved = false;
         auto one_turn = [&](auto mine) {
@@ -224,16 +258,16 @@ static void run_cluster(int schedule)
                                      "a barrier of some warps is not reached by all");
         for (Fiber& f : fibers)
             if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
-        if (moved) {
-            idle = 0;
+        if (gave_way) {  // to its own others first
+            gave_way = false;
+            if (++turns > 2) return false;
             continue;
         }
-        if (std::any_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == RUNNING; })) {
-            if (++idle > 2) fail("what nobody announces is awaited", 0);
-            continue;
-        }
+        turns = 0;
+        if (moved) continue;
+        idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
-            return;
+            return true;
         for (size_t b = 0; b < fibers.size(); b += threads)
             moved |= release(b, b + threads, AT_BLOCK, "a barrier is not reached by all");
         moved |= release(0, fibers.size(), AT_CLUSTER, "a cluster's barrier is not reached by all");
@@ -265,10 +299,27 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
     body = [] { call<P...>(std::index_sequence_for<P...>{}); };
     gridDim = blocks;
     blockDim = threads;
-    fibers.resize(threads.x * threads.y * cluster);
-    for (auto& f : fibers) f.stack.resize(1 << 17);
-    for (first_block = 0; first_block < blocks.x * blocks.y; first_block += cluster)
-        run_cluster(schedule);
+    std::vector<Group> waiting;
+    for (unsigned b = 0; b < blocks.x * blocks.y; b += cluster) {
+        fibers.resize(threads.x * threads.y * cluster);
+        for (auto& f : fibers) f.stack.resize(1 << 17);
+        Group group{b};
+        begin(group, schedule);
+        if (run(group, schedule)) continue;
+        change_over(group, false);
+        waiting.push_back(std::move(group));
+    }
+    while (!waiting.empty())
+        for (size_t g = 0; g < waiting.size();) {
+            if (++idle > 3000) fail("what nobody writes is awaited", 0);
+            change_over(waiting[g], true);
+            if (run(waiting[g], schedule)) {
+                waiting.erase(waiting.begin() + g);
+            } else {
+                change_over(waiting[g], false);
+                ++g;
+            }
+        }
     for (char* memory : memories) {
         ASAN_UNPOISON_MEMORY_REGION(memory, room);
         std::free(memory);
@@ -328,8 +379,12 @@ template <class T> struct Posted {
     }
 };
 
-// Lets the others go on: what this fiber wants is not there yet.
-static inline void give_way(int line = __builtin_LINE()) { wait(RUNNING, line); }
+// Lets the others go on, of this block and then of the grid: what this fiber wants is not there yet.
+static inline void give_way(int line = __builtin_LINE())
+{
+    gave_way = true;
+    wait(RUNNING, line);
+}
 
 // A barrier of the first `threads` threads of the block
 static inline void meet(size_t threads, int line = __builtin_LINE())

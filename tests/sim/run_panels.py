@@ -3,9 +3,10 @@ has the sanitizers:
 
     python -m tests.sim.run_panels LIBRARY KERNEL LETTER CONSTANTS n ...
 
-One block of threads makes all blocks of the matrix in turn. As run.py: exact memory and four
-schedules. Every order is factored as one panel and as several, of both triangles, the other of
-which is full of nan; then with a pivot in the midst that is not positive, and with nan.
+As run.py: exact memory and four schedules. One block of threads makes all blocks of the matrix in
+turn, and several that wait for each other make the same to the bit. Every order is factored as one
+panel and as several, of both triangles, the other of which is full of nan; then with a pivot in the
+midst that is not positive, and with nan.
 """
 
 import json
@@ -21,8 +22,8 @@ from .run_lu import Simulated
 SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 
-def factored(sim, schedule, a, lower, width):
-    """The factor, in place of a's `lower` triangle, and info."""
+def factored(sim, schedule, threads, a, lower, width):
+    """The factor, in place of a's `lower` triangle, and info; by so many blocks of threads."""
     v = sim.constants
     n, side, item = len(a), 8 * v["TILES"], a.itemsize
     c, info = Memory(a[None], "F"), Memory(np.zeros(1, np.int32))
@@ -36,9 +37,9 @@ def factored(sim, schedule, a, lower, width):
         blocks, diagonals = (poisoned((size,), a.dtype, "C") for size in (
             count * side * side, across * SLOT * v["TILES"]))
         flags = Memory(np.zeros(4 + rows + 3 * across, np.int32))
-        sim.run(schedule, 1, potrf_panel_bytes(sim.letter, v), at + first * (rs + cs) * item, rs,
-                cs, n - first, across, first, *before, blocks.address, diagonals.address,
-                flags.address, info.address)
+        sim.run(schedule, threads, potrf_panel_bytes(sim.letter, v),
+                at + first * (rs + cs) * item, rs, cs, n - first, across, first, *before,
+                blocks.address, diagonals.address, flags.address, info.address)
         end = first + across * side
         if end < n:
             rest = view[end:, first:end]
@@ -59,8 +60,8 @@ def problem(sim, rng, n, lower, width):
         if bad is not None:
             a[bad, bad] = np.nan if bad == 0 else -1
         a[unread] = np.nan
-        outputs = [factored(sim, schedule, a, lower, width) for schedule in
-                   (SCHEDULES if bad is None else SCHEDULES[:1])]
+        outputs = [factored(sim, schedule, threads, a, lower, width) for schedule, threads in
+                   zip(SCHEDULES if bad is None else SCHEDULES[:1], (1, 2, 4, 3))]
         c, info = same_under_all_schedules(outputs)
         assert info[0] == (0 if bad is None else bad + 1), (n, lower, width, bad, info)
         assert np.isnan(c[unread]).all()
