@@ -17,9 +17,10 @@ GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
 GEMM |= dict.fromkeys("dczhb", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
-LAPACK = {"getrf": (1024, 4096, 8192), "gesv": (1024, 4096, 8192),
-          "potrf": (1024, 2048, 4096, 8192, 16384, 32768),
-          "geqrf": (1024, 4096), "syevd": (1024, 2048), "gesdd": (1024,)}
+LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
+          "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
+          "syevd": (1024, 2048), "gesdd": (1024,)}
+MOST = 2**33  # bytes of a matrix of theirs: every side has one or more of its own
 VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")
 LENGTH, ORDER = 2**27, 16384  # of a vector, of gemv's matrix
 
@@ -42,7 +43,8 @@ def rows(letters, quick, family):
         for routine, sizes in LAPACK.items():
             for letter in letters:
                 for n in sizes[:1] if quick else sizes:
-                    yield lapack(routine, letter, n)
+                    if n * n * TYPES[letter].dtype.itemsize <= MOST:
+                        yield lapack(routine, letter, n)
     else:
         for routine in VECTORS:
             for letter in letters:
@@ -190,12 +192,14 @@ def lapack(routine, letter, n):
              "syevd": lambda r: errors.eigen(a, *r), "gesdd": lambda r: errors.singular(a, *r)}
     sides = {"torch": partial(torch_side, routine, a, b),
              "CuPy": partial(cupy_side, routine, a, b)}
+    if routine == "getrf":
+        sides["cuSOLVER"] = partial(our_side, routine, letter, a, b, mode="vendor")
     return Row(routine, letter, f"{n}x{n}", {"in place": partial(our_side, routine, letter, a, b)},
                sides, check[routine], timing.gpu_clock(a.nbytes))
 
 
-def our_side(routine, letter, a, b):
-    f = blasx_function(letter, routine)
+def our_side(routine, letter, a, b, **how):
+    f = partial(blasx_function(letter, routine), **how)
     run = {"potrf": lambda a: f(a, 1, overwrite_a=1),
            "gesv": lambda a, b: f(a, b, 1, 1)}.get(routine, lambda a: f(a, overwrite_a=1))
     answer = {"getrf": lambda r: r[:2], "gesv": lambda r: r[2], "syevd": lambda r: r[:2],

@@ -49,7 +49,7 @@ _MOST_PARAMETERS = 40
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
 _STATIC_SHARED, _MOST_DYNAMIC_SHARED, _LARGE_CLUSTERS = 1, 8, 14  # CU_FUNC_ATTRIBUTE_...
-_START_EARLY = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+_TOGETHER, _START_EARLY = 2, 6  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, ..._STREAM_SERIALIZATION
 _PACK_LAUNCH = Struct("7I4xQ").pack_into  # the head of CUlaunchConfig
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
 
@@ -61,8 +61,9 @@ class _Local(threading.local):
         cells = ffi.new("uint64_t[]", _MOST_PARAMETERS)
         self.cells = ffi.buffer(cells)
         self.parameters = ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
-        self.attribute = ffi.new("CUlaunchAttribute *", {"id": _START_EARLY, "value": [1]})
-        self.config = ffi.new("CUlaunchConfig *", {"attributes": self.attribute})
+        self.early = ffi.new("CUlaunchAttribute *", {"id": _START_EARLY, "value": [1]})
+        self.together = ffi.new("CUlaunchAttribute *", {"id": _TOGETHER, "value": [1]})
+        self.config = ffi.new("CUlaunchConfig *")
         self.head = ffi.buffer(self.config)
 
 
@@ -123,17 +124,20 @@ class Kernel:
         self._modules = []
         self._lock = threading.Lock()
 
-    def launch(self, gx, gy, bx, by, parameters, shared=0):
+    def launch(self, gx, gy, bx, by, parameters, shared=0, together=False):
         """Launch gx x gy blocks of bx x by threads in the current stream, each with `shared`
         bytes of dynamic shared memory; `parameters` is a void *[] with where each one is. From
-        Hopper on they may start while the kernel before them ends (kernels/launch.cuh)."""
+        Hopper on they may start while the kernel before them ends (kernels/launch.cuh).
+        `together`: all at once or none, as they wait for each other; an error where they do not
+        fit."""
         check_fork()
         if gx > _MOST_BLOCKS:
             raise ValueError(f"{self.name}: {gx} blocks are more than one launch takes")
         function, early = self._loaded.get(current_device()) or self._load()
         _PACK_LAUNCH(_local.head, 0, gx, gy, 1, bx, by, 1, shared, get_current_stream().ptr)
         config = _local.config
-        config.count = early
+        config.attributes = _local.together if together else _local.early
+        config.count = 1 if together else early
         status = _driver()(config, function, parameters, _NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())

@@ -28,7 +28,8 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import panel_bytes as leaves_bytes
+from .large._bytes import apply_bytes, reflectors_bytes
+from .large._bytes import panel_bytes as cluster_bytes
 
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -625,22 +626,22 @@ def pair_fits(letter, n, v, gpu):
             and 512 * v["WARPS"] * v["HELD"] + 1024 <= gpu.shared)
 
 
-# -- LU of one large matrix: leaves of clusters, and the columns beside a panel
+# -- LU of one large matrix: the panel of a cluster, and the columns beside it
 
 
-def leaf_stages(letter, n):
+def cluster_stages(letter, n):
     shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(16, 8, 4, 2, 1), ROWS=(1, 2, 4, 8))
               if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 in range(n, 4 * n + 128)]
     return shapes, options(W=(32, 16, 8, 4, 64))
 
 
-def leaf_fits(letter, n, v, gpu):
+def cluster_fits(letter, n, v, gpu):
     return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and v["WARPS"] <= 16
             and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 32 >= n
-            and v["ROWS"] * v["W"] * words(letter) <= 64 * (32 // v["WARPS"] if v["WARPS"] > 8 else 2)
+            and v["ROWS"] * v["W"] * words(letter) <= (64 if v["WARPS"] > 8 else 128)
             and power_of_two(v["W"]) and 16 // TYPES[letter].dtype.itemsize <= v["W"] <= 64
             and v["W"] >= 2 and 32 * v["WARPS"] >= v["W"]
-            and leaves_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
+            and cluster_bytes(TYPES[letter].dtype, v["W"], v) <= gpu.shared)
 
 
 def rows_stages(letter, n):
@@ -648,8 +649,8 @@ def rows_stages(letter, n):
 
 
 def rows_fits(letter, n, v, gpu):
-    return (v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0 and v["BLOCKS"] <= 4
-            and v["WARPS"] <= 16)
+    return (gpu.capability >= 90 and v["WARPS"] * 4 == v["COLUMNS"] and v["COLUMNS"] % 8 == 0
+            and v["BLOCKS"] <= 4 and v["WARPS"] <= 16)
 
 
 def top_stages(letter, n):
@@ -657,7 +658,7 @@ def top_stages(letter, n):
 
 
 def top_fits(letter, n, v, gpu):
-    return 2 < v["WARPS"] <= 32
+    return gpu.capability >= 90 and 2 < v["WARPS"] <= 32
 
 
 # -- potrf_panel: blocks of one large matrix that wait for each other
@@ -712,6 +713,96 @@ def permutation_stages(letter, n):
 
 def permutation_fits(letter, n, v, gpu):
     return 1 <= v["WARPS"] <= 16
+
+
+# -- layers of networks: rows.cuh, a team to a row; elements.cuh
+
+
+def row_stages(letter, n):
+    teams = options(TEAM=(32, 8, 64, 128, 256, 512), PACKS=(4, 1, 2, 8))
+    return ([v | {"RESIDENT": int(n <= span(letter, v))} for v in teams],
+            options(WARPS=(4, 8, 16), BLOCKS=(1, 2, 3, 4, 6, 8)))
+
+
+def span(letter, v):
+    """How much of a row a team holds."""
+    return v["TEAM"] * v["PACKS"] * 4 // words(letter)
+
+
+def row_fits(lines, always=False):
+    """True if a thread has room for its part of so many lines of a row, and for what else it
+    needs."""
+    def fits(letter, n, v, gpu):
+        return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
+                and power_of_two(v["WARPS"]) and v["PACKS"] <= 8
+                and (n <= span(letter, v) if v["RESIDENT"] else not always)
+                and (4 * lines * v["PACKS"] + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+    return fits
+
+
+def pack_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), PACKS=(1, 2, 4)),)
+
+
+def pack_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and v["PACKS"] <= 8
+
+
+# -- lstm_steps: units and rows to a block, U in its registers
+
+
+def lstm_stages(letter, n):
+    return (options(UNITS=(16, 8, 4, 32), DEEP=(4, 1, 2, 8), WARPS=(8, 4, 16)),
+            options(ROWS=(16, 8, 32), EIGHTS=(1, 2, 4)))
+
+
+def lstm_fits(letter, n, v, gpu):
+    """Weights, words and sums in the registers of a thread, the warps' sums in shared memory."""
+    weights, words = 2 * v["DEEP"] * v["UNITS"], 4 * v["EIGHTS"] * v["DEEP"]
+    each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
+    return (n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 4 == 0
+            and v["ROWS"] % (8 * v["EIGHTS"]) == 0 and 32 * v["WARPS"] <= 1024
+            and (weights + words + v["UNITS"] + 13 * each + 40) * 32 * v["WARPS"] <= 65536
+            and weights <= 160
+            and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+
+
+# -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
+
+
+def qr_leaf_stages(letter, n):
+    shapes = [v for v in options(CLUSTER=(16, 8, 4, 2), WARPS=(8, 4, 16), ROWS=(4, 8, 2, 1, 16, 32))
+              if v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 in range(n, 4 * n + 128)]
+    return shapes, options(COLUMNS=(8, 4, 2, 1))
+
+
+def qr_leaf_fits(letter, n, v, gpu):
+    part = v["ROWS"] * v["COLUMNS"] * words(letter)
+    return (gpu.capability >= 90 and v["CLUSTER"] <= 16 and 3 <= v["WARPS"] <= 16
+            and v["CLUSTER"] * v["WARPS"] * v["ROWS"] * 8 >= n
+            and part <= (64 if v["WARPS"] > 8 else 128)
+            and all(power_of_two(v[k]) for k in ("CLUSTER", "ROWS", "COLUMNS"))
+            and v["COLUMNS"] <= min(8, 2 * v["WARPS"])
+            and 16 // TYPES[letter].dtype.itemsize <= 4 * v["COLUMNS"]
+            and reflectors_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def qr_apply_stages(letter, n):
+    return *qr_leaf_stages(letter, n), options(BATCH=(32, 16))
+
+
+def qr_apply_fits(letter, n, v, gpu):
+    return (qr_leaf_fits(letter, n, {k: x for k, x in v.items() if k != "BATCH"}, gpu)
+            and v["BATCH"] % 4 == v["BATCH"] % v["CLUSTER"] == 0
+            and apply_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+
+
+def qr_t_stages(letter, n):
+    return (options(WARPS=(4, 8, 2)),)
+
+
+def qr_t_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 8
 
 
 SPACES = {
@@ -769,15 +860,38 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
-    "getrf_panel": Space("getrf_large", leaf_stages, leaf_fits, smallest=33, largest=65536),
-    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, smallest=33, largest=65536),
-    "getrf_top": Space("getrf_large", top_stages, top_fits, smallest=33, largest=65536),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
-    "potrf_panel": Space("potrf_one", potrf_panel_stages, potrf_panel_fits,
+    "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,
+                         largest=32768),
+    "getrf_rows": Space("getrf_large", rows_stages, rows_fits, optional=True, smallest=33,
+                        largest=32768),
+    "getrf_top": Space("getrf_large", top_stages, top_fits, optional=True, smallest=33,
+                       largest=32768),
+    "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
     "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
                          letters="sc", smallest=257, largest=4096),
     "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
                          largest=4096),
+    "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, smallest=33, largest=32768),
+    "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
+                         largest=32768),
+    "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, smallest=33, largest=32768),
+    "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
+    "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
+                                letters="sd", largest=8192),
+    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sd"),
+    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sd", largest=65536),
+    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sd",
+                                   largest=65536),
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sd",
+                                largest=65536),
+    "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
+                                letters="sd"),
+    "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
+    "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
+    "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
+    "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
+    "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
 }

@@ -17,7 +17,7 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
         with a leading dimension included.
     mode : {'auto', 'native', 'vendor'}
         Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
-        CPU has 'auto' only.
+        CPU has 'auto' only; a GPU older than Hopper has no 'native' above 32 x 32.
 
     Returns
     -------
@@ -31,8 +31,11 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
 
     Notes
     -----
-    CPU: LAPACK. GPU: an own kernel up to 32 x 32, else cuSOLVER Xgetrf, in the current stream,
-    no synchronisation.
+    CPU: LAPACK. GPU: an own kernel up to 32 x 32; above, on Hopper and later, panels by clusters of
+    ours, products by cuBLAS (single precision: by pairs), look-ahead in a second stream, where the
+    tuned table finds that faster than cuSOLVER Xgetrf. In the current stream, no synchronisation.
+    There 'native' asks for about 4 (m + n) bytes for each of a block's columns, at most 1024, in
+    single precision, and for little in the others, before `a` is touched.
     m n^2 - n^3/3 multiplications and additions. LAPACK Users' Guide, xGETRF.
     """
     one = getattr(a, "ndim", 2) == 1
@@ -167,7 +170,7 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xgetrf and Xgetrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: getrf, and cuSOLVER Xgetrs, in the current stream, no synchronisation.
     2/3 n^3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xGESV.
     """
     a = me.square(a, "a", overwrite_a)

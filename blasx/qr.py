@@ -15,7 +15,7 @@ from ._lapack import INT, by_columns, ld, output, taken
 from ._routine import also, cupy, public, typed
 
 
-def geqrf(me, a, lwork=None, overwrite_a=0):
+def geqrf(me, a, lwork=None, overwrite_a=0, *, mode="auto"):
     """QR factorization, A = Q R.
 
     Parameters
@@ -26,6 +26,9 @@ def geqrf(me, a, lwork=None, overwrite_a=0):
     lwork : int, optional
         LAPACK's workspace, at least n; what it works best with if not given; -1 asks for that
         and factors nothing. The GPU takes what it needs.
+    mode : {'auto', 'native', 'vendor'}
+        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
+        CPU has 'auto' only.
 
     Returns
     -------
@@ -38,10 +41,12 @@ def geqrf(me, a, lwork=None, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xgeqrf in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: own kernels, and cuBLAS for their products, from Hopper on; else cuSOLVER
+    Xgeqrf. In order with the current stream, no synchronisation. Own kernels take up to 512 (m + n)
+    numbers beside the matrix.
     2 m n^2 - 2/3 n^3 operations. LAPACK Users' Guide, xGEQRF.
     """
-    return _factor(me, a, lwork, overwrite_a, "qr")
+    return _factor(me, a, lwork, overwrite_a, "qr", mode)
 
 
 def gelqf(me, a, lwork=None, overwrite_a=0):
@@ -70,20 +75,21 @@ def gelqf(me, a, lwork=None, overwrite_a=0):
     return _factor(me, a, lwork, overwrite_a, "lq")
 
 
-def _factor(me, a, lwork, overwrite_a, kind):
+def _factor(me, a, lwork, overwrite_a, kind, mode="auto"):
     one = getattr(a, "ndim", 2) == 1
     a = me.matrix(a, "a", overwrite=overwrite_a)
     m, n = a.shape
     least = n if kind == "qr" else m
-    lwork = me.workspace(lwork, least)
-    if me.on_cpu(a):
+    lwork, cpu = me.workspace(lwork, least), me.on_cpu(a)
+    mode = me.mode(mode, cpu, "native", "vendor")
+    if cpu:
         f, tau = taken(a, overwrite_a), np.zeros(min(m, n), me.dtype)
         work, info = me.worked(f"ge{kind}f", lwork, m, n, f, ld(f), tau)
     else:
         f, tau = a, cupy().zeros(min(m, n), me.dtype)
         work, info = _needed(me, least)
         if lwork != -1:
-            f, info = _transposed(a, overwrite_a, kind, lambda x: _geqrf_gpu(me, x, tau))
+            f, info = _transposed(a, overwrite_a, kind, lambda x: _geqrf_gpu(me, x, tau, mode))
     return (f.reshape(-1) if one else f), tau, work, info
 
 
@@ -108,11 +114,20 @@ def _transposed(a, overwrite, kind, step):
     return a, info
 
 
-def _geqrf_gpu(me, qr, tau):
+def _geqrf_gpu(me, qr, tau, mode="auto"):
     """Factor a column-major CuPy array in place, into `tau` too; info."""
     from . import _cuda as gpu
     if not qr.size:
         return cupy().zeros((), np.int32)
+    if mode != "vendor":
+        from .large import qr as large
+        found = large.plan(me, *qr.shape)
+        if mode == "native" and not found:
+            m, n = qr.shape
+            me.illegal("mode", mode, f"auto or vendor for {m} x {n} on this GPU")
+        if found and (mode == "native" or not found.get("cusolver")):
+            large.geqrf(me, qr, tau)
+            return cupy().zeros((), np.int32)
     t = me.type.cuda
     return gpu.solver64("Xgeqrf", "nnipnipi",
                         (*qr.shape, t, qr.data.ptr, gpu.ld(qr), t, tau.data.ptr, t))

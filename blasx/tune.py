@@ -29,7 +29,9 @@ BYTES = 2**27   # of a problem's operands
 FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
-ONE = ("gemm", "split", "getrf_large", "potrf_one", "mixed", *_ladder.RUNGS)  # of one matrix
+# Routines of one matrix, and of blasx.nn
+ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", "mixed", *_ladder.RUNGS)
+LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
@@ -83,9 +85,11 @@ def problem(routine, letter, n, batch, xp):
     def adjoint(x):
         return x.conj().swapaxes(-1, -2)
 
+    if routine in LAYERS:
+        return layer_problem(routine, random(batch * n, n), random(batch * n, n), xp)
     a, one = random(batch, n, n), xp.eye(n, dtype=t.dtype)
     b, square = random(batch, n, 1), random(batch, n, n)
-    if routine in ("potrf", "potrf_one", "potrs", "posv"):
+    if routine in ("potrf", "potrf_large", "potrs", "posv"):
         a = a @ adjoint(a) / n + one
     if routine in ("getrf_nopiv", "trsm", "trmm"):
         a = a / n + one
@@ -96,9 +100,12 @@ def problem(routine, letter, n, batch, xp):
             return Problem((a,), blasx.getrf_batched, lambda of, x: _errors.lu(*of, *x[:2]))
         case "getrf_large":
             getrf = getattr(blasx, letter + "getrf")
+            return Problem((a[0],), lambda a: getrf(a)[:2], lambda of, x: _errors.lu(*of, *x))
+        case "geqrf_large":
+            geqrf = getattr(blasx, letter + "geqrf")
             mode = "auto" if xp.__name__ == "numpy" else "native"
-            return Problem((a[0],), lambda a: getrf(a, mode=mode)[:2],
-                           lambda of, x: _errors.lu(*of, *x[:2]))
+            return Problem((a[0],), lambda a: geqrf(a, mode=mode)[:1],
+                           lambda of, x: _errors.triangular_of_qr(*of, x[0]))
         case "getrf_nopiv":
             return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
                 *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))
@@ -175,7 +182,7 @@ def problem(routine, letter, n, batch, xp):
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
             return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
                            lambda of, x: solution(*of, *x))
-        case "potrf_one":
+        case "potrf_large":
             potrf = getattr(blasx, letter + "potrf")
             return Problem((a[0],), lambda a: potrf(a, 1)[:1],
                            lambda of, x: _errors.cholesky(*of, *x))
@@ -184,6 +191,39 @@ def problem(routine, letter, n, batch, xp):
                 _ladder.multiply(routine, 1, a, b, 0, xp.empty_like(a)),),
                 lambda of, x: matrix_product(*of, *x, a[0]))
     raise ValueError(f"no routine {routine} is tuned")
+
+
+def layer_problem(routine, x, dy, xp):
+    """A layer forward and backward over rows; the step of an optimiser."""
+    from . import nn
+
+    def run(x, dy):
+        n, model = x.shape[1], nn.Layer()
+        match routine:
+            case "norm":
+                layer = nn.LayerNorm(n, dtype=x.dtype).to(xp)
+            case "cross_entropy":
+                layer = nn.CrossEntropy()
+                return layer.forward(x, xp.arange(len(x)) % n).reshape(1), layer.backward()
+            case "lstm":
+                layer = nn.LSTM(n, n, dtype=x.dtype, rng=0).to(xp)
+                x, dy = (a[:len(a) // 4 * 4].reshape(-1, len(a) // 4, n).swapaxes(0, 1)
+                         for a in (x, dy))
+            case "adam":
+                model.w = nn.Parameter(x.copy())
+                model.w.add(dy)
+                nn.Adam(model, 0.1).step()
+                return (model.w.value,)
+            case _:
+                layer = {"softmax": nn.Softmax, "activation": nn.GELU,
+                         "dropout": lambda: nn.Dropout(0.5)}[routine]()
+        return layer.forward(x), layer.backward(dy)
+
+    def residual(of, found):
+        wanted = run(*(a.astype(xp.float64) for a in of))
+        return max(_errors.near(a, b, x.dtype, x.shape[1]) for a, b in zip(found, wanted))
+
+    return Problem((x, dy), run, residual)
 
 
 class Side:

@@ -33,7 +33,6 @@ constexpr int CLUSTER = 8, ROWS = 1, W = 32;
 
 constexpr int VECTOR = 16 / sizeof(scalar_t), STAGE = W > 32 ? W / 4 : W > 8 ? 8 : W;
 constexpr int NOWHERE = 1 << 30, LD = W + 1;
-constexpr bool ROOMY = THREADS <= 256;  // of which each has more than 128 registers
 constexpr int CREW = THREADS + 32;  // threads, with those of the helping warp, which has no rows
 static_assert(CLUSTER <= 16 && WARPS < 32 && THREADS >= W && STAGE % VECTOR == 0 && STAGE > 1);
 
@@ -272,63 +271,43 @@ struct Leaf {
         if constexpr (WIDTH > STAGE) factor<WIDTH - STAGE, HELP>();
     }
 
-    // Columns beside the leaf that a warp has at a time, CLUSTER (WARPS + 1) apart: the rows that
-    // come to their top, and those there
-    static constexpr int MINE = (W + 31) / 32, BESIDE = ROOMY ? 4 : 1;
-    static constexpr int APART = CLUSTER * (WARPS + 1);
-    struct Columns {
-        int first;
-        scalar_t y[BESIDE][MINE], old[BESIDE][MINE];
+    // A column beside the leaf, by a warp: the rows that come to its top, and those there
+    struct Column {
+        static constexpr int MINE = (W + 31) / 32;
+        scalar_t* p;
+        scalar_t y[MINE], old[MINE];
     };
-    // Where column j of `left` before and `right` after the leaf begins
-    __device__ scalar_t* beyond(int j, int left) const
+    __device__ Column column(scalar_t* p) const
     {
-        return A + (j < left ? j - left : j - left + steps) * lda;
-    }
-    __device__ void fetch(Columns& c, int first, int left, int right) const
-    {
-        c.first = first;
+        Column c{p};
         #pragma unroll
-        for (int b = 0; b < BESIDE; ++b) {
-            const int j = first + b * APART, rows = j < left + right ? steps : 0;
-            const scalar_t* const p = beyond(j, left);
-            #pragma unroll
-            for (int q = 0; q < MINE; ++q) {
-                const int i = lane_id() + 32 * q;
-                if (i < rows) c.y[b][q] = p[s.from[i]], c.old[b][q] = p[i];
-            }
+        for (int q = 0; q < Column::MINE; ++q) {
+            const int i = lane_id() + 32 * q;
+            if (p && i < steps) c.y[q] = p[s.from[i]], c.old[q] = p[i];
         }
+        return c;
     }
-    // The rows are interchanged, and to the right solved with L
-    __device__ void beside(Columns& c, int left, int right) const
+    // The rows are interchanged, and solved with L
+    __device__ void beside(Column& c, bool solved) const
     {
         __syncwarp();
-        if (c.first + (BESIDE - 1) * APART >= left)
+        if (solved)
             #pragma unroll
-            for (int part = 0; part < MINE; ++part)
-                for (int j = 32 * part; j < min(steps, 32 * part + 32); ++j)
+            for (int part = 0; part < Column::MINE; ++part)
+                for (int j = 32 * part; j < min(steps, 32 * part + 32); ++j) {
+                    const scalar_t x = of_lane(c.y[part], j % 32);
                     #pragma unroll
-                    for (int b = 0; b < BESIDE; ++b) {
-                        const scalar_t x = of_lane(c.y[b][part], j % 32);
-                        if (c.first + b * APART < left) continue;
-                        #pragma unroll
-                        for (int q = part; q < MINE; ++q) {
-                            const int i = lane_id() + 32 * q;
-                            if (i > j && i < steps)
-                                c.y[b][q] = minus_product(c.y[b][q], s.top[j * LD + i], x);
-                        }
+                    for (int q = part; q < Column::MINE; ++q) {
+                        const int i = lane_id() + 32 * q;
+                        if (i > j && i < steps) c.y[q] = minus_product(c.y[q], s.top[j * LD + i], x);
                     }
+                }
         #pragma unroll
-        for (int b = 0; b < BESIDE; ++b) {
-            const int j = c.first + b * APART, rows = j < left + right ? steps : 0;
-            scalar_t* const p = beyond(j, left);
-            #pragma unroll
-            for (int q = 0; q < MINE; ++q) {
-                const int i = lane_id() + 32 * q;
-                if (i >= rows) continue;
-                if (s.to[i] >= steps) p[s.to[i]] = c.old[b][q];
-                p[i] = c.y[b][q];
-            }
+        for (int q = 0; q < Column::MINE; ++q) {
+            const int i = lane_id() + 32 * q;
+            if (i >= steps) continue;
+            if (s.to[i] >= steps) c.p[s.to[i]] = c.old[q];
+            c.p[i] = c.y[q];
         }
     }
 
@@ -339,8 +318,11 @@ struct Leaf {
         store(steps - 1);
         if (thread() < steps) s.to[thread()] = to;
         meet_cluster();
-        Columns columns;
-        fetch(columns, rank * (WARPS + 1) + warp(), left, right);
+        const auto beyond = [=](int j) {
+            return j < left + right ? A + (j < left ? j - left : j - left + steps) * lda : nullptr;
+        };
+        int j = rank * (WARPS + 1) + warp();
+        Column c = column(beyond(j));
         for (int e = thread(); e < steps * steps; e += CREW) {
             const int i = e % steps, k = e / steps;
             if (k < i) s.top[k * LD + i] = A[s.from[i] + k * lda];
@@ -352,9 +334,9 @@ struct Leaf {
             if (k < moved) a[0][k] = *p;
         __syncthreads();
         arrive_at_cluster();  // what is written from here on is read by nobody before it
-        while (columns.first < left + right) {
-            beside(columns, left, right);
-            fetch(columns, columns.first + BESIDE * APART, left, right);
+        for (; j < left + right; j += CLUSTER * (WARPS + 1)) {
+            beside(c, j >= left);
+            c = column(beyond(j + CLUSTER * (WARPS + 1)));
         }
         await_cluster();
         p = A + to;
@@ -367,69 +349,57 @@ struct Leaf {
     }
 
     // The rows below the leaf, m with it, lose their products with U in columns to its right, which
-    // are brought to U first. A warp has 16 rows of 8 TILES columns at a time, tile by tile along the
-    // rows; of few warps, which have the registers, the next is under way.
+    // are brought to U first. A warp has 16 rows of 8 TILES columns at a time.
     __device__ void multiply(int m, int columns, scalar_t* U) const
     {
-        constexpr int TILES = ROOMY && sizeof(scalar_t) < 16 ? 4 : sizeof(scalar_t) < 16 ? 2 : 1;
-        constexpr int WIDE = 8 * TILES;
-        constexpr int K = (W + 7) / 8;
-        using Sums = scalar_t[TILES][4];
+        constexpr int TILES = sizeof(scalar_t) > sizeof(real_t) ? 2 : 4, WIDE = 8 * TILES, K = (W + 7) / 8;
         const int g = lane_id() / 4, t = lane_id() % 4, rows = m - steps;
-        const scalar_t* const L = A + steps;
-        scalar_t* const C = A + steps + steps * lda;
-        const int across = (columns + WIDE - 1) / WIDE, tiles = (rows + 15) / 16 * across;
-        const int each = (tiles + APART - 1) / APART, from = each * (rank * (WARPS + 1) + warp());
-        const int until = min(from + each, tiles);
-        const auto get = [=](Sums& c, int tile) {
-            const int row = tile / across * 16 + g, col = tile % across * WIDE + 2 * t;
-            #pragma unroll
-            for (int n = 0; n < TILES; ++n)
-                #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    c[n][e] = C[min(row + e / 2 * 8, rows - 1)
-                                + min(col + 8 * n + e % 2, columns - 1) * lda];
-        };
-        Sums c, after;
-        scalar_t x[K][4];
-        if (ROOMY && from < tiles) get(c, from);
         for (int e = thread(); e < W * columns; e += CREW)
             U[e / W * LDU + e % W] = A[e % W + (steps + e / W) * lda];
         __syncthreads();
-        for (int tile = from; tile < until; ++tile) {
-            const int row = tile / across * 16 + g, col = tile % across * WIDE;
-            if (tile == from || col == 0)
-                #pragma unroll
-                for (int k = 0; k < K; ++k)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const int i = min(row + e % 2 * 8, rows - 1), p = 8 * k + t + e / 2 * 4;
-                        x[k][e] = p < W ? mul(L[i + p * lda], real_t(-1)) : scalar_t{};
-                    }
-            if (ROOMY) get(after, min(tile + 1, until - 1));
-            else get(c, tile);
+        for (int row = 16 * (rank * (WARPS + 1) + warp()); row < rows;
+             row += 16 * CLUSTER * (WARPS + 1)) {
+            const int here = min(row + g, rows - 1), below = min(row + g + 8, rows - 1);
+            scalar_t* const C = A + steps + steps * lda;
+            scalar_t x[K][4], c[TILES][4];
             #pragma unroll
-            for (int n = 0; n < TILES; ++n) {
-                const scalar_t* const u = U + min(col + 8 * n + g, columns - 1) * LDU;
-                #pragma unroll
-                for (int k = 0; k < K; ++k) {
-                    scalar_t y[2];
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int p = 8 * k + t + e * 4;
-                        y[e] = p < W ? u[p] : scalar_t{};
-                    }
-                    tensor_product(c[n], x[k], y);
-                }
-            }
-            #pragma unroll
-            for (int n = 0; n < TILES; ++n)
+            for (int k = 0; k < K; ++k)
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const int i = row + e / 2 * 8, j = col + 8 * n + 2 * t + e % 2;
-                    if (i < rows && j < columns) C[i + j * lda] = c[n][e];
-                    if (ROOMY) c[n][e] = after[n][e];
+                    const int p = 8 * k + t + e / 2 * 4;
+                    x[k][e] = p < W ? mul(A[steps + (e % 2 ? below : here) + p * lda], real_t(-1))
+                                    : scalar_t{};
                 }
+            for (int col = 0; col < columns; col += WIDE) {
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const int j = min(col + 8 * n + 2 * t + e % 2, columns - 1);
+                        c[n][e] = C[(e / 2 ? below : here) + j * lda];
+                    }
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n) {
+                    const scalar_t* const u = U + min(col + 8 * n + g, columns - 1) * LDU;
+                    #pragma unroll
+                    for (int k = 0; k < K; ++k) {
+                        scalar_t y[2];
+                        #pragma unroll
+                        for (int e = 0; e < 2; ++e) {
+                            const int p = 8 * k + t + e * 4;
+                            y[e] = p < W ? u[p] : scalar_t{};
+                        }
+                        tensor_product(c[n], x[k], y);
+                    }
+                }
+                #pragma unroll
+                for (int n = 0; n < TILES; ++n)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e) {
+                        const int i = row + g + e / 2 * 8, j = col + 8 * n + 2 * t + e % 2;
+                        if (i < rows && j < columns) C[i + j * lda] = c[n][e];
+                    }
+            }
         }
     }
 };

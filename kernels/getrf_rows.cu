@@ -1,9 +1,6 @@
 // getrf_rows.cu: columns beside a factored panel of a large matrix: their rows are interchanged and, to
 // the right of it, those of U are solved with the panel's L.
 //
-// The rows of the panel are those from A on, its columns those from `panel` on. The first `before`
-// blocks interchange columns left ... panel, the others first ... last, and solve.
-//
 // A block has COLUMNS columns and takes their rows of U to shared memory, from wherever the
 // interchanges say; the rows that they drive out go there. U is solved 32 rows at a time: products
 // with the rows solved before, on the tensor cores, and then with the inverse of L's diagonal block
@@ -60,18 +57,14 @@ __device__ inline void move_row(scalar_t* to, size to_ld, const scalar_t* from, 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-getrf_rows(scalar_t* A, size lda, size left, size panel, size first, size last, size before,
-           size ns, const int* from, const int* to, const scalar_t* inverse)
+getrf_rows(scalar_t* A, size lda, size columns, const scalar_t* L, size ns, const int* from,
+           const int* to, const scalar_t* inverse, size solved)
 {
     wait_for_stream();
     const int width = int(ns), rounded = (width + 31) / 32 * 32, ld = rounded + 4;
-    const bool solved = blockIdx.x >= before;
-    const size column = solved ? first + (blockIdx.x - before) * COLUMNS
-                               : left + size(blockIdx.x) * COLUMNS;
-    const int mine = int(min(size(COLUMNS), (solved ? last : panel) - column));
+    const int mine = int(min(size(COLUMNS), columns - size(blockIdx.x) * COLUMNS));
     scalar_t* const u = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const scalar_t* const L = A + panel * lda;
-    A += column * lda;
+    A += size(blockIdx.x) * COLUMNS * lda;
     for (int i = thread(); i < rounded; i += THREADS)
         move_row(u + i, ld, A + (i < width ? from[i] : 0), lda, i < width ? mine : 0);
     __syncthreads();

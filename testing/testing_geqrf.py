@@ -15,4 +15,4 @@ def check(p, qr, tau, work, info):
 
 
 CASE = Case("geqrf", "qr", "qr tau work info", make, check, lambda p: flops.geqrf(p.m, p.n),
-            columns="M N")
+            columns="M N", modes=("native", "vendor"))

@@ -456,6 +456,7 @@ READONLY.flags.writeable = False
 @pytest.mark.parametrize(("routine", "arguments", "more", "complaint"), [
     ("geqrf", (A,), {"lwork": 3}, "lwork must be at least 4, got 3"),
     ("geqrf", (READONLY,), {"overwrite_a": 1}, "a must be writeable"),
+    ("geqrf", (A,), {"mode": "native"}, "mode must be auto on the CPU"),
     ("orgqr", (A[:2], TAU), {}, "a must be of at least as many rows"),
     ("orgqr", (A, np.ones(5)), {}, "tau must be of at most 4"),
     ("ormqr", ("L", "X", A, TAU, B), {}, "trans must be one of N, T, got 'X'"),

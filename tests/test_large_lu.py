@@ -1,5 +1,5 @@
-"""LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead on a
-simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
+"""LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead
+on a simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
 
 import json
 import subprocess
@@ -12,8 +12,8 @@ from blasx import _spaces, _tuned
 from blasx._types import TYPES
 from blasx.large._bytes import panel_bytes, rows_bytes
 
-KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=2, ROWS=1, W=16)),
-           ("getrf_panel", "c", dict(CLUSTER=3, WARPS=1, ROWS=2, W=4)),
+KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
+           ("getrf_panel", "c", dict(CLUSTER=3, WARPS=2, ROWS=2, W=4)),
            ("getrf_top", "z", dict(WARPS=4)),
            ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)))
 

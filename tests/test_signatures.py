@@ -112,8 +112,8 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = {"getrf": {"mode": "auto"}, "potrf": {"mode": "auto"},
-            "gemm": {"bias": None, "activation": None, "precision": "fp32"}}  # of blasx alone
+KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf"), {"mode": "auto"}) | {  # of blasx alone
+    "gemm": {"bias": None, "activation": None, "precision": "fp32"}}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 

@@ -58,8 +58,8 @@ class Blocks:
         self.kernel = Kernel(kernel, letter, **values)
         self.threads, self.values = 32 * values["WARPS"], values
 
-    def __call__(self, blocks, shared, *numbers):
-        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared)
+    def __call__(self, blocks, shared, *numbers, together=False):
+        self.kernel.launch(blocks, 1, self.threads, 1, pack(*numbers), shared, together)
 
 
 @cache
@@ -69,14 +69,15 @@ def _with(kernel, letter, values):
 
 
 @looked_up
-def _blocks_on(kernel, letter, n, device):
+def _blocks_on(kernel, letter, n, device, *more):
     found = row(kernel, letter, n, gpu(device))
-    return found and _with(kernel, letter, tuple(capitals(found).items()))
+    return found and _with(kernel, letter, (*capitals(found).items(), *more))
 
 
-def blocks(kernel, me, n):
-    """The Blocks that serve order n, or None past the kernel's last row."""
-    return _blocks_on(kernel, me.letter, n, current_device())
+def blocks(kernel, me, n, *more):
+    """The Blocks that serve order n, or None past the kernel's last row; `more`: constants beside
+    the tuned ones, (name, value)."""
+    return _blocks_on(kernel, me.letter, n, current_device(), *more)
 
 
 def matrix(a, transposed=False):

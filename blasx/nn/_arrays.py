@@ -15,14 +15,31 @@ def module(a):
     return sys.modules[type(a).__module__.partition(".")[0]]
 
 
+def fused(x):
+    """The module of fused kernels (_gpu.py) for an array of CuPy's; None for others."""
+    if module(x).__name__ != "cupy" or not x.size:
+        return None
+    from . import _gpu
+    return _gpu
+
+
+def column_sums(a):
+    """The sums of the columns of a matrix."""
+    gpu = fused(a)
+    return gpu.column_sums(a) if gpu else a.sum(0)
+
+
 def product(a, b):
-    """A B, by columns if it has more columns than rows, else by rows.
+    """A B; of NumPy arrays by columns if it has more columns than rows, else by rows.
 
     gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
-    up to twice as fast where the contiguous side is the shorter one.
+    up to twice as fast where the contiguous side is the shorter one. On the GPU it makes no
+    difference, and what follows lies by rows.
     """
     gemm = _GEMM[a.dtype.char]
-    return gemm(1.0, a, b) if len(a) < b.shape[1] else gemm(1.0, b.T, a.T).T
+    if len(a) < b.shape[1] and not fused(a):
+        return gemm(1.0, a, b)
+    return gemm(1.0, b.T, a.T).T
 
 
 def add_product(a, b, c):

@@ -5,7 +5,7 @@ Of a function of one number f, dx = f'(x) dy; f' is written by x or by y = f(x),
 
 from math import pi, sqrt
 
-from ._arrays import module
+from ._arrays import fused, module
 from .layer import Layer
 
 
@@ -23,6 +23,8 @@ def softplus(x):
 def softmax(x, axis=-1):
     """e^x_i / sum_j e^x_j; the largest x_j is taken from all first, which changes nothing but
     what overflows. Where every x_j is -inf the answer is 0: nothing was there to choose."""
+    if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
+        return gpu.softmax(x)
     xp = module(x)
     top = x.max(axis, keepdims=True)
     e = xp.exp(x - xp.where(xp.isneginf(top), 0, top))
@@ -33,26 +35,36 @@ def softmax(x, axis=-1):
 
 def log_softmax(x, axis=-1):
     """x_i - log sum_j e^x_j, the largest x_j taken from all first."""
+    if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
+        return gpu.softmax(x, log=True)
     xp = module(x)
     x = x - x.max(axis, keepdims=True)
     return x - xp.log(xp.exp(x).sum(axis, keepdims=True))
 
 
 class Activation(Layer):
-    """y = f(x), number by number. A subclass gives `function(x)` and `derivative(x, y)`."""
+    """y = f(x), number by number. A subclass gives `function(x)` and `derivative(x, y)`, and, if
+    kernels/activation.cu has it, its name there and its `factor`."""
+
+    NAME, factor = None, 0.0
 
     def forward(self, x):
         self.given(x, ...)
-        y = self.function(x)
+        gpu = fused(x)
+        y = gpu.activation(self.NAME, x, self.factor) if gpu and self.NAME else self.function(x)
         return self.keep(y, x, y)
 
     def backward(self, dy):
         x, y = self.kept(dy)
+        if (gpu := fused(dy)) and self.NAME:
+            return gpu.activation_backward(self.NAME, dy, x, y, self.factor)
         return dy * self.derivative(x, y)
 
 
 class ReLU(Activation):
     """max(x, 0); the derivative at 0 is 0."""
+
+    NAME = "relu"
 
     def function(self, x):
         return module(x).maximum(x, 0)
@@ -64,6 +76,8 @@ class ReLU(Activation):
 class Tanh(Activation):
     """tanh x, with the derivative 1 - y^2."""
 
+    NAME = "tanh"
+
     def function(self, x):
         return module(x).tanh(x)
 
@@ -73,6 +87,8 @@ class Tanh(Activation):
 
 class Sigmoid(Activation):
     """1 / (1 + e^-x), with the derivative y (1 - y)."""
+
+    NAME = "sigmoid"
 
     def function(self, x):
         return sigmoid(x)
@@ -88,8 +104,10 @@ class ELU(Activation):
     linear units, 2016.
     """
 
+    NAME = "elu"
+
     def __init__(self, alpha=1.0):
-        self.alpha = alpha
+        self.alpha = self.factor = alpha
 
     def function(self, x):
         xp = module(x)
@@ -108,7 +126,7 @@ class GELU(Activation):
     """
 
     def __init__(self, approximate=False):
-        self.approximate = approximate
+        self.approximate, self.NAME = approximate, "gelu_tanh" if approximate else "gelu"
 
     def function(self, x):
         return x * self.distribution(x)
@@ -136,6 +154,8 @@ class GELU(Activation):
 class Softplus(Activation):
     """log(1 + e^x), with the derivative sigmoid(x)."""
 
+    NAME = "softplus"
+
     def function(self, x):
         return softplus(x)
 
@@ -149,8 +169,10 @@ class Swish(Activation):
     Ramachandran, Zoph, Le: Searching for activation functions, 2017.
     """
 
+    NAME = "swish"
+
     def __init__(self, beta=1.0):
-        self.beta = beta
+        self.beta = self.factor = beta
 
     def function(self, x):
         return x * sigmoid(self.beta * x)
@@ -172,6 +194,8 @@ class Softmax(Layer):
 
     def backward(self, dy):
         (y,) = self.kept(dy)
+        if (gpu := fused(dy)) and self.axis in (-1, y.ndim - 1):
+            return gpu.softmax_backward(dy, y)
         return y * (dy - (dy * y).sum(self.axis, keepdims=True))
 
 
@@ -187,4 +211,6 @@ class LogSoftmax(Layer):
 
     def backward(self, dy):
         (y,) = self.kept(dy)
+        if (gpu := fused(dy)) and self.axis in (-1, y.ndim - 1):
+            return gpu.softmax_backward(dy, y, log=True)
         return dy - module(y).exp(y) * dy.sum(self.axis, keepdims=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import glorot, product
+from ._arrays import column_sums, glorot, product
 from .layer import Layer, Parameter
 
 
@@ -41,7 +41,7 @@ class Dense(Layer):
         shape, dy = dy.shape, dy.reshape(-1, self.n_out)
         self.weight.add(product(rows.T, dy))
         if self.bias:
-            self.bias.add(dy.sum(0))
+            self.bias.add(column_sums(dy))
         if not dx:
             return None
         return product(dy, self.weight.value.T).reshape(*shape[:-1], self.n_in)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import module
+from ._arrays import fused, module
 from .layer import Layer, Parameter
 
 
@@ -25,16 +25,25 @@ class Dropout(Layer):
     def forward(self, x):
         self.given(x, ...)
         if not self.training or self.p == 0:
-            return self.keep(x, None)
-        seed = np.random.SeedSequence((self.seed, int(self.drawn.value))).generate_state(2)
+            return self.keep(x, None, None)
+        words = np.random.SeedSequence((self.seed, int(self.drawn.value))).generate_state(2)
         self.drawn.value = self.drawn.value + np.int64(1)
-        drawn = _mixed(module(x).arange(x.size, dtype=np.uint32), seed).reshape(x.shape)
-        mask = (drawn >= int(self.p * 2**32)) * x.dtype.type(1 / (1 - self.p))
-        return self.keep(x * mask, mask)
+        limit, scale = self._limit(x)
+        if gpu := fused(x):
+            return self.keep(gpu.dropout(x, words, limit, scale), words, gpu)
+        drawn = _mixed(module(x).arange(x.size, dtype=np.uint32), words).reshape(x.shape)
+        mask = (drawn >= limit) * scale
+        return self.keep(x * mask, mask, None)
 
     def backward(self, dy):
-        (mask,) = self.kept(dy)
+        mask, gpu = self.kept(dy)
+        if gpu:  # its kernel draws the mask again, from the two words
+            return gpu.dropout(dy, mask, *self._limit(dy))
         return dy if mask is None else dy * mask
+
+    def _limit(self, x):
+        """Below what a drawn number drops an element, and by what others are multiplied."""
+        return int(self.p * 2**32), x.dtype.type(1 / (1 - self.p))
 
     def described(self):
         return (self.p,)

@@ -5,7 +5,7 @@
 All are means over the batch, so that the rate of learning does not depend on its size.
 """
 
-from ._arrays import module
+from ._arrays import fused, module
 from .activations import log_softmax, sigmoid, softplus
 from .layer import Layer
 
@@ -61,6 +61,11 @@ class CrossEntropy(Loss):
         if target.shape != y.shape[:-1]:
             raise ValueError(f"{self!r}: target must be of shape {y.shape[:-1]}, for y is "
                              f"{y.shape}, got {target.shape}")
+        if module(target) is not xp:
+            raise TypeError(f"{self!r}: target must be an array of {xp.__name__}, as y is, got one "
+                            f"of {module(target).__name__}")
+        if gpu := fused(y):
+            return self.keep(*gpu.cross_entropy(y, target, self.smoothing, self.ignore))
         labels, y = target.reshape(-1), y.reshape(-1, k)
         counts = self._counts(labels)
         labels = self.indices(xp.where(counts, labels, 0), k, argument="target")
@@ -72,7 +77,10 @@ class CrossEntropy(Loss):
         return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
                          log_p, q, counts, n, target.shape)
 
-    def gradient(self, log_p, q, counts, n, shape):
+    def gradient(self, *kept):
+        if len(kept) == 1:  # the kernel made it with the loss
+            return kept[0]
+        log_p, q, counts, n, shape = kept
         dy = (module(q).exp(log_p) * counts[:, None] - q) / n
         return dy.reshape(*shape, -1)
 

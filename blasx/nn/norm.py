@@ -9,7 +9,7 @@ the part of dx^ that would only shift or stretch x is gone, since y does not see
 
 import numpy as np
 
-from ._arrays import module
+from ._arrays import fused, module
 from .layer import Layer, Parameter
 
 
@@ -96,15 +96,24 @@ class LayerNorm(Layer):
 
     def forward(self, x):
         self.given(x, ..., self.n, like=self.weight)
+        if gpu := fused(x):
+            if found := gpu.norm(x, self.weight.value, self.bias.value, self.eps):
+                return self.keep(*found, gpu)
         centred = x - x.mean(-1, keepdims=True)
         variance = (centred * centred).mean(-1, keepdims=True)
         deviation = module(x).sqrt(variance + self.eps)
         xhat = centred / deviation
-        return self.keep(xhat * self.weight.value + self.bias.value, xhat, deviation)
+        return self.keep(xhat * self.weight.value + self.bias.value, xhat, deviation, None)
 
     def backward(self, dy):
         """dgamma = sum of dy x^, dbeta = sum of dy."""
-        xhat, deviation = self.kept(dy)
+        *kept, gpu = self.kept(dy)
+        if gpu:
+            dx, dgamma, dbeta = gpu.norm_backward(dy, *kept, self.weight.value, True)
+            self.weight.add(dgamma)
+            self.bias.add(dbeta)
+            return dx
+        xhat, deviation = kept
         rows = tuple(range(dy.ndim - 1))
         self.weight.add((dy * xhat).sum(rows))
         self.bias.add(dy.sum(rows))
@@ -129,12 +138,20 @@ class RMSNorm(Layer):
 
     def forward(self, x):
         self.given(x, ..., self.n, like=self.weight)
+        if gpu := fused(x):
+            if found := gpu.norm(x, self.weight.value, None, self.eps):
+                return self.keep(*found, gpu)
         r = module(x).sqrt((x * x).mean(-1, keepdims=True) + self.eps)
         xhat = x / r
-        return self.keep(xhat * self.weight.value, xhat, r)
+        return self.keep(xhat * self.weight.value, xhat, r, None)
 
     def backward(self, dy):
-        xhat, r = self.kept(dy)
+        *kept, gpu = self.kept(dy)
+        if gpu:
+            dx, dgamma, _ = gpu.norm_backward(dy, *kept, self.weight.value, False)
+            self.weight.add(dgamma)
+            return dx
+        xhat, r = kept
         self.weight.add((dy * xhat).sum(tuple(range(dy.ndim - 1))))
         dxhat = dy * self.weight.value
         return (dxhat - xhat * (dxhat * xhat).mean(-1, keepdims=True)) / r

@@ -8,7 +8,7 @@ from math import cos, pi, sqrt
 
 import numpy as np
 
-from ._arrays import module
+from ._arrays import fused, module
 
 
 class Optimiser:
@@ -86,17 +86,23 @@ class Adam(Optimiser):
         super().__init__(model, rate, decay)
         self.betas, self.eps = betas, eps
 
-    def move(self, w, g, rate, m, v):
+    def move(self, w, g, rate, m, v, keep=1.0):
         beta1, beta2 = self.betas
+        root, far = 1 / sqrt(1 - beta2**self.steps), rate / (1 - beta1**self.steps)
+        gpu = fused(w)
+        if gpu and gpu.adam(w, g, m, v, self.betas, root, self.eps, far, keep):
+            return
+        if keep != 1:
+            w *= keep
         m *= beta1
         m += (1 - beta1) * g
         v *= beta2
         v += (1 - beta2) * (g * g)
         # m / (1 - beta1^t) over sqrt(v / (1 - beta2^t)) + eps
-        root = module(w).sqrt(v)
-        root *= 1 / sqrt(1 - beta2**self.steps)
-        root += self.eps
-        w -= rate / (1 - beta1**self.steps) * m / root
+        down = module(w).sqrt(v)
+        down *= root
+        down += self.eps
+        w -= far * m / down
 
 
 class AdamW(Adam):
@@ -112,8 +118,7 @@ class AdamW(Adam):
         return p.grad
 
     def move(self, w, g, rate, m, v):
-        w *= 1 - rate * self.decay
-        super().move(w, g, rate, m, v)
+        super().move(w, g, rate, m, v, 1 - rate * self.decay)
 
 
 # -- clipping

@@ -26,7 +26,7 @@ using RNN encoder-decoder, 2014. Werbos: Backpropagation through time, 1990.
 
 import numpy as np
 
-from ._arrays import add_product, glorot, module, product, uniform
+from ._arrays import add_product, column_sums, fused, glorot, module, product, uniform
 from .layer import Layer, Parameter
 
 
@@ -58,14 +58,18 @@ class Recurrence(Layer):
         """y (n, time, width) of x; `state`, a tuple of (n, width), is where it starts (else 0),
         and the attribute of that name is then where it ended."""
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
-        xp = module(x)
+        xp, given = module(x), state
         state = self._start(xp, state, batch)
         if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != bool):
             raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
                              f"{mask.dtype} {mask.shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
+        xW = product(rows, self.W.value).reshape(times, batch, self.GATES * self.n)
+        if mask is None and (gpu := fused(x)):
+            if found := self.at_once(gpu, xW, given and state):
+                y, self.state, kept = found
+                return self.keep(y.swapaxes(0, 1), rows, None, kept, None)
         z = _by_columns(xp, times, batch, self.GATES * self.n, x.dtype)
-        xW = product(rows, self.W.value).reshape(z.shape)
         xp.add(xW, self.b.value, out=z)
         y = _by_columns(xp, times, batch, self.n, x.dtype)
         U = xp.asfortranarray(self.U.value)
@@ -85,12 +89,32 @@ class Recurrence(Layer):
         self.state = state
         return self.keep(y.swapaxes(0, 1), rows, before, steps, mask)
 
+    def at_once(self, gpu, z, state):
+        """All steps by one kernel, of z = x W and from `state`, where there is one: outputs by
+        time, the last state, what `unstep_at_once` needs. Else None, and z is untouched."""
+        return None
+
     def backward(self, dy, dstate=None):
         """dx; `dstate` is the gradient in the state at the end, and the attribute of that name
         is then the gradient in the state at the start."""
         rows, before, steps, mask = self.kept(dy)
+        (batch, times, _), dstate = dy.shape, self._start(module(dy), dstate, len(dy))
+        if before is None:
+            dz, h, self.dstate = self.unstep_at_once(fused(dy), dy, dstate, *steps)
+            dhU = dz
+        else:
+            dz, dhU, h, self.dstate = self._unsteps(dy, dstate, before, steps, mask)
+        self.W.add(product(rows.T, dz))
+        self.U.add(product(h.T, dhU))
+        self.b.add(column_sums(dz))
+        if self.SPLIT:
+            self.c.add(dhU[:, -self.n:].sum(0))
+        return product(dz, self.W.value.T).reshape(times, batch, self.n_in).swapaxes(0, 1)
+
+    def _unsteps(self, dy, dstate, before, steps, mask):
+        """dz, dhU and h of all steps, a time after the other, and the gradient in the first
+        state."""
         xp, (batch, times, _) = module(dy), dy.shape
-        dstate = self._start(xp, dstate, batch)
         dz = _by_columns(xp, times, batch, self.GATES * self.n, dy.dtype)
         dhU = xp.empty_like(dz) if self.SPLIT else dz
         U = xp.asfortranarray(self.U.value.T)
@@ -106,19 +130,16 @@ class Recurrence(Layer):
             old = (dh if beside is None else dh + beside, *others)
             if mask is not None:
                 old = tuple(d + e * ~there for d, e in zip(old, dstate))
-            k = times - 1 - t if self.reverse else t
-            cut = self.truncate is not None and k and k % self.truncate == 0
-            dstate = tuple(d * 0 for d in old) if cut else old
-        self.dstate = dstate
+            dstate = tuple(d * 0 for d in old) if self._cut(t, times) else old
         h = xp.stack([b[0].T for b in before], 1) if times else xp.empty((self.n, 0), dy.dtype)
         dz, dhU, h = (a.reshape(len(a), times * batch).T for a in (
             dz.transpose(2, 0, 1), dhU.transpose(2, 0, 1), h))
-        self.W.add(product(rows.T, dz))
-        self.U.add(product(h.T, dhU))
-        self.b.add(dz.sum(0))
-        if self.SPLIT:
-            self.c.add(dhU[:, -self.n:].sum(0))
-        return product(dz, self.W.value.T).reshape(times, batch, self.n_in).swapaxes(0, 1)
+        return dz, dhU, h, dstate
+
+    def _cut(self, t, times):
+        """Whether no gradient goes from time t to the one before."""
+        k = times - 1 - t if self.reverse else t
+        return self.truncate is not None and k and k % self.truncate == 0
 
     def _order(self, times):
         return range(times)[::-1 if self.reverse else 1]
@@ -206,6 +227,30 @@ class LSTMCell(Recurrence):
         super().__init__(n_in, n, **options)
         self.clip = clip
         self.b.value[n:2 * n] = 1  # the cell remembers until it has learnt what to forget
+
+    def at_once(self, gpu, z, state):
+        found = gpu.lstm(z, self.U.value, self.b.value, state, self.clip, self.reverse)
+        if found is None:
+            return None
+        y, cells = found
+        last = self._order(len(z))[-1]
+        return y, (y[last], cells[last]), (z, y, cells, state)
+
+    def unstep_at_once(self, gpu, dy, dstate, gates, y, cells, state):
+        """dz and h by rows of all steps, and the gradient in the first state: a kernel and a
+        product a step."""
+        order = self._order(len(y))
+        start = state or self._start(module(y), None, y.shape[1])
+        cut = [self._cut(t, len(y)) for t in order]
+        dz, dstate = gpu.lstm_backward(dy.swapaxes(0, 1), gates, cells, start[1], self.U.value,
+                                       dstate, self.clip, order, cut)
+        h = module(y).empty_like(y)
+        h[order[0]] = start[0]
+        if self.reverse:
+            h[:-1] = y[1:]
+        else:
+            h[1:] = y[:-1]
+        return dz.reshape(-1, 4 * self.n), h.reshape(-1, self.n), dstate
 
     def step(self, z, hU, state):
         (_, c), n, xp = state, self.n, module(z)

@@ -129,7 +129,7 @@ def cupy():
             alloc=Memory, get_current_stream=lambda: main, Event=lambda **_: None,
             Stream=lambda **_: Stream(),
             Device=lambda i=0: SimpleNamespace(id=0, compute_capability="90",
-                                               attributes={"MultiProcessorCount": 1},
+                                               attributes={"MultiProcessorCount": 4},
                                                synchronize=lambda: None),
             runtime=SimpleNamespace(
                 getDevice=lambda: 0, getDeviceCount=lambda: 1,
@@ -155,7 +155,7 @@ class Kernels:
         self.folder, self.built, self.launched = Path(folder), {}, []
         self.schedules, self.ffi = cycle(range(4)), FFI()
 
-    def launch(self, kernel, gx, gy, bx, by, parameters, shared=0):
+    def launch(self, kernel, gx, gy, bx, by, parameters, shared=0, together=False):
         from blasx import _kernel, _trace
         key = kernel.name, kernel.letter, str(kernel.constants)
         if key not in self.built:

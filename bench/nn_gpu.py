@@ -1,0 +1,252 @@
+"""blasx.nn on the GPU beside torch: rows (norms, softmax, cross entropy), elements (activations,
+dropout, Adam), LSTM. A "step" is forward and backward with all gradients.
+
+Answers are judged by torch's in double precision. Floors are the bytes of what a layer has to read
+and write, as if a step's two passes shared nothing. torch computes in single precision, also where
+it would round products to 10 bits unless told not to (cuDNN's recurrences).
+"""
+
+from blasx import _errors as errors
+from blasx import nn
+
+from . import timing
+from .timing import Row, Side
+
+ROWS = ((16384, 1024), (4096, 4096), (131072, 256))
+SCORES = ((16384, 1024), (4096, 32000), (4096, 50257))
+COUNT = 2**25
+LSTMS = ((128, 64, 512, 512), (256, 32, 1024, 1024), (50, 128, 128, 128))  # time, n, in, width
+
+
+def rows(letters, quick, family):
+    """The rows of the family, in single and double precision; --quick takes the first of each."""
+    timing.gpu()
+    import torch
+    torch.backends.cudnn.allow_tf32 = False
+    take = slice(1) if quick else slice(None)
+    for letter in [x for x in letters if x in "sd"]:
+        for shape in ROWS[take]:
+            yield from norm(letter, *shape)
+        for shape in SCORES[take]:
+            yield from softmax(letter, *shape)
+            yield cross_entropy(letter, *shape)
+        yield from elements(letter)
+        yield adam(letter)
+    for shape in LSTMS[take] if "s" in letters else ():
+        yield from lstm(*shape)
+
+
+def normal(letter, *shape):
+    cupy = timing.gpu()
+    return cupy.random.RandomState(shape[-1]).standard_normal(shape).astype(
+        {"s": "f4", "d": "f8"}[letter])
+
+
+def on_torch(x):
+    import torch
+    return torch.from_dlpack(x)
+
+
+def on_cupy(x):
+    return timing.gpu().from_dlpack(x.detach())
+
+
+def row(name, letter, shape, ours, theirs, operands, passes, terms=1):
+    """Our function of arrays beside one of torch's tensors; both answer tuples. `passes`: how often
+    the first operand's bytes go through memory at least."""
+    def check(found):
+        wanted = theirs(*(on_torch(x.astype("f8") if x.dtype.kind == "f" else x)
+                          for x in operands))
+        return max(errors.near(a, on_cupy(b), operands[0].dtype, terms)
+                   for a, b in zip(found, wanted, strict=True))
+
+    copies = lambda: tuple(x.copy(order="K") for x in operands)  # noqa: E731
+    nbytes = sum(x.nbytes for x in operands)
+    return Row(name, letter, shape, {"": lambda: Side(copies, ours)},
+               {"torch": lambda: Side(lambda: tuple(map(on_torch, copies())), theirs,
+                                      lambda found: tuple(map(on_cupy, found)))},
+               check, timing.gpu_clock(nbytes), passes * operands[0].nbytes)
+
+
+def both(name, letter, shape, layer, function, x, dy, parameters=(), passes=(2, 5), terms=1):
+    """The rows of a layer's forward pass and of its step; `function(x, *parameters)` is torch's."""
+    import torch
+
+    def forward(x, *_):
+        return (layer.forward(x),)
+
+    def step(x, dy, *_):
+        y = layer.forward(x)
+        dx = layer.backward(dy)
+        found = [p.grad for p in layer.parameters().values()]
+        for p in layer.parameters().values():
+            p.grad = None
+        return y, dx, *found
+
+    def their_step(x, dy, *parameters):
+        asked = [a.requires_grad_() for a in (x, *parameters)]
+        y = function(*asked)
+        return y, *torch.autograd.grad(y, asked, dy)
+
+    def their_forward(x, *parameters):
+        with torch.no_grad():
+            return (function(x, *parameters),)
+
+    yield row(f"{name}_forward", letter, shape, forward, their_forward, (x, *parameters),
+              passes[0], terms)
+    yield row(name, letter, shape, step, their_step, (x, dy, *parameters), passes[1], terms)
+
+
+# -- rows
+
+
+def norm(letter, m, n):
+    import torch
+    x, dy = normal(letter, m, n), normal(letter, n, m).T.copy()
+    for name, layer, function in (
+            ("layer_norm", nn.LayerNorm(n, dtype=x.dtype), torch.nn.functional.layer_norm),
+            ("rms_norm", nn.RMSNorm(n, dtype=x.dtype), torch.nn.functional.rms_norm)):
+        layer = layer.to(timing.gpu())
+        parameters = [p.value for p in layer.parameters().values()]
+        yield from both(name, letter, f"{m}x{n}", layer,
+                        lambda x, *w, f=function: f(x, (n,), *w, eps=1e-5), x, dy, parameters,
+                        terms=m ** 0.5)
+
+
+def softmax(letter, m, n):
+    import torch
+    x, dy = normal(letter, m, n), normal(letter, n, m).T.copy()
+    yield from both("softmax", letter, f"{m}x{n}", nn.Softmax(),
+                    lambda x: torch.softmax(x, -1), x, dy)
+
+
+def cross_entropy(letter, m, n):
+    import torch
+    cupy = timing.gpu()
+    y, labels = normal(letter, m, n), cupy.arange(m) * 7919 % n
+    loss = nn.CrossEntropy(0.1, ignore=3)
+
+    def theirs(y, labels):
+        y = y.requires_grad_()
+        value = torch.nn.functional.cross_entropy(y, labels, ignore_index=3, label_smoothing=0.1)
+        return value.reshape(1), torch.autograd.grad(value, y)[0]
+
+    return row("cross_entropy", letter, f"{m}x{n}",
+               lambda y, labels: (loss.forward(y, labels).reshape(1), loss.backward()), theirs,
+               (y, labels), 2, 4)
+
+
+# -- elements
+
+
+def elements(letter):
+    import torch
+    x, dy = normal(letter, COUNT), normal(letter, COUNT)
+    f = torch.nn.functional
+    for name, layer, function in (("relu", nn.ReLU(), f.relu), ("gelu", nn.GELU(), f.gelu),
+                                  ("gelu_tanh", nn.GELU(True),
+                                   lambda x: f.gelu(x, approximate="tanh")),
+                                  ("tanh", nn.Tanh(), torch.tanh)):
+        yield from both(name, letter, str(COUNT), layer, function, x, dy, terms=4)
+    dropped = nn.Dropout(0.1)  # no two libraries draw alike: ours is checked by the tests
+    cupy = timing.gpu()
+    yield Row("dropout", letter, str(COUNT),
+              {"": lambda: Side(lambda: (x.copy(),), dropped.forward)},
+              {"torch": lambda: Side(lambda: (on_torch(x.copy()),), lambda x: f.dropout(x, 0.1),
+                                     on_cupy)},
+              lambda y: float(cupy.abs((y != 0).mean() - 0.9)), timing.gpu_clock(x.nbytes),
+              2 * x.nbytes)
+
+
+def adam(letter):
+    import torch
+    w, g = normal(letter, COUNT), normal(letter, COUNT + 1)[1:].copy()
+
+    class Model(nn.Layer):
+        def __init__(self, w):
+            self.w = nn.Parameter(w)
+
+    def ours():
+        model = Model(w.copy())
+        return nn.AdamW(model, 0.01), model.w, g.copy()
+
+    def our_step(steps, p, g):
+        p.grad = g
+        steps.step()
+        return p.value
+
+    def theirs():
+        p = on_torch(w.copy()).requires_grad_()
+        return torch.optim.AdamW([p], 0.01, weight_decay=0.01, fused=True), p, on_torch(g.copy())
+
+    def their_step(steps, p, g):
+        p.grad = g
+        steps.step()
+        return p
+
+    wide = w.astype("f8") * (1 - 1e-4)
+    wide -= 0.01 * g.astype("f8") / (abs(g.astype("f8")) + 1e-8)
+    return Row("adamw", letter, str(COUNT), {"": lambda: Side(ours, our_step)},
+               {"torch fused": lambda: Side(theirs, their_step, on_cupy)},
+               lambda found: errors.near(found, wide, w.dtype), timing.gpu_clock(4 * w.nbytes),
+               7 * w.nbytes)
+
+
+# -- LSTM
+
+
+def lstm(times, batch, n_in, n):
+    """The rows of the forward pass and of the step; both libraries get sequences by time."""
+    import torch
+    cupy = timing.gpu()
+    layer = nn.LSTM(n_in, n, rng=0).to(cupy)
+    parameters = layer.parameters().values()
+    x, dy = normal("s", times, batch, n_in), normal("s", times, batch, n)
+    order = torch.arange(4 * n, device="cuda").reshape(4, n)[[0, 1, 3, 2]].reshape(-1)
+
+    def forward(x, dy):
+        return (layer.forward(x.swapaxes(0, 1)).swapaxes(0, 1),)
+
+    def step(x, dy):
+        y = layer.forward(x.swapaxes(0, 1))
+        dx = layer.backward(dy.swapaxes(0, 1))
+        found = [p.grad for p in parameters]
+        for p in parameters:
+            p.grad = None
+        return y.swapaxes(0, 1), dx.swapaxes(0, 1), *found
+
+    def theirs(dtype):
+        """torch has gates i f g o, matrices transposed, and two biases."""
+        module = torch.nn.LSTM(n_in, n, device="cuda", dtype=dtype)
+        W, U, b = (on_torch(p.value).to(dtype) for p in parameters)
+        with torch.no_grad():
+            for there, here in zip(module.parameters(), (W.T, U.T, b, 0 * b)):
+                there.copy_(here[order])
+        return module, on_torch(x.copy()).to(dtype), on_torch(dy.copy()).to(dtype)
+
+    def their_forward(module, x, dy):
+        with torch.no_grad():
+            return (module(x)[0],)
+
+    def their_step(module, x, dy):
+        asked = [x.requires_grad_(), *module.parameters()]
+        y = module(x)[0]
+        return y, *torch.autograd.grad(y, asked, dy)[:4]
+
+    def as_ours(found):
+        y, dx, *found = found
+        return [on_cupy(a) for a in (y, dx, *(a[order].T for a in found))]
+
+    def row_of(name, ours, run, answer):
+        def check(found):
+            wanted = answer(run(*theirs(torch.float64)))
+            return max(errors.near(a, b, x.dtype, n**0.5)
+                       for a, b in zip(found, wanted, strict=True))
+
+        return Row(name, "s", f"{times}x{batch}x{n_in} {n}",
+                   {"": lambda: Side(lambda: (x.copy(), dy.copy()), ours)},
+                   {"torch": lambda: Side(lambda: theirs(torch.float32), run, answer)}, check,
+                   timing.gpu_clock(x.nbytes + dy.nbytes))
+
+    yield row_of("lstm_forward", forward, their_forward, lambda found: [on_cupy(found[0])])
+    yield row_of("lstm", step, their_step, as_ours)

@@ -1,0 +1,250 @@
+// lstm_steps.cu: all time steps of an LSTM in one launch. Z holds x W of every step, (time, row of
+// the batch, 4 H: gates i f o g); with h and c of the step before
+//
+//     i, f, o = sigmoid(z + b + h U)    g = tanh(z + b + h U)    c := f c + i g    h := o tanh c
+//
+// Z is overwritten by the gates, C and Y get c and h of every step. In the first step h is 0: the
+// caller has added h U to Z if it is not.
+//
+// A block has UNITS units and ROWS rows of the batch, and keeps its 4 UNITS columns of U, as pairs
+// of half precision (pairs.cuh), in registers: a warp those of 16 DEEP rows of U, as tiles A of
+// products U^T h^T. The warps' products are added in shared memory; a thread has one unit of one
+// row, or several, and their c, for all steps.
+//
+// h travels through `words`, (time, row, H) pairs, EMPTY before: each word tells by itself whether
+// it is there, so that nothing is announced and nothing ordered. A thread asks for all it wants at
+// once, and again for what was not there. The blocks of the same rows wait for each other: all
+// blocks have to be on the GPU together.
+//
+// Products are sums of three of pairs, to 22 bits, 16 DEEP of k on the tensor cores (the small ones
+// first, for they cut off their sums), the rest rounded. h is scaled by 2^14: it counts to 2^-38 of
+// 1, or 2^-22 of itself; a weight likewise beside the largest of its block.
+//
+// Floor, a step: every block reads ROWS H words, from the L2 cache; the way of a word through it
+// (a store, a load: about 1.5 us) and two barriers of the block.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int WARPS = 8;    // of a block
+constexpr int UNITS = 16;   // of a block, a multiple of 4
+constexpr int ROWS = 16;    // of a block, a multiple of 8
+constexpr int DEEP = 4;     // sixteens of k in a warp
+constexpr int EIGHTS = 2;   // eights of rows whose words a warp asks for together
+#endif
+#include "block.cuh"
+#include "launch.cuh"
+#include "pairs.cuh"
+
+constexpr int M = 4 * UNITS, TILES = M / 16, PITCH = M + 4;  // PITCH: no two lanes meet in a bank
+constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
+constexpr unsigned EMPTY = 0xffffffffu;  // two nan that no conversion gives
+constexpr unsigned ALL = 0xffffffffu;
+constexpr int LIFT_H = 14;
+static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
+
+struct alignas(16) Four {
+    unsigned x[4];
+    __device__ bool there() const
+    {
+        return x[0] != EMPTY && x[1] != EMPTY && x[2] != EMPTY && x[3] != EMPTY;
+    }
+};
+
+__device__ inline Four look(const unsigned* p)
+{
+    Four w;
+#ifndef BLASX_SIM
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3},[%4];"
+                 : "=r"(w.x[0]), "=r"(w.x[1]), "=r"(w.x[2]), "=r"(w.x[3]) : "l"(p) : "memory");
+#else
+    memcpy(&w, p, 16);
+#endif
+    return w;
+}
+
+__device__ inline void show(unsigned* p, unsigned word)
+{
+#ifndef BLASX_SIM
+    asm volatile("st.relaxed.gpu.global.u32 [%0],%1;" :: "l"(p), "r"(word) : "memory");
+#else
+    *p = word;
+#endif
+}
+
+// What other blocks want may have to run first.
+__device__ inline void give_way()
+{
+#ifdef BLASX_SIM
+    sim::give_way();
+#endif
+}
+
+// The high and low halves of two words
+__device__ inline unsigned highs(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }
+__device__ inline unsigned lows(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000); }
+
+__device__ inline float sigmoid(float x) { return 0.5f * tanhf(0.5f * x) + 0.5f; }
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, const float* c_before,
+           float* C, float* Y, unsigned* words, size clip_bits, size backwards, size times,
+           size batch, size rows, size units)
+{
+    wait_for_stream();
+    __shared__ float parts[WARPS][ROWS][PITCH];
+    __shared__ unsigned largest[WARPS];
+    const int groups = (int(units) + UNITS - 1) / UNITS, H = int(units);
+    const int first_unit = int(blockIdx.x) % groups * UNITS, lane = thread() % 32;
+    const int first_row = int(blockIdx.x) / groups * ROWS, left = int(rows) - first_row;
+    const int g = lane / 4, t = lane % 4, first_k = warp() * 16 * DEEP + 4 * t;
+
+    // Of tile i lane (g, t) has columns g, g + 8 of U, of the k-th sixteen rows 4 t ... 4 t + 3
+    const auto weight = [=](int k, int i, int e, int half) {
+        const int m = 16 * i + g + 8 * half, j = first_unit + m % UNITS, row = first_k + 16 * k + e;
+        return row < H && j < H ? U[row * u_row + (m / UNITS * H + j) * u_col] : 0.0f;
+    };
+    unsigned most = 0;
+    #pragma unroll 1
+    for (int k = 0; k < DEEP; ++k)
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i)
+            #pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                const unsigned bits = __float_as_uint(weight(k, i, e / 2, e % 2)) & 0x7fffffff;
+                most = most < bits ? bits : most;
+            }
+    most = __reduce_max_sync(ALL, most);
+    if (lane == 0) largest[warp()] = most;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) most = most < largest[w] ? largest[w] : most;
+    const int lift = scale_of(most);
+    const Scale scale(lift);
+    const Line line = line_of(lift);
+    unsigned high[DEEP][TILES][4], low[DEEP][TILES][4];
+    #pragma unroll
+    for (int k = 0; k < DEEP; ++k)
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i) {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const Pair of = pairs_of(scale.of(weight(k, i, e / 2 * 2, e % 2)),
+                                         scale.of(weight(k, i, e / 2 * 2 + 1, e % 2)));
+                high[k][i][e] = of.high;
+                low[k][i][e] = of.low;
+            }
+            __syncwarp();  // no more weights at a time than there is room for
+        }
+
+    // The units of this thread: unit and row in the block, whether they are there, bias and c
+    const float clip = float(__longlong_as_double(clip_bits));
+    float b[EACH][4], c[EACH];
+    const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
+    const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
+    const auto there = [=](int e) {
+        return row_of(e) < ROWS && row_of(e) < left && first_unit + unit_of(e) < H;
+    };
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int j = first_unit + unit_of(e);
+        #pragma unroll
+        for (int q = 0; q < 4; ++q) b[e][q] = there(e) ? bias[q * H + j] : 0.0f;
+        c[e] = there(e) && c_before ? c_before[(first_row + row_of(e)) * size(H) + j] : 0.0f;
+    }
+
+    for (size step = 0; step < times; ++step) {
+        const size now = (backwards ? times - 1 - step : step) * batch + first_row;
+        const size before = backwards ? now + batch : now - batch;
+        float z[EACH][4];
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            #pragma unroll
+            for (int q = 0; q < 4; ++q)
+                z[e][q] = there(e) ? Z[((now + row_of(e)) * 4 + q) * H + first_unit + unit_of(e)]
+                                     + b[e][q] : 0.0f;
+        if (step) {
+            #pragma unroll
+            for (int n = 0; n < ROWS; n += 8 * EIGHTS) {
+                Four w[EIGHTS][DEEP];
+                const auto ask = [&](bool again) {
+                    bool missing = false;
+                    #pragma unroll
+                    for (int a = 0; a < EIGHTS; ++a)
+                        #pragma unroll
+                        for (int k = 0; k < DEEP; ++k) {
+                            const int row = n + 8 * a + g, from = first_k + 16 * k;
+                            if (again ? !w[a][k].there() : row < left && from < H)
+                                w[a][k] = look(words + (before + row) * H + from);
+                            else if (!again) w[a][k] = Four{};
+                        }
+                    #pragma unroll
+                    for (int a = 0; a < EIGHTS; ++a)
+                        #pragma unroll
+                        for (int k = 0; k < DEEP; ++k) missing |= !w[a][k].there();
+                    return missing;
+                };
+                for (bool missing = ask(false); __any_sync(ALL, missing); missing = ask(true))
+                    give_way();
+                #pragma unroll
+                for (int a = 0; a < EIGHTS; ++a) {
+                    float sum[TILES][4] = {};
+                    #pragma unroll
+                    for (int k = 0; k < DEEP; ++k) {
+                        const unsigned (&x)[4] = w[a][k].x;
+                        const unsigned head[2] = {highs(x[0], x[1]), highs(x[2], x[3])};
+                        const unsigned rest[2] = {lows(x[0], x[1]), lows(x[2], x[3])};
+                        #pragma unroll
+                        for (int i = 0; i < TILES; ++i) {
+                            tensor_product(sum[i], low[k][i], head, half{});
+                            tensor_product(sum[i], high[k][i], rest, half{});
+                        }
+                    }
+                    #pragma unroll
+                    for (int k = 0; k < DEEP; ++k) {
+                        const unsigned (&x)[4] = w[a][k].x;
+                        const unsigned head[2] = {highs(x[0], x[1]), highs(x[2], x[3])};
+                        #pragma unroll
+                        for (int i = 0; i < TILES; ++i)
+                            tensor_product(sum[i], high[k][i], head, half{});
+                    }
+                    #pragma unroll
+                    for (int i = 0; i < TILES; ++i)
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            parts[warp()][n + 8 * a + 2 * t + e % 2][16 * i + g + e / 2 * 8]
+                                = sum[i][e];
+                }
+            }
+            __syncthreads();
+            #pragma unroll
+            for (int e = 0; e < EACH; ++e)
+                #pragma unroll
+                for (int q = 0; q < 4; ++q) {
+                    float sum = 0;
+                    if (row_of(e) < ROWS)
+                        #pragma unroll
+                        for (int v = 0; v < WARPS; ++v)
+                            sum += parts[v][row_of(e)][q * UNITS + unit_of(e)];
+                    z[e][q] += sum * line.down * line.rest * power(-LIFT_H);
+                }
+            __syncthreads();
+        }
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (!there(e)) continue;
+            const int j = first_unit + unit_of(e);
+            const size at = (now + row_of(e)) * H + j;
+            const float i = sigmoid(z[e][0]), f = sigmoid(z[e][1]), o = sigmoid(z[e][2]);
+            const float d = tanhf(z[e][3]), sum = f * c[e] + i * d;
+            c[e] = sum > clip ? clip : sum < -clip ? -clip : sum;
+            const float h = o * tanhf(c[e]);
+            const Pair of = pairs_of(h * power(LIFT_H), 0);
+            show(words + at, highs(of.high, of.low));
+            Y[at] = h;
+            C[at] = c[e];
+            float* const gates = Z + (now + row_of(e)) * 4 * H + j;
+            gates[0] = i;
+            gates[H] = f;
+            gates[2 * H] = o;
+            gates[3 * H] = d;
+        }
+    }
+}

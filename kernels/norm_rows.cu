@@ -1,0 +1,49 @@
+// norm_rows.cu: y = gain (x - mean) / sqrt(variance + eps) + bias for every row x (layer norm), or,
+// without a bias and not centred, y = gain x / sqrt(mean x^2 + eps) (RMS norm).
+//
+// A team has a row (rows.cuh), which it holds: mean and variance are two passes over registers.
+// They go to `about`, (mean, 1 / sqrt(variance + eps)) of each row, for norm_rows_backward.
+//
+// Floor: X read, Y written, once.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int WARPS = 4;    // of a block
+constexpr int TEAM = 128;   // threads of a row
+constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
+constexpr int RESIDENT = 0; // whether that is always a whole row
+constexpr int BLOCKS = 4;   // on a multiprocessor
+#endif
+#include "launch.cuh"
+#include "rows.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_t* Y,
+          scalar_t* about, size eps, size m, size n)
+{
+    wait_for_stream();
+    Team team;
+    const size i = team.row();
+    Row<1> row({X}, i, int(n), i < m);
+    scalar_t mean = 0, squares = 0;
+    if (bias) {
+        scalar_t sum = 0;
+        row.each([&](Held<1>& x, int e, int) { sum += x[0][e]; });
+        mean = team.sum(sum) / scalar_t(n);
+    }
+    row.each([&](Held<1>& x, int e, int) {
+        const scalar_t d = x[0][e] - mean;
+        squares += d * d;
+    });
+    const scalar_t r = 1 / sqrt(team.sum(squares) / scalar_t(n) + number(eps));
+    row.packs([&](Held<1>& x, int first, int c) {
+        scalar_t g[V], b[V] = {}, y[V];
+        row.in.get(g, gain, first, c);
+        if (bias) row.in.get(b, bias, first, c);
+        #pragma unroll
+        for (int e = 0; e < V; ++e) y[e] = (x[0][e] - mean) * r * g[e] + b[e];
+        row.in.put(Y + i * n, y, first, c);
+    });
+    if (i < m && team.lane() == 0) {
+        about[2 * i] = mean;
+        about[2 * i + 1] = r;
+    }
+}

@@ -1,0 +1,44 @@
+// softmax_rows.cu: softmax of every row, or its logarithm:
+//
+//     y = e^(x - top) / sum e^(x - top)        y = x - top - log sum e^(x - top)
+//
+// top is the largest x. A softmax of nothing but -inf is 0: nothing was there to choose.
+//
+// A team has a row (rows.cuh). Floor: X read, Y written, once.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int WARPS = 4;    // of a block
+constexpr int TEAM = 128;   // threads of a row
+constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
+constexpr int RESIDENT = 0; // whether that is always a whole row
+constexpr int BLOCKS = 4;   // on a multiprocessor
+#endif
+#include "launch.cuh"
+#include "rows.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
+{
+    wait_for_stream();
+    Team team;
+    const size i = team.row();
+    Row<1> row({X}, i, int(n), i < m);
+    scalar_t top = LEAST, total = 0;
+    row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
+    top = team.largest(top);
+    if (!log_of && top == LEAST) top = 0;
+    row.each([&](Held<1>& x, int e, int) {
+        const scalar_t power = exp(x[0][e] - top);
+        total += power;
+        if (!log_of && row.held()) x[0][e] = power;
+    });
+    total = team.sum(total);
+    const scalar_t less = log(total), share = 1 / (total == 0 ? scalar_t(1) : total);
+    row.packs([&](Held<1>& x, int first, int c) {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) {
+            if (log_of) x[0][e] = x[0][e] - top - less;
+            else x[0][e] = (row.held() ? x[0][e] : exp(x[0][e] - top)) * share;
+        }
+        row.in.put(Y + i * n, x[0], first, c);
+    });
+}

@@ -1,0 +1,190 @@
+"""The fused kernels of blasx.nn through its layers, on the simulated GPU (gpu.py): for a process
+that has the sanitizers.     python -m tests.sim.run_nn FOLDER LETTER PART
+
+Every case runs once under each schedule, which must agree to the bit, and is judged by the same
+layer on NumPy's arrays in double precision.
+"""
+
+import sys
+from contextlib import ExitStack
+from copy import deepcopy
+
+import numpy as np
+
+from . import gpu
+from .run import SCHEDULES
+
+FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}  # two rows to a block
+
+
+def arrays(xp, rng, dtype, *shapes):
+    return [xp.asarray(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+
+
+def close(found, wanted, what):
+    bound = 40 * np.finfo(found.dtype).eps
+    error = np.abs(found - wanted).max() / max(np.abs(wanted).max(), 0.1)
+    assert error <= bound and found.shape == wanted.shape, (what, error)
+
+
+def matmul(alpha, a, b, beta=0, c=None, overwrite_c=0):
+    """gemm, by columns."""
+    ab = (b.T @ a.T).T
+    if c is None:
+        return ab
+    c += ab
+    return c
+
+
+def same(runs):
+    for other in runs[1:]:
+        for x, y in zip(runs[0], other, strict=True):
+            assert np.asarray(x).tobytes() == np.asarray(y).tobytes(), "depends on the schedule"
+    return runs[0]
+
+
+def layer(xp, rng, dtype, make, *shape):
+    """y, dx and the gradients of a layer, judged."""
+    x, dy = arrays(xp, rng, dtype, shape, shape)
+    one = make().to(dtype=np.dtype(dtype))
+    for p in one.parameters().values():
+        p.value = rng.standard_normal(p.value.shape).astype(dtype)
+    right, runs = deepcopy(one).to(dtype=np.dtype("f8")), []
+    for _ in SCHEDULES:
+        there = deepcopy(one)
+        for p in there.parameters().values():
+            p.value = xp.asarray(p.value)
+        y = there.forward(x)
+        runs.append([y, there.backward(dy), *(p.grad for p in there.parameters().values())])
+    found = same(runs)
+    wanted = [right.forward(x.get().astype("f8")), right.backward(dy.get().astype("f8")),
+              *(p.grad for p in right.parameters().values())]
+    for i, pair in enumerate(zip(found, wanted, strict=True)):
+        close(*pair, (one, shape, i))
+
+
+def rows(xp, rng, dtype):
+    """Of single precision two warps to a row, rows that are read again, strips of sums; of double
+    precision lanes of a warp, as tuned."""
+    from blasx import _tuned, nn
+    shapes = (5, 12), (3, 2, 7), (1, 1)
+    with ExitStack() as stack:
+        if dtype == "f4":
+            shapes = (9, 200), (70, 129), (3, 1)
+            kernels = "norm_rows softmax_rows softmax_rows_backward cross_entropy_rows".split()
+            stack.enter_context(_tuned.using(
+                "s", column_sums={"WARPS": 1}, **dict.fromkeys(kernels, FEW),
+                norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
+        for shape in shapes:
+            for kind in (nn.LayerNorm, nn.RMSNorm):
+                layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
+            for kind in (nn.Softmax, nn.LogSoftmax):
+                layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
+            cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
+        nothing_to_choose(xp, dtype)
+
+
+def nothing_to_choose(xp, dtype):
+    from blasx import nn
+    x = xp.ndarray((2, 5), np.dtype(dtype))
+    x[...] = -np.inf
+    x[1, 2], x[1, 3] = 0, np.nan
+    y = nn.Softmax().forward(x)
+    assert not y[0].any() and np.isnan(y[1]).all()
+
+
+def cross_entropy(xp, rng, dtype, m, n):
+    from blasx import nn
+    (y,) = arrays(xp, rng, dtype, (m, 2, n))
+    labels = rng.integers(0, n, (m, 2))
+    labels[0, 0] = -100
+    for smoothing in (0.0, 0.1):
+        runs, loss = [], nn.CrossEntropy(smoothing, ignore=-100)
+        for _ in SCHEDULES:
+            runs.append([loss.forward(y, xp.asarray(labels)), loss.backward()])
+        value, dy = same(runs)
+        assert value.dtype == y.dtype
+        wide = y.get().astype("f8")
+        close(value.reshape(1), loss.forward(wide, labels).reshape(1), loss)
+        close(dy, loss.backward(), loss)
+    loss = nn.CrossEntropy()
+    labels[0, 0] = 0
+    value = loss.forward(y, xp.asarray(labels.astype("i4")))
+    close(value.reshape(1), loss.forward(wide, labels).reshape(1), loss)
+    labels[0, 0] = n  # nobody waits for it: the loss says so
+    assert np.isnan(float(loss.forward(y, xp.asarray(labels))))
+
+
+def elements(xp, rng, dtype):
+    from blasx import nn
+    kinds = (nn.ReLU, nn.Tanh, nn.Sigmoid, lambda: nn.ELU(1.5), nn.GELU, lambda: nn.GELU(True),
+             nn.Softplus, lambda: nn.Swish(1.25))
+    for kind in kinds:
+        layer(xp, rng, dtype, kind, 3, 11)
+        x, dy = arrays(xp, rng, dtype, (4, 6), (6, 4))
+        there, here = kind(), kind()
+        close(there.forward(x.T), here.forward(x.get().T.astype("f8")), here)
+        close(there.backward(dy), here.backward(dy.get().astype("f8")), here)
+    x, dy = arrays(xp, rng, dtype, (7, 601), (7, 601))
+    there, here = nn.Dropout(0.4, 3), nn.Dropout(0.4, 3)
+    assert there.forward(x).tobytes() == here.forward(x.get()).tobytes()
+    assert there.backward(dy).tobytes() == here.backward(dy.get()).tobytes()
+    for kind in (nn.Adam, lambda m: nn.Adam(m, decay=0.1), nn.AdamW):
+        there, here = (nn.Dense(5, 7, dtype=dtype, rng=0) for _ in range(2))
+        for p in there.parameters().values():
+            p.value = xp.asarray(p.value)
+        steps = kind(there), kind(here)
+        for _ in range(3):
+            for path, p in here.parameters().items():
+                p.grad = rng.standard_normal(p.value.shape).astype(dtype)
+                there.parameters()[path].grad = xp.asarray(p.grad.T).T
+            for one in steps:
+                one.step()
+        for path, p in here.parameters().items():  # the same roundings
+            assert p.value.tobytes() == there.parameters()[path].value.tobytes()
+
+
+def recurrence(xp, rng, dtype):
+    """Three blocks to the units, which wait for each other; two launches for the rows."""
+    from blasx import _tuned, nn
+    few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
+    with _tuned.using("s", lstm_steps=few):
+        for options in ({}, {"clip": 0.2, "bidirectional": True}):
+            here = nn.LSTM(5, 12, rng=1, **options)
+            there = deepcopy(here)
+            for p in there.parameters().values():
+                p.value = xp.asarray(p.value)
+            right, state = here.to(dtype=np.dtype("f8")), None
+            x, dy = arrays(xp, rng, dtype, (11, 4, 5), (11, 4, 12 * here.directions))
+            wide = [a.get().astype("f8") for a in (x, dy)]
+            for _ in range(2):  # the second time from where the first ended
+                state = state and (tuple(tuple(xp.asarray(a.astype("f4")) for a in s)
+                                         for s in state), state)
+                runs = [[there.forward(x, state and state[0]), *there.state[0], there.state[-1][1]]
+                        for _ in SCHEDULES]
+                wanted = right.forward(wide[0], state and state[1])
+                for pair in zip(same(runs), (wanted, *right.state[0], right.state[-1][1])):
+                    close(*pair, options)
+                close(there.backward(dy), right.backward(wide[1]), options)
+                for path, p in right.parameters().items():
+                    close(there.parameters()[path].grad, p.grad, path)
+                    p.grad = there.parameters()[path].grad = None
+                state = right.state
+        x[0, 0, 0] = np.nan  # a nan goes on, and nobody waits for it
+        y = there.forward(x)
+        assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
+
+
+def main(folder, letter, part):
+    kernels = gpu.install(folder)
+    import cupy
+
+    from blasx.nn import _arrays
+    _arrays._GEMM = dict.fromkeys("fd", matmul)  # products of one matrix are not simulated
+    with np.errstate(all="ignore"):
+        globals()[part](cupy, np.random.default_rng(7), {"s": "f4", "d": "f8"}[letter])
+    print("ok", letter, part, *sorted(set(kernels.launched)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,78 @@
+"""QR of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead
+on a simulated GPU (tests/sim/run_large.py, run_geqrf.py)."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+
+from blasx import _spaces, _tuned
+
+KERNELS = (("geqrf_leaf", "d", dict(CLUSTER=2, WARPS=3, ROWS=2, COLUMNS=2)),
+           ("geqrf_leaf", "c", dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=4)),
+           ("geqrf_apply", "z", dict(CLUSTER=2, WARPS=2, ROWS=8, COLUMNS=2, BATCH=8)),
+           ("geqrf_apply", "s", dict(CLUSTER=4, WARPS=1, ROWS=2, COLUMNS=8, BATCH=4)),
+           ("geqrf_t", "c", dict(WARPS=2)))
+
+
+@pytest.mark.parametrize("kernel, letter, values", KERNELS, ids=lambda x: x if str(x) == x else "")
+def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
+    """LAPACK's factors and signs, zero, tiny, huge by columns, triangular, nan; four schedules."""
+    from tests.sim import build, run_large
+    library = build.build(folder, kernel, letter, values, entry=run_large.ENTRY)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_every_order_of_the_streams_gives_lapacks_factors(tmp_path):
+    """Tall, wide, singular, one row, one column, inside a frame that stays as it is."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_geqrf", tmp_path, "d"], cwd=ROOT,
+                         env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
+
+
+@every_letter
+def test_rows_reach_as_far_as_registers_do(letter):
+    """Panels and blocks are of whole leaves; what applies a leaf is as wide and as high."""
+    plans, leaves, appliers = (_tuned.table(90)[k][letter]
+                               for k in ("geqrf_t", "geqrf_leaf", "geqrf_apply"))
+    assert plans[-1]["to"] == leaves[-1]["to"] == appliers[-1]["to"]
+    for row, applier in zip(leaves, appliers, strict=True):
+        for kernel, its in (("geqrf_leaf", row), ("geqrf_apply", applier)):
+            values = _tuned.capitals(its)
+            assert _spaces.fits(kernel, letter, its["to"], values, _spaces.HOPPER)
+        assert row["to"] == applier["to"] and row["COLUMNS"] <= applier["COLUMNS"]
+    widest = 4 * max(row["COLUMNS"] for row in leaves)
+    assert widest == 32  # WIDEST of geqrf_t.cu
+    for plan in plans:
+        assert plan["panel"] % widest == plan["block"] % widest == 0
+
+
+@pytest.mark.parametrize("kernel, letter", [("geqrf_leaf", "d"), ("geqrf_apply", "z")])
+def test_compiles_without_drift_or_spills(kernel, letter):
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    key = resources.label(kernel, letter, constants(kernel, letter, 8192))
+    wrong = list(resources.complaints(resources.measure([key], ["sm_90a"]), resources.recorded()))
+    assert not wrong, "\n".join(wrong)
+
+
+PLANTED = {  # bug: which of the above, what the text says, what it shall say
+    "lifted by half": (0, "x[q] = mul(mul(x[q], by), by)", "x[q] = mul(x[q], by)"),
+    "a message that nobody awaits": (2, "    await(spread, 0);\n", ""),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bugs_are_caught(tmp_path, bug):
+    from tests.sim import build, run_large
+    which, *plant = PLANTED[bug]
+    kernel, letter, values = KERNELS[which]
+    library = build.build(tmp_path, kernel, letter, values, tuple(plant), run_large.ENTRY)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
+        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    assert run.returncode and "AssertionError" in run.stderr
