@@ -690,6 +690,31 @@ def potrf_panel_fits(letter, n, v, gpu):
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
 
 
+# -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
+
+
+def substitution_bytes(letter, v):
+    size = TYPES[letter].dtype.itemsize
+    return size * 64 * (v["SIDES"] * (1 + v["WARPS"] // 2) + 66) + 128
+
+
+def large_triangle_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), SIDES=(4, 2, 1)),)
+
+
+def large_triangle_fits(letter, n, v, gpu):
+    return (v["WARPS"] in (4, 8, 16) and v["SIDES"] <= v["WARPS"]
+            and substitution_bytes(letter, v) <= BY_DEFAULT)
+
+
+def permutation_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def permutation_fits(letter, n, v, gpu):
+    return 1 <= v["WARPS"] <= 16
+
+
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
 
 
@@ -845,6 +870,10 @@ SPACES = {
                        largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
+    "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
+                         letters="sc", smallest=257, largest=4096),
+    "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
+                         largest=4096),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
                         largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,

@@ -40,8 +40,9 @@ def mixed_gesv(me, a, b, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xgetrf and Xgetrs, and cuBLAS gemm for the residual, in the current
-    stream; the host waits once for the factorization and once for each step, as it decides.
+    CPU: LAPACK. GPU: getrf of single precision, solves by kernels of ours for a few right-hand
+    sides, else by cuSOLVER Xgetrs, and cuBLAS for the residual, in the current stream; the host
+    waits once for the factorization and once for each step, as it decides.
     2/3 n^3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -61,7 +62,7 @@ def mixed_gesv(me, a, b, overwrite_a=0):
     fits = cupy().isfinite(lu).all()
     piv, info = _getrf_gpu(low, lu)
     x, steps = _refined(me, a, b, abs(a).sum(axis=1), fits, info,
-                        lambda y: _getrs_gpu(low, lu, piv, y), _subtract_product)
+                        _by_lu(low, lu, piv, b.shape[1]), _subtract_product)
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
         piv, info = _getrf_gpu(me, a)
@@ -93,8 +94,9 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xpotrf and Xpotrs, and cuBLAS symm or hemm for the residual, in the
-    current stream; the host waits once for the factorization and once for each step.
+    CPU: LAPACK. GPU: potrf of single precision, solves by kernels of ours for a few right-hand
+    sides, else by cuSOLVER Xpotrs, and cuBLAS for the residual, in the current stream; the host
+    waits once for the factorization and once for each step.
     n^3 / 3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -168,10 +170,31 @@ def _refined(me, a, b, row_sums, fits, info, solve, subtract_product):
     return None, -(STEPS + 1)
 
 
+def _by_lu(me, lu, piv, nrhs):
+    """What solves with these factors in place, on the GPU."""
+    from .large import triangular
+    if not triangular.serves(me, len(lu), nrhs):
+        return lambda y: _getrs_gpu(me, lu, piv, y)
+    source = triangular.permutation(piv, len(lu))
+
+    def solve(y):
+        y[...] = y[source]
+        triangular.solve(me, lu, y, 1, 0, 1)
+        triangular.solve(me, lu, y, 0, 0, 0)
+
+    return solve
+
+
 def _subtract_product(me, a, x, r, triangle=None):
     """R := R - A X on the GPU, A general, or Hermitian by one triangle."""
     from . import _cuda as gpu
     n, nrhs = x.shape
+    if nrhs == 1:
+        name, flags = ("gemv", (0, n)) if triangle is None else (
+            "hemv" if me.is_complex else "symv", (triangle,))
+        gpu.blas(me.L + name, *flags, n, gpu.scalar(me, -1.0), a.data.ptr, gpu.ld(a), x.data.ptr, 1,
+                 gpu.scalar(me, 1.0), r.data.ptr, 1)
+        return
     operands = (gpu.scalar(me, -1.0), a.data.ptr, gpu.ld(a), x.data.ptr, gpu.ld(x),
                 gpu.scalar(me, 1.0), r.data.ptr, gpu.ld(r))
     if triangle is None:
