@@ -13,10 +13,11 @@ ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
 
 @looked_up
 def _trsv_on(letter, n, device):
-    """The kernel for triangles of order n, and up to how many right-hand sides it serves."""
+    """The kernel for triangles of order n, up to how many right-hand sides it serves, and how many
+    steps of refinement with it go ahead of the host."""
     found = row("trsv_blocks", letter, n, gpu(device))
-    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"]) if found else (
-        None, 0)
+    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"],
+            found["ahead"]) if found else (None, 0, 0)
 
 
 @looked_up
@@ -25,14 +26,16 @@ def _permutation_on(n, device):
 
 
 def serves(me, n, nrhs):
-    """True if `solve` is for so many right-hand sides."""
-    return 0 < nrhs <= _trsv_on(me.letter, n, current_device())[1]
+    """How many steps of refinement go ahead of the host where `solve` is for so many right-hand
+    sides; 0 where it is not."""
+    _, most, ahead = _trsv_on(me.letter, n, current_device())
+    return ahead if 0 < nrhs <= most else 0
 
 
 def solve(me, t, x, lower, trans, unit, state=None, open_=0):
     """Solve op(T) X = B in place of column-major `x`, T by columns and read in one triangle; where
     there is a `state`, a 0-d int32 array, only if that is `open_`."""
-    kernel, _ = _trsv_on(me.letter, len(t), current_device())
+    kernel = _trsv_on(me.letter, len(t), current_device())[0]
     (n, nrhs), sides, item = x.shape, kernel.constants["SIDES"], t.itemsize
     rs, cs, at, to, xs = 1, _cuda.ld(t), t.data.ptr, x.data.ptr, 1
     if bool(lower) == bool(trans):  # from the last row up
