@@ -274,7 +274,8 @@ def mixed_gels(me, a, b, trans="N"):
     trans = me.flag(trans, "trans", _adjoint_flags(me))
     xp = np if me.on_cpu(a, b) else cupy()
     rows, unknowns = (m, n) if trans == "N" else (n, m)
-    x, steps = _augmented(me, xp, a, b[:rows], (m >= n) == (trans == "N"))
+    with np.errstate(all="ignore"):  # what overflows or is nan does not converge
+        x, steps = _augmented(me, xp, a, b[:rows], (m >= n) == (trans == "N"))
     info = 0 if xp is np else xp.zeros((), np.int32)
     if steps < 0:
         _, x, info = gels(a, b, trans)
@@ -298,8 +299,7 @@ def _augmented(me, xp, a, b, tall):
 
     f = b if tall else xp.zeros((m, nrhs), me.dtype)
     g = xp.zeros((n, nrhs), me.dtype) if tall else b
-    with np.errstate(over="ignore", invalid="ignore"):
-        qr = (a if high else a.conj().T).astype(low, order="F")
+    qr = (a if high else a.conj().T).astype(low, order="F")
     fits = xp.isfinite(qr).all()
     qr, tau = geqrf(qr, overwrite_a=1)[:2]
     multiply, R = unmqr if me.is_complex else ormqr, qr[:n]
