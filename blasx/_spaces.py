@@ -805,6 +805,17 @@ def qr_t_fits(letter, n, v, gpu):
     return gpu.capability >= 90 and v["WARPS"] <= 8
 
 
+# -- orhr_top: the top of tall orthonormal columns in the shared memory of a block
+
+
+def top_of_tall_stages(letter, n):
+    return (options(WARPS=(8, 16, 4, 32)),)
+
+
+def top_of_tall_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and n * (n + 1) * TYPES[letter].dtype.itemsize <= gpu.shared
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -880,6 +891,7 @@ SPACES = {
                          largest=16384),
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
+    "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sd", largest=8192),

@@ -177,9 +177,10 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
     info : int (GPU: 0-d array)
         k > 0: U[k-1, k-1] is exactly zero, and nothing was solved.
     iter, backward_error, r, c
-        With `factor` (blasx.refined.Refined, whose `lu` is another, too): steps of refinement,
-        negative, with a RefinementWarning, where double precision had to be used after all; and
-        the largest |b - A x| / (|A| |x| + |b|) of a column, at most eps sqrt(n) / 2 where not.
+        With `factor`: steps of refinement, negative, with a RefinementWarning, where double
+        precision had to be used after all; the largest |b - A x| / (|A| |x| + |b|) of a column, at
+        most eps sqrt(n) / 2 where not; and scales: `lu` is of diag(r) A diag(c) then
+        (blasx.refined.Refined).
 
     Notes
     -----

@@ -14,11 +14,13 @@ alone (classical; wants cond(S) below about 1 / eps of `factor`), or by GMRES on
 
     M^-1 S e = M^-1 R (b - A x),    d = C e,    M = L U, applied in double precision,
 
-which the factors only have to make easy for it. It ends where every column has
+which the factors only have to make easy for it. It ends where every column has, in infinity norms,
 
-    |b - A x| <= eps sqrt(n) (|A| |x| + |b|) / 2,    infinity norms,
+    |b - A x| <= eps sqrt(n) (|A| |x| + |b|) / 2,
+    |R (b - A x)| <= eps sqrt(n) (|S| |C^-1 x| + |R b|) / 2,
 
-or where a step has not halved the worst of these quotients: A is factored in double precision then.
+without which rows of small numbers might be anything; or where a step has not halved the worst of
+these quotients, the backward error: S is factored in double precision then.
 
 Higham, Pranesh, Zounon: Squeezing a matrix into half precision, SIAM J. Sci. Comput. 41 (2019);
 Carson, Higham: Accelerating the solution of linear systems by iterative refinement in three
@@ -49,13 +51,14 @@ BITS = {"tf32": 10, "bf16": 7}  # of the fraction, of formats with the range of 
 class Refined(NamedTuple):
     """What gesv returns where it was told a precision to factor in.
 
-    lu, piv : factors of diag(r) A diag(c) in single precision; where iter < 0 those of A in double
+    lu, piv : factors of diag(r) A diag(c), in single precision; where iter < 0 in double
     x : the solution, of the shape of b
     info : as of gesv, k > 0: U[k-1, k-1] is zero in double precision too, and x is b
-    iter : steps of refinement; negative where A was factored in double precision: -2 its elements,
-        or those of the factors, did not fit; -3 a pivot was zero; -31 no convergence
-    backward_error : the largest |b - A x| / (|A| |x| + |b|) of a column, infinity norms
-    r, c : the scales, ones where iter < 0
+    iter : steps of refinement; negative where double precision was needed: -2 elements, or those of
+        the factors, did not fit; -3 a pivot was zero; -31 no convergence
+    backward_error : the largest |b - A x| / (|A| |x| + |b|) of a column, infinity norms, or that of
+        the scaled system, whichever is larger
+    r, c : the scales
     """
 
     lu: Any
@@ -71,26 +74,26 @@ class Refined(NamedTuple):
 def gesv(me, a, b, factor, refine):
     """Of matrices `a` and `b`, checked; a Refined."""
     xp = np if me.on_cpu(a, b) else cupy()
-    low, n = LOWER[me.letter], len(a)
+    low = LOWER[me.letter]
     with np.errstate(all="ignore"):  # what overflows, or is nan, does not converge
         r, c = _scales(xp, a)
-        lu = ((a * r[:, None]) * c).astype(low.dtype, order="F")
+        scaled = (a * r[:, None]) * c
+        lu = scaled.astype(low.dtype, order="F")
         fits = xp.isfinite(lu).all()
         lu, piv, info = _factored(low, lu, factor)
         fits = fits & xp.isfinite(lu).all()
         fits, regular = xp.stack((fits, xp.asarray(info == 0))).tolist()
         _trace.note(synced=int(xp is not np))
         steps = RUNNING if fits and regular else -3 if fits else -2
-        judge = _Judge(xp, a, b)
+        judge = _Judge(xp, a, b, r, c, scaled)
         if steps == RUNNING:
             x, steps, error = _refined(xp, judge, a, b, lu, piv, r, c, refine)
         if steps < 0:
             warnings.warn(f"{me.name}: factors of {factor} precision "
                           f"{REASONS[steps]} (iter = {steps}): solved in double precision",
                           RefinementWarning, stacklevel=5)
-            r, c = xp.ones((2, n))
-            lu, piv, info = getrf(a)
-            x = getrs(lu, piv, b)[0] if b.size else b.copy(order="F")
+            lu, piv, info = getrf(scaled)
+            x = getrs(lu, piv, b * r[:, None])[0] * c[:, None]
             x = xp.where(xp.asarray(info) == 0, x, b)
             error = judge(x)[0]
     if xp is np:
@@ -160,23 +163,26 @@ def rounded(x, factor):
 
 
 class _Judge:
-    """The residual and the backward errors of solutions, in double precision."""
+    """Residuals and backward errors of solutions, in double precision."""
 
-    def __init__(self, xp, a, b):
-        self.xp, self.a, self.b = xp, a, b
-        self.size = abs(a).sum(axis=1).max() if a.size else 0
-        self.sizes = abs(b).max(axis=0) if a.size else 0
+    def __init__(self, xp, a, b, r, c, scaled):
+        self.xp, self.a, self.b, self.r, self.c = xp, a, b, r[:, None], c[:, None]
+        if b.size:
+            self.sizes = [abs(x).sum(axis=1).max() for x in (a, scaled)]
+            self.of_b = [abs(x).max(axis=0) for x in (b, b * self.r)]
 
     def __call__(self, x):
         """(the largest backward error of a column, the residual)"""
-        xp, a, b = self.xp, self.a, self.b
+        xp, residual = self.xp, self.b.copy(order="F")
         if not x.size:
-            return xp.zeros(()), b
-        r = b.copy(order="F")
-        gemm(-1.0, a, x, 1.0, r, overwrite_c=1)
-        bound = self.size * abs(x).max(axis=0) + self.sizes
-        error = abs(r).max(axis=0) / xp.where(bound == 0, 1, bound)
-        return error.max(), r
+            return xp.zeros(()), residual
+        gemm(-1.0, self.a, x, 1.0, residual, overwrite_c=1)
+        errors = []
+        for size, of_b, y, rest in zip(self.sizes, self.of_b, (x, x / self.c),
+                                       (residual, residual * self.r)):
+            bound = size * abs(y).max(axis=0) + of_b
+            errors.append((abs(rest).max(axis=0) / xp.where(bound == 0, 1, bound)).max())
+        return xp.maximum(*errors), residual
 
 
 def _refined(xp, judge, a, b, lu, piv, r, c, refine):

@@ -105,13 +105,6 @@ def test_one_large_matrix_by_panels(folder):  # noqa: F811
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_solves_with_one_large_triangle(folder):  # noqa: F811
-    """trsv_blocks and permutation on a simulated GPU (run_solves.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_solves", str(folder / "solves")],
-                         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
-    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
-
-
 @pytest.mark.parametrize("letter", "ds")
 def test_a_ragged_batch_gives_members_what_they_give_alone(folder, letter):  # noqa: F811
     """potrf_small compiled RAGGED, members of all orders up to 48 (tests/sim/run_ragged.py)."""

@@ -114,7 +114,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf"), {"mode": "auto"}) | {  # of blasx alone
+KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf", "gels"), {"mode": "auto"}) | {  # of our own
     "gemm": {"bias": None, "activation": None, "precision": "fp32"},
     "gesv": {"factor": None, "refine": "ir"}}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",

@@ -52,7 +52,7 @@ def main(folder):
     from blasx._tuned import using
     from blasx.large import triangular as big
     rng = np.random.default_rng(0)
-    for letter, n, nrhs, sides in (("s", 300, 1, 4), ("s", 257, 6, 4), ("c", 70, 3, 2)):
+    for letter, n, nrhs, sides in (("s", 150, 1, 4), ("s", 129, 6, 4), ("c", 70, 3, 2)):
         me = Typed(letter + "trsv", letter)
         assert not big.serves(me, n, nrhs)  # until it has been measured
         with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8, ahead=4)):
