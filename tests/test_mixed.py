@@ -13,7 +13,7 @@ import blasx
 from blasx import _tuned, refined
 
 EPS = {"fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
-FALLS = {  # with singular values 1 ... 1/cond, cond up to the first number never, from the second on
+FALLS = {  # with singular values 1 ... 1/cond: up to the first number never, from the second always
     ("fp32", "ir"): (1e6, 1e10), ("tf32", "ir"): (1e2, 1e7), ("fp16", "ir"): (1e2, 1e7),
     ("bf16", "ir"): (1e1, 1e6), ("fp32", "gmres"): (1e8, 1e99), ("tf32", "gmres"): (1e5, 1e99),
     ("fp16", "gmres"): (1e5, 1e99), ("bf16", "gmres"): (1e3, 1e99)}
