@@ -303,25 +303,26 @@ def _augmented(me, xp, a, b, tall):
     fits = xp.isfinite(qr).all()
     qr, tau = geqrf(qr, overwrite_a=1)[:2]
     multiply, R = unmqr if me.is_complex else ormqr, qr[:n]
+    fits, regular = xp.stack((fits, (R.diagonal() != 0).all())).tolist()
+    _trace.note(synced=int(xp is not np))
+    if not (fits and regular):
+        return None, -3 if fits else -2
     norm, r, y = xp.linalg.norm, xp.zeros((m, nrhs), me.dtype), xp.zeros((n, nrhs), me.dtype)
     size, limit = norm(a), np.finfo(me.dtype).eps * m**0.5
     for steps in range(-1, STEPS + 1):
         p, q = f - r - by(y, False), g - by(r, True)
-        whole = norm(r, axis=0) + size * norm(y, axis=0)
-        s = whole if tall else norm(r, axis=0)
-        good = ((norm(p, axis=0) <= limit * whole) & (norm(q, axis=0) <= limit * size * s)).all()
-        _trace.note(synced=int(xp is not np))
-        if steps < 0 and not fits:
-            return None, -2
-        if steps >= 0 and good:
-            return (y if tall else r), steps
-        h, singular = trtrs(R, q.astype(low), 0, 2)
+        if steps >= 0:
+            whole = norm(r, axis=0) + size * norm(y, axis=0)
+            s = whole if tall else norm(r, axis=0)
+            good = (norm(p, axis=0) <= limit * whole) & (norm(q, axis=0) <= limit * size * s)
+            _trace.note(synced=int(xp is not np))
+            if good.all():
+                return (y if tall else r), steps
+        h = trtrs(R, q.astype(low), 0, 2)[0]
         d = multiply("L", of, qr, tau, p.astype(low))[0]
         y = y + trtrs(R, d[:n] - h)[0]
         d[:n] = h
         r = r + multiply("L", "N", qr, tau, d)[0]
-        if steps < 0 and singular:
-            return None, -3
     return None, RUNNING
 
 

@@ -37,7 +37,7 @@ from ._routine import RefinementWarning, cupy
 from .blas2 import gemv
 from .blas3 import gemm, trsm
 from .lu import getrf, getrs, laswp
-from .mixed import LOWER, RUNNING, STEPS
+from .mixed import LOWER, RUNNING, STEPS, _by_lu
 
 FACTORS = ("fp32", "tf32", "fp16", "bf16")
 REFINES = ("ir", "gmres")
@@ -87,7 +87,7 @@ def gesv(me, a, b, factor, refine):
         steps = RUNNING if fits and regular else -3 if fits else -2
         judge = _Judge(xp, a, b, r, c, scaled)
         if steps == RUNNING:
-            x, steps, error = _refined(xp, judge, a, b, lu, piv, r, c, refine)
+            x, steps, error = _refined(xp, low, judge, a, b, lu, piv, r, c, refine)
         if steps < 0:
             warnings.warn(f"{me.name}: factors of {factor} precision "
                           f"{REASONS[steps]} (iter = {steps}): solved in double precision",
@@ -115,8 +115,9 @@ def _scales(xp, a):
     if not a.size:
         return xp.ones((2, 0))
     sizes = abs(a)
-    r = xp.ldexp(1.0, -exponents(sizes.max(axis=1)))
-    c = xp.ldexp(float(SIZE), -exponents((sizes * r[:, None]).max(axis=0)))
+    ones = xp.ones(len(a))
+    r = xp.ldexp(ones, -exponents(sizes.max(axis=1)))
+    c = xp.ldexp(SIZE * ones, -exponents((sizes * r[:, None]).max(axis=0)))
     return r, c
 
 
@@ -185,19 +186,22 @@ class _Judge:
         return xp.maximum(*errors), residual
 
 
-def _refined(xp, judge, a, b, lu, piv, r, c, refine):
+def _refined(xp, low, judge, a, b, lu, piv, r, c, refine):
     """(X, the steps it took or RUNNING, its backward error)"""
     limit = np.finfo(a.dtype).eps / 2 * len(a) ** 0.5
+    if not b.size:
+        return b.copy(order="F"), 0, xp.zeros(())
+    solve = _by_lu(low, lu, piv, b.shape[1])[0] if xp is not np else (
+        lambda y, _: getrs(lu, piv, y, overwrite_b=1))
 
     def by_factors(y):  # columns scaled, as powers of ten cost single precision its range
         y = y * r[:, None]
         size = abs(y).max(axis=0)
         size = xp.where(size > 0, size, 1)
-        d = getrs(lu, piv, (y / size).astype(lu.dtype, order="F"), overwrite_b=1)[0]
+        d = (y / size).astype(lu.dtype, order="F")
+        solve(d, None)
         return d.astype(a.dtype) * size * c[:, None]
 
-    if not b.size:
-        return b.copy(order="F"), 0, xp.zeros(())
     correct = by_factors
     if refine == "gmres":
         wide = lu.astype(a.dtype, order="F")

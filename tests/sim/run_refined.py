@@ -22,6 +22,7 @@ from tests.cublas_on_cpu import _vector, never
 from . import run_potrf
 from .gpu import Array, install
 
+OURS = dict(WARPS=8, SIDES=4, upto=2, ahead=4)  # trsv_blocks
 TALL = dict(WARPS=2, tall=4, chunk=16)
 products = []
 
@@ -67,6 +68,17 @@ def ormqr(me, side, trans, a, tau, c):
     return on_gpu(np.zeros((), "i4"))
 
 
+def potrf_one(me, a, lower):
+    c, info = getattr(lapack, me.letter + "potrf")(np.asarray(a), lower, 0)
+    a[...] = c
+    return on_gpu(np.array(info, "i4"))
+
+
+def potrs(me, c, x, lower):
+    x[...] = getattr(lapack, me.letter + "potrs")(np.asarray(c), np.asarray(x), lower)[0]
+    return on_gpu(np.zeros((), "i4"))
+
+
 def laswp(a, piv, overwrite_a):
     for j, p in enumerate(piv.tolist()):
         a[[j, p]] = a[[p, j]]
@@ -94,13 +106,12 @@ def matrix(rng, m, n, cond, is_complex=False):
 def solvers(blasx, kernels, rng):
     """As the CPU: the solution, and whether the fallback was needed; looks at the device."""
     from blasx._tuned import using
-    ours = dict(WARPS=8, SIDES=4, upto=2, ahead=4)
     for name, low, cond, own in (("dsgesv", "s", 1e3, 1), ("dsgesv", "s", 1e3, 0),
                                  ("dsgesv", "s", 1e11, 1), ("zcgesv", "c", 1e2, 1)):
         a = matrix(rng, 20, 20, cond, name[0] == "z")
         b = (a @ rng.standard_normal((20, 2))).astype(a.dtype)
         kernels.launched.clear()
-        with using(low, trsv_blocks=ours if own else None), blasx.trace() as trace:
+        with using(low, trsv_blocks=OURS if own else None), blasx.trace() as trace:
             x, piv, steps, info = getattr(blasx, name)(on_gpu(a), on_gpu(b))
         assert (int(steps) < 0) == (cond > 1e9) and int(info) == 0, (name, cond, steps)
         assert ("trsv_blocks" in kernels.launched) == bool(own)
@@ -136,6 +147,22 @@ def taken_off(blasx, rng):
     right = before.copy()
     right[9:, 12:] -= before[9:, 4:9] @ before[4:9, 12:]
     assert products == [74] and 1e-5 < abs(a - right).max() < 2.0**-9 * 5 * 9
+
+
+def definite(blasx, rng):
+    """dsposv by solves of ours, one triangle given; too many right-hand sides are cuSOLVER's."""
+    from blasx._tuned import using
+    u = matrix(rng, 70, 70, 1)
+    for lower, cond, nrhs in ((0, 1e4, 1), (1, 1e4, 2), (0, 1e12, 2)):
+        a = u * np.logspace(0, -np.log10(cond), 70) @ u.T
+        a, b = (a + a.T) / 2, rng.standard_normal((70, nrhs))
+        half = np.where(np.tri(70, dtype=bool) == bool(lower), a, np.nan)
+        np.fill_diagonal(half, a.diagonal())
+        with using("s", trsv_blocks=OURS):
+            x, steps, info = blasx.dsposv(on_gpu(half), on_gpu(b), lower)
+        assert (int(steps) < 0) == (cond > 1e9) and int(info) == 0, (lower, cond, steps)
+        error = abs(b - a @ np.asarray(x)).max() / (abs(a).sum(1).max() * abs(x).max())
+        assert error < 30 * 2.0**-53, (lower, cond, error)
 
 
 def expert(blasx, rng):
@@ -208,14 +235,15 @@ def main(folder):
     from blasx.large import tall as large_tall
     rng = np.random.default_rng(0)
     answers = {_cuda: dict(blas=blas), lu: dict(_getrf_gpu=getrf, _getrs_gpu=getrs),
-               mixed: dict(_getrf_gpu=getrf, _getrs_gpu=getrs), large_tall: dict(potrf=potrf),
+               mixed: dict(_getrf_gpu=getrf, _getrs_gpu=getrs, _potrf_gpu=potrf_one,
+                           _potrs_gpu=potrs), large_tall: dict(potrf=potrf),
                qr: dict(_geqrf_gpu=geqrf, _ormqr_gpu=ormqr), refined: dict(BLOCK=8, laswp=laswp),
                large_lu: dict(plan=lambda *of: None),
                blas3: dict(_gpu_gemm=SimpleNamespace(multiply=never))}
     with ExitStack() as stack:
         for module, names in answers.items():
             stack.enter_context(mock.patch.multiple(module, **names))
-        for part in (tall, gels, taken_off, expert):
+        for part in (tall, gels, taken_off, expert, definite):
             part(blasx, rng)
         solvers(blasx, kernels, rng)
     assert set(kernels.launched) <= {"trsv_blocks", "permutation", "orhr_top"}
