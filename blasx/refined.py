@@ -42,7 +42,7 @@ from .mixed import LOWER, RUNNING, STEPS, _by_lu
 FACTORS = ("fp32", "tf32", "fp16", "bf16")
 REFINES = ("ir", "gmres")
 SIZE = 16        # of the largest elements of S
-BLOCK = 128      # columns that are factored before they are taken off the rest
+BLOCK = 32       # columns that are factored before they are taken off the rest
 INNER = 1e-4     # by how much GMRES is to make a residual smaller
 MOST = 60        # steps of GMRES for it
 BITS = {"tf32": 10, "bf16": 7}  # of the fraction, of formats with the range of single precision

@@ -276,6 +276,10 @@ def main(name, arguments):
         raise Refused(error.args[0]) from None
     options = parse(f"testing {name}", arguments)
     prepare(options, case.group in ("batched", "vbatched"))
+    if options.factor:
+        if not case.refined or letter not in (None, *case.refined.typed):
+            raise Refused(f"{name} has no --factor: dgesv and zgesv have")
+        case = case.refined
     refuse_mode(case, options.mode, options.device)
     letters = [letter] if letter else [x for x in options.precisions if x in case.typed]
     if not letters:

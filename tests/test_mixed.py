@@ -48,7 +48,7 @@ def solved(a, b, **how):
 @pytest.mark.parametrize("factor, refine", FALLS)
 def test_right_whatever_the_condition_and_says_when_it_fell_back(factor, refine):
     rng, (never, always) = np.random.default_rng(5), FALLS[factor, refine]
-    n = 150 if refine == "ir" else 60  # more than a block
+    n = 150 if refine == "ir" else 100
     for cond in 10.0 ** np.arange(1, 15, 1 if refine == "ir" else 2):
         for is_complex in (False, True)[:1 + (cond in (1e1, 1e7))]:
             a, b = system(rng, n, cond, is_complex)
