@@ -575,10 +575,10 @@ def divides(a, b):
 # -- gemm_wgmma: groups of four warps on Hopper's tensor cores, and the kernels that split operands
 
 
-def wgmma_bytes(v):
-    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes, and what is
-    known of the 16 rows and BN columns of each warp."""
-    return (v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+def wgmma_bytes(v, parts=2):
+    """Shared memory: stages of both halves of 64 of k, or of one, at a multiple of 1024 bytes, and
+    what is known of the 16 rows and BN columns of each warp."""
+    return (v["STAGES"] * parts * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
             + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
 
 

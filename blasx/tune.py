@@ -34,7 +34,8 @@ ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", "gels_tall"
        *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
 # Of a row, beside its order: they are kept.
-RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk")
+RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
+         "halves")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),

@@ -9,7 +9,7 @@ one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 import cupy
 
 from .. import _cuda
-from .._gpu_gemm import by_pairs, multiply_pairs, split
+from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
 from ..blas3 import _gemm_cublas
@@ -62,7 +62,8 @@ class Factoring(ByBlocks):
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.lists = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
-        self.pairs = me.letter == "s" and precision == "fp32" and (
+        self.halves = precision == "fp16"
+        self.pairs = me.letter == "s" and (self.halves or precision == "fp32") and (
             not cupy.cuda.get_current_stream().is_capturing())
 
     def reserve(self, columns):
@@ -117,13 +118,14 @@ class Factoring(ByBlocks):
         m, n = self.m - below, last - first
         if m <= 0 or n <= 0:
             return
-        a = self.a
-        if self.precision != "fp32":
+        a, device = self.a, self.device
+        if self.pairs and (by_halves(m, n, width, device) if self.halves else
+                           by_pairs(m, n, width, False, device)):
+            multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
+                           a[below:, first:last].T, self.halves)
+        elif self.precision != "fp32":
             _gemm_cublas(self.me, -1, a[below:, j:below], a[j:below, first:last], 1,
                          a[below:, first:last], 0, 0, self.precision)
-        elif self.pairs and by_pairs(m, n, width, self.device):
-            multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
-                           a[below:, first:last].T)
         else:
             _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
                        self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),

@@ -136,17 +136,43 @@ def gels(blasx, rng):
 
 
 def taken_off(blasx, rng):
-    """What the LU of one large matrix multiplies in half precision."""
+    """What the LU and the QR of one large matrix multiply by pairs; the LU in half precision, too,
+    by cuBLAS or by kernels of ours."""
     from blasx import _cuda
     from blasx._routine import Typed
     from blasx.large import lu as large
-    a, products[:] = on_gpu(rng.standard_normal((20, 17)).astype("f4")), []
-    before, it = np.array(a), SimpleNamespace(me=Typed("sgetrf", "s"), a=a, m=20, ld=_cuda.ld(a),
-                                              pairs=False, precision="fp16")
-    large.Factoring.multiply(it, 4, 5, 12, 17)
-    right = before.copy()
-    right[9:, 12:] -= before[9:, 4:9] @ before[4:9, 12:]
-    assert products == [74] and 1e-5 < abs(a - right).max() < 2.0**-9 * 5 * 9
+    from blasx.large import qr as large_qr
+    me, taken = Typed("sgetrf", "s"), []
+
+    def multiply_pairs(alpha, a, b, beta, c, high_only=False):
+        taken.append(high_only)
+        run_potrf.multiply_pairs(alpha, a, b, beta, c)
+
+    models = dict(split=lambda *x: [run_potrf.Lines(y) for y in x], multiply_pairs=multiply_pairs,
+                  by_pairs=lambda m, n, k, is_complex, device: not is_complex and device == 0)
+    for precision, row, by in (("fp32", 0, [False]), ("fp16", 1, [True]), ("fp16", 0, [])):
+        a = on_gpu(rng.standard_normal((20, 17)).astype("f4"))
+        before, products[:], taken[:] = np.array(a), [], []
+        it = SimpleNamespace(me=me, a=a, m=20, ld=_cuda.ld(a), device=0, pairs=True,
+                             precision=precision, halves=precision == "fp16")
+        with mock.patch.multiple(large, **models, by_halves=lambda *x, row=row: row):
+            large.Factoring.multiply(it, 4, 5, 12, 17)
+        right = before.copy()
+        right[9:, 12:] -= before[9:, 4:9] @ before[4:9, 12:]
+        assert taken == by and products == [74] * (not by)
+        assert (2e-5 if not by else -1) < abs(a - right).max() < (1e-5 if by else 2.0**-9 * 45)
+    V, C, TH = (on_gpu(rng.standard_normal(x).astype("f4")) for x in ((20, 3), (20, 7), (3, 3)))
+    before = np.array(C)
+    it = SimpleNamespace(me=me, a=C, m=20, device=0, pairs=True, x=on_gpu(np.zeros((3, 7), "f4")),
+                         y=on_gpu(np.zeros((3, 7), "f4")), block=3, ld=20, one=_cuda.scalar(me, 1),
+                         zero=_cuda.scalar(me, 0), at=lambda i, j: C[i:, j:].data.ptr)
+    it.gemm = lambda *of: large_qr.Factoring.gemm(it, *of)
+    its = SimpleNamespace(v=lambda i, j: V.data.ptr, t=lambda j: TH.data.ptr, ld=20,
+                          part=lambda above, m, width: V)
+    with mock.patch.multiple(large_qr, **models, serving=lambda *x: None):
+        large_qr.Factoring.take_off(it, 0, 3, its, 0, 7)
+    right = before - np.array(V) @ (np.array(TH) @ (np.array(V).T @ before))
+    assert abs(C - right).max() < 1e-4 * abs(right).max()
 
 
 def definite(blasx, rng):
