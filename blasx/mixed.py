@@ -162,7 +162,8 @@ def _refined(me, a, b, row_sums, fits, info, solve, ahead, subtract_product):
     if not x.size:
         return b.copy(order="F"), 0
     fits = fits & xp.isfinite(x).all()
-    taken = xp.where(fits, xp.where(info == 0, RUNNING, -3), -2).astype(np.int32)
+    taken = xp.where(info == 0, xp.full((), RUNNING, np.int32), np.int32(-3))
+    taken = xp.where(fits, taken, np.int32(-2))
     solve(x, taken)
     x = x.astype(me.dtype)
     limit = row_sums.max() * (np.finfo(me.dtype).eps / 2 * n**0.5)
