@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, folder, sanitized  # noqa: F401
+from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx import _tuned, refined
@@ -163,8 +163,8 @@ def test_gmres_finds_what_it_can_in_so_many_steps():
 
 
 @pytest.mark.parametrize("module", ["run_solves", "run_refined"])
-def test_on_a_simulated_gpu(folder, module):  # noqa: F811
-    run = subprocess.run([sys.executable, "-m", f"tests.sim.{module}", str(folder / "mixed")],
+def test_on_a_simulated_gpu(simulated, module):
+    run = subprocess.run([sys.executable, "-m", f"tests.sim.{module}", str(simulated)],
                          cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
