@@ -9,10 +9,10 @@ import pytest
 from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "s", "softmax_rows": "d",
-           "softmax_rows_backward": "s", "cross_entropy_rows": "d", "cross_entropy_mean": "s",
-           "adam_step": "d", "activation": "s", "dropout": "d", "lstm_steps": "s",
-           "lstm_unstep": "s"}
+KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
+           "softmax_rows_backward": "h", "cross_entropy_rows": "b", "cross_entropy_mean": "s",
+           "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
+           "lstm_unsteps": "s"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -31,7 +31,8 @@ def simulate(folder, letter, part):
                           cwd=ROOT, env=sanitized(), capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("letter, part", [("s", "rows"), ("d", "elements"), ("s", "recurrence")])
+@pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
+                                          ("s", "recurrence")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(simulated, letter, part)

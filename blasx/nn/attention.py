@@ -19,7 +19,7 @@ from math import sqrt
 
 import numpy as np
 
-from ._arrays import glorot, module, product, products, transposed
+from ._arrays import glorot, like, module, product, products, transposed, wide
 from .activations import GELU, softmax
 from .dense import Dense
 from .dropout import Dropout
@@ -44,18 +44,19 @@ class DotProductAttention(Layer):
         lead = q.shape[:-2]
         self.given(k, *lead, None, d, argument="k", like=q)
         self.given(v, *lead, k.shape[-2], None, argument="v", like=q)
-        scores = products(q, transposed(k))
+        scores = wide(products(q, transposed(k)))
         scores *= 1 / sqrt(d)
-        a = softmax(self._masked(scores, mask))
+        a = like(softmax(self._masked(scores, mask)), q)
         return self.keep(products(a, v), q, k, v, a)
 
     def backward(self, dy):
         q, k, v, a = self.kept(dy)
         dv = products(transposed(a), dy)
-        de = products(dy, transposed(v))
+        de, a = wide(products(dy, transposed(v))), wide(a)
         de -= (de * a).sum(-1, keepdims=True)
         de *= a
         de *= 1 / sqrt(q.shape[-1])
+        de = like(de, q)
         return products(de, k), products(transposed(de), q), dv
 
     def _masked(self, scores, mask):
@@ -107,7 +108,7 @@ class AdditiveAttention(Layer):
         (n, m), keys = q.shape[:2], k.shape[1]
         qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, self.width)
         kU = product(k.reshape(-1, self.n_key), self.U.value).reshape(n, 1, keys, self.width)
-        t = module(q).tanh(qW + kU + self.b.value)
+        t = like(module(q).tanh(wide(qW) + wide(kU) + wide(self.b.value)), q)
         scores = product(t.reshape(-1, self.width), self.v.value[:, None]).reshape(n, m, keys)
         if mask is not None:
             _looks(self, mask, scores)
@@ -119,13 +120,14 @@ class AdditiveAttention(Layer):
         """(dq, dk)."""
         q, k, t, a = self.kept(dy)
         dk = products(transposed(a), dy)
-        de = products(dy, transposed(k))
-        de = a * (de - (de * a).sum(-1, keepdims=True))
+        de, a = wide(products(dy, transposed(k))), wide(a)
+        de = like(a * (de - (de * a).sum(-1, keepdims=True)), dy)
         rows = t.reshape(-1, self.width)
         self.v.add(product(rows.T, de.reshape(-1, 1))[:, 0])
-        dz = de[..., None] * self.v.value * (1 - t * t)
-        self.b.add(dz.sum((0, 1, 2)))
-        dq, dkeys = dz.sum(2).reshape(-1, self.width), dz.sum(1).reshape(-1, self.width)
+        t = wide(t)
+        dz = de[..., None] * wide(self.v.value) * (1 - t * t)
+        self.b.add(like(dz.sum((0, 1, 2)), dy))
+        dq, dkeys = (like(dz.sum(a).reshape(-1, self.width), dy) for a in (2, 1))
         self.W.add(product(q.reshape(-1, self.n_query).T, dq))
         self.U.add(product(k.reshape(-1, self.n_key).T, dkeys))
         return (product(dq, self.W.value.T).reshape(q.shape),
