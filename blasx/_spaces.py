@@ -575,10 +575,10 @@ def divides(a, b):
 # -- gemm_wgmma: groups of four warps on Hopper's tensor cores, and the kernels that split operands
 
 
-def wgmma_bytes(v):
-    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes, and what is
-    known of the 16 rows and BN columns of each warp."""
-    return (v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+def wgmma_bytes(v, parts=2):
+    """Shared memory: stages of both halves of 64 of k, or of one, at a multiple of 1024 bytes, and
+    what is known of the 16 rows and BN columns of each warp."""
+    return (v["STAGES"] * parts * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
             + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
 
 
@@ -688,6 +688,31 @@ def potrf_panel_fits(letter, n, v, gpu):
             and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
             and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
+
+
+# -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
+
+
+def substitution_bytes(letter, v):
+    size = TYPES[letter].dtype.itemsize
+    return size * 64 * (v["SIDES"] * (1 + v["WARPS"] // 2) + 66) + 128
+
+
+def large_triangle_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), SIDES=(4, 2, 1)),)
+
+
+def large_triangle_fits(letter, n, v, gpu):
+    return (v["WARPS"] in (4, 8, 16) and v["SIDES"] <= v["WARPS"]
+            and substitution_bytes(letter, v) <= BY_DEFAULT)
+
+
+def permutation_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def permutation_fits(letter, n, v, gpu):
+    return 1 <= v["WARPS"] <= 16
 
 
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
@@ -801,6 +826,17 @@ def qr_t_fits(letter, n, v, gpu):
     return gpu.capability >= 90 and v["WARPS"] <= 8
 
 
+# -- orhr_top: the top of tall orthonormal columns in the shared memory of a block
+
+
+def top_of_tall_stages(letter, n):
+    return (options(WARPS=(8, 16, 4, 32)),)
+
+
+def top_of_tall_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and n * (n + 1) * TYPES[letter].dtype.itemsize <= gpu.shared
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -866,12 +902,17 @@ SPACES = {
                        largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
+    "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
+                         letters="sc", smallest=257, largest=4096),
+    "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
+                         largest=4096),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
                         largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
                          largest=16384),
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
+    "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sdhb", largest=8192),
