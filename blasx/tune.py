@@ -30,7 +30,7 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
-ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", *_ladder.RUNGS)
+ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width")
@@ -175,6 +175,10 @@ def problem(routine, letter, n, batch, xp):
         case "gemm" | "split":
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
+                           lambda of, x: matrix_product(*of, *x, a[0]))
+        case "crt":
+            gemm = getattr(blasx, letter + "gemm")
+            return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b, variant="crt"),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
         case "potrf_large":
             potrf = getattr(blasx, letter + "potrf")

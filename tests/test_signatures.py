@@ -113,7 +113,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
 KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf"), {"mode": "auto"}) | {  # of blasx alone
-    "gemm": {"bias": None, "activation": None, "precision": "fp32"}}
+    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"}}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv"}
 
