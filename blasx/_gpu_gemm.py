@@ -1,4 +1,4 @@
-"""Products on the GPU by kernels of ours; cuBLAS takes what they leave.
+"""Products on the GPU by kernels of ours; cuBLAS takes what they leave. By remainders: _gpu_crt.py.
 
 gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled
 those of orders where it is ahead of cuBLAS; which, tuned rows say, by the largest of m, n, k.
@@ -23,7 +23,7 @@ from struct import Struct
 
 import cupy
 
-from . import _ladder
+from . import _gpu_crt, _ladder
 from ._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors, pack
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
@@ -91,7 +91,7 @@ def _in_steps(*operands):
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
-    `by_parts`: single precision may be."""
+    `by_parts`: single precision may be by pairs, real double precision by remainders."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -109,6 +109,8 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
             return True
+        if me.letter == "d" and by_parts and _gpu_crt.pays(m, n, k, device):
+            return _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b)
         if me.letter not in "sc" or not by_parts or not by_pairs(
                 m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
             return False  # a graph keeps no memory of ours

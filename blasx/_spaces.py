@@ -615,6 +615,43 @@ def half_product_fits(letter, n, v, gpu):
             and half_bytes(v) + 256 <= gpu.shared)
 
 
+# -- gemm_crt: the same for bytes; crt_split, crt_join: what becomes bytes, and what of them
+
+
+def crt_bytes(v):
+    """Shared memory: stages of 128 of k, at a multiple of 1024 bytes."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+
+
+def crt_fits(letter, n, v, gpu):
+    return half_product_fits(letter, n, v, gpu) and crt_bytes(v) + 256 <= gpu.shared
+
+
+def crt_split_bytes(v):
+    """Shared memory: two stages of LINES lines, with what keeps neighbours in different banks."""
+    return 2 * 8 * max(v["DEEP"] * (v["LINES"] + 1), v["LINES"] * (v["DEEP"] + 2))
+
+
+def crt_split_stages(letter, n):
+    return (options(LINES=(16, 32), DEEP=(256, 128, 512)),
+            options(WARPS=(8, 4, 16), BLOCKS=(3, 2, 4, 1)))
+
+
+def crt_split_fits(letter, n, v, gpu):
+    return (v["LINES"] % 16 == 0 and v["LINES"] % v["WARPS"] == 0 and v["DEEP"] % 128 == 0
+            and v["LINES"] // v["WARPS"] <= 4
+            and 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and v["BLOCKS"] * (crt_split_bytes(v) + 1024) <= gpu.shared)
+
+
+def crt_join_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), BLOCKS=(2, 1, 3, 4)),)
+
+
+def crt_join_fits(letter, n, v, gpu):
+    return 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+
+
 def pair_stages(letter, n):
     return (options(LINES=(32, 64, 16), CLUSTER=(8, 16, 4, 2, 1)),
             options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
@@ -892,6 +929,12 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
+    "gemm_crt": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True, True,
+                      letters="d", smallest=1024, largest=16384),
+    "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="d", smallest=1024,
+                       largest=16384),
+    "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="d", smallest=1024,
+                      largest=16384),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,

@@ -30,7 +30,7 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
-ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
+ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
        *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
 # Of a row, beside its order: they are kept.
@@ -189,6 +189,10 @@ def problem(routine, letter, n, batch, xp):
             a[n:] *= xp.linspace(0.5, 1, len(a) - n)[:, None].astype(t.real)
             return Problem((a, b), lambda a, b: gels(a, b, overwrite_a=1)[:1],
                            lambda of, r: _errors.triangular_of_qr(of[0], *r))
+        case "crt":
+            gemm = getattr(blasx, letter + "gemm")
+            return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b, variant="crt"),),
+                           lambda of, x: matrix_product(*of, *x, a[0]))
         case "potrf_large":
             potrf = getattr(blasx, letter + "potrf")
             return Problem((a[0],), lambda a: potrf(a, 1)[:1],

@@ -115,7 +115,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
 KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf", "gels"), {"mode": "auto"}) | {  # of our own
-    "gemm": {"bias": None, "activation": None, "precision": "fp32"},
+    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"},
     "gesv": {"factor": None, "refine": "ir"}}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv", "zcgels": "dsgels"}
