@@ -21,7 +21,7 @@ PRECISIONS = ("fp32", "strict", "tf32", "bf16", "fp16")
 
 
 def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0, *, bias=None,
-         activation=None, precision="fp32"):
+         activation=None, precision="fp32", device=None, memory=None):
     """C := f(alpha op(A) op(B) + bias) + beta C.
 
     Parameters
@@ -43,6 +43,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         Of single precision, real or complex, on the GPU: errors no larger than ordinary single
         precision's; ordinary single precision; or operands rounded to TF32, bfloat16 or half
         precision first. The CPU and other types are as exact as they are.
+    device : {None, 'cpu', 'gpu'}
+        'gpu' has the current GPU multiply NumPy arrays of the types s, d, c, z, of which it gets
+        tiles while it works, without bias and f.
+    memory : int, optional
+        Bytes of the GPU that this may take; what is free by default.
 
     Returns
     -------
@@ -75,6 +80,16 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
     if precision != "fp32":
         precision = me.choice(precision, "precision", PRECISIONS)
+    if me.by_gpu(device, memory, me.on_cpu(a, b, c)):
+        if bias is not None or activation is not None or me.type.sums != me.letter:
+            me.illegal("device", device, "None for short types, and with bias or activation")
+        if m and n and k and alpha:
+            from .large import host
+            to = c if overwrite_c and c is not None and column_major(c) else np.empty(
+                (m, n), me.dtype, order="F")
+            host.gemm(me, alpha, a, b, 0 if c is None else beta, c, to, trans_a, trans_b,
+                      precision, memory)
+            return to.reshape(-1) if one else to
     if bias is not None or activation is not None or me.type.sums != me.letter:
         c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
                        _bias(me, bias, m, n), _activation(me, activation), precision)

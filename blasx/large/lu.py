@@ -8,7 +8,7 @@ one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 
 import cupy
 
-from .. import _cuda
+from .. import _cuda, _trace
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
@@ -47,11 +47,12 @@ def getrf(me, a):
 
 
 class Factoring(ByBlocks):
-    """A matrix on its way to L and U."""
+    """A matrix on its way to L and U; of `n` columns, where `a` has but some of them."""
 
-    def __init__(self, me, a, block, panel):
+    def __init__(self, me, a, block, panel, n=None):
         self.me, self.a, self.block, self.panel = me, a, block, panel
-        (self.m, self.n), self.order = a.shape, min(a.shape)
+        self.m, self.n = len(a), n or a.shape[1]
+        self.order = min(self.m, self.n)
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
@@ -82,9 +83,10 @@ class Factoring(ByBlocks):
     def factor_panel(self, j, width):
         kernel = serving("getrf_panel", self.me.letter, self.m - j, self.device)
         values = kernel.constants
-        kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
-            self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
-            self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
+        with _trace.step("panel", j):
+            kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
+                self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
+                self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
     def finish(self, j, width, top):
         self.interchange(j, width, top, 0, j)
@@ -103,10 +105,11 @@ class Factoring(ByBlocks):
         if first >= last:
             return
         values = self.rows_of_u.constants
-        self.rows_of_u.launch(-(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
-                              pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
-                                   *top.addresses(), solved),
-                              rows_bytes(self.me.dtype, width, values))
+        with _trace.step("solve" if solved else "swap", first):
+            self.rows_of_u.launch(
+                -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
+                pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
+                     *top.addresses(), solved), rows_bytes(self.me.dtype, width, values))
 
     def multiply(self, j, width, first, last):
         """A[j + width:, first:last] -= A[j + width:, j:j + width] A[j:j + width, first:last]"""
@@ -114,14 +117,19 @@ class Factoring(ByBlocks):
         m, n = self.m - below, last - first
         if m <= 0 or n <= 0:
             return
-        if self.pairs and by_pairs(m, n, width, self.device):
-            a = self.a
-            multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
-                           a[below:, first:last].T)
-        else:
-            _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
-                       self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
-                       self.ld)
+        with _trace.step("update", first):
+            if self.pairs and by_pairs(m, n, width, self.device):
+                right = self.part(first, last)
+                multiply_pairs(-1, *split(right[j:below].T, self.part(j, below)[below:]), 1,
+                               right[below:].T)
+            else:
+                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
+                           self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
+                           self.ld)
+
+    def part(self, first, last):
+        """Columns first ... last."""
+        return self.a[:, first:last]
 
     def at(self, i, j):
         return self.a.data.ptr + (i + j * self.ld) * self.size
