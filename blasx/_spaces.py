@@ -872,8 +872,8 @@ SPACES = {
     **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,
                                   (1024, 4096, 8192, 16384), compiled=False, smallest=33,
                                   largest=16384) for routine in ("getrf", "potrf", "geqrf")},
-    "host_copies": Space("host", copy_stages, host_fits, compiled=False, smallest=8192,
-                         largest=8192),
+    "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
+                         smallest=8192, largest=8192),  # the row for all types
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sd", largest=8192),

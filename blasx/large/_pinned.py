@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import gpu
-from .._tuned import constants, looked_up
+from .._tuned import looked_up, row
 
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
 
@@ -100,6 +100,12 @@ class Copies:
 @looked_up
 def copies(device):
     """What sends to a device and what receives from it."""
-    values = constants("host_copies", "d", 1, gpu(device))
-    threads, kib = values["THREADS"], values["PIECE"]
+    threads, kib = plan(device)["THREADS"], plan(device)["PIECE"]
     return [Copies(device, name, threads, kib) for name in ("send", "receive")]
+
+
+@looked_up
+def plan(device):
+    """The row of the table: THREADS and PIECE; BLOCK, columns of a block where that is not said
+    elsewhere; `pace`, how many blocks join with each that is factored."""
+    return row("host_copies", "d", 1, gpu(device))

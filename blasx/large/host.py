@@ -20,14 +20,13 @@ import cupy
 import numpy as np
 
 from .. import _cuda, _trace
-from .._kernel import current_device, gpu
+from .._kernel import current_device
 from .._lapack import INT
 from .._progress import Progress
-from .._tuned import row
 from . import cholesky, lu
 from ._blocks import mark
 from ._bytes import up
-from ._pinned import copies
+from ._pinned import copies, plan
 
 LINES = 32  # numbers between columns are a multiple of it
 
@@ -79,12 +78,6 @@ def sent(me, memory, *operands):
         return [cupy.asarray(x, order="F") for x in operands]
 
 
-def plan(me):
-    """The row of the table: `pace`, how many blocks join with each that is factored; BLOCK, columns
-    of a block where that is not said elsewhere; what _pinned.py goes by."""
-    return row("host_copies", me.letter, 1, gpu(current_device()))
-
-
 def free():
     """Bytes that this process may have on the GPU, but for what libraries take for themselves."""
     there = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
@@ -131,7 +124,7 @@ class Streamed:
         self.senders, self.receivers = copies(current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
         self.coming, self.going, self.guests, self.begun = deque(), [], (), []
-        self.pace, self.progress = plan(self.me).get("pace", 1), Progress(patience=2)
+        self.pace, self.progress = plan(current_device()).get("pace", 1), Progress(patience=2)
         _trace.note(device=f"gpu:{current_device()}")
 
     def run(self):
@@ -140,7 +133,7 @@ class Streamed:
             if self.whole:
                 for j in range(0, self.n, self.block):
                     self.coming.append((j, self.bring(j, min(j + self.block, self.n))))
-                self.factor_ahead()
+                self.go_ahead(self.blocks())
                 self.leave()
             else:
                 self.by_windows()
@@ -152,7 +145,6 @@ class Streamed:
             _trace.note(synced=1)
 
     def by_windows(self):
-        self.reserve_ahead()
         blocks, columns = self.blocks(), self.last
         before = {first: [b for b in blocks if b[0] < first]
                   for first in range(0, self.n, columns)}
@@ -252,13 +244,13 @@ class LU(Streamed, lu.Factoring):
         guests = 0 if columns == total else 2
         with allocating(me, fixed + (columns + guests * block) * high * size):
             held = cupy.empty((high, columns), me.dtype, order="F")
-            super().__init__(me, held[:m], block, panel, total)
+            super().__init__(me, held[:m], block, panel, total, -(-order // block))
             self.order, self.ld = order, high
-            self.sets = [lu.Top(me, block) for _ in range(-(-order // block))]
             self.enter(columns)
             self.guests = [cupy.empty((high, block), me.dtype, order="F")[:m]
                            for _ in range(guests)]
-        self.of, self.to, self.b, self.x, self.sent = a, to, b, x, 0
+            self.reserve_ahead()
+        self.of, self.to, self.b, self.x, self.sent, self.waiting = a, to, b, x, 0, []
         self.own = n  # columns of A
 
     def reserve(self, columns):
@@ -288,9 +280,13 @@ class LU(Streamed, lu.Factoring):
         if not self.whole:
             self.give(self.to[:, j:j + width], self.at(0, j), self.ld, j)
             return
-        super().finish(j, width, top)
-        if not self.coming:
-            end = j + width if j + width < self.order else self.m
+        self.waiting.append((j, width, top))
+        if not self.coming:  # what joins is to find L as it was
+            for block in self.waiting:
+                super().finish(*block)
+            self.waiting.clear()
+            # rows of this block are solved for the next one's columns in its turn
+            end = j if j + width < self.order else self.m
             self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
             self.sent = end
 
@@ -339,7 +335,7 @@ class Cholesky(Streamed, cholesky.Factoring):
     """A triangle on its way to L or U, by columns of L, which U has as rows; then x."""
 
     def __init__(self, me, c, lower, x, memory):
-        n, size, block = len(c), me.dtype.itemsize, min(plan(me)["BLOCK"], len(c))
+        n, size, block = len(c), me.dtype.itemsize, min(plan(current_device())["BLOCK"], len(c))
         nrhs, high = x.shape[1], up(n, LINES)
         # beside the window: x, and what factoring a block asks for
         fixed = high * nrhs * size + 3 * block * block * size
@@ -351,7 +347,12 @@ class Cholesky(Streamed, cholesky.Factoring):
             self.y = cupy.empty((high, nrhs), me.dtype, order="F")
             self.enter(columns)
             self.guests = [self.room(high, block) for _ in range(guests)]
+            self.reserve_ahead()
         self.x, self.infos = x, []
+
+    def reserve(self, columns):
+        if columns == self.block:  # in the stream that factors them
+            cupy.cuda.alloc(3 * columns**2 * self.me.dtype.itemsize)
 
     def room(self, high, columns):
         """So many columns of L, or rows of U."""
@@ -430,7 +431,7 @@ def gemm(me, alpha, a, b, beta, c, to, trans_a, trans_b, precision, memory):
     high, deep = m, k
     while high * deep > room // 2 and high * deep > 1:
         high, deep = (-(-high // 2), deep) if high >= deep else (high, -(-deep // 2))
-    wide = min(n, (room - high * deep) // (2 * (high + deep)), max(plan(me)["BLOCK"], 1))
+    wide = min(n, plan(current_device())["BLOCK"], (room - high * deep) // (2 * (high + deep)))
     if wide < 1:
         raise short(me, size * (high * deep + 2 * (high + deep)), there)
     with allocating(me, size * (high * deep + 2 * wide * (high + deep))):

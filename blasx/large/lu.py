@@ -49,14 +49,14 @@ def getrf(me, a):
 class Factoring(ByBlocks):
     """A matrix on its way to L and U; of `n` columns, where `a` has but some of them."""
 
-    def __init__(self, me, a, block, panel, n=None):
+    def __init__(self, me, a, block, panel, n=None, sets=3):
         self.me, self.a, self.block, self.panel = me, a, block, panel
         self.m, self.n = len(a), n or a.shape[1]
         self.order = min(self.m, self.n)
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
-        self.sets = [Top(me, block) for _ in range(3)]
+        self.sets = [Top(me, block) for _ in range(sets)]
         self.inner = Top(me, panel)
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.lists = serving("getrf_top", me.letter, self.order, self.device)

@@ -64,6 +64,13 @@ class Array(np.ndarray):
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return np.asarray(array).view(Array)
 
+    def __getitem__(self, at):
+        """One element is an array without axes."""
+        found = super().__getitem__(at)
+        if isinstance(found, np.ndarray):
+            return found
+        return super().__getitem__((*(at if isinstance(at, tuple) else (at,)), ...))
+
     @property
     def data(self):
         return SimpleNamespace(ptr=self.ctypes.data, device_id=0)
