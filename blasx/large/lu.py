@@ -118,7 +118,7 @@ class Factoring(ByBlocks):
         if m <= 0 or n <= 0:
             return
         with _trace.step("update", first):
-            if self.pairs and by_pairs(m, n, width, self.device):
+            if self.pairs and by_pairs(m, n, width, False, self.device):
                 right = self.part(first, last)
                 multiply_pairs(-1, *split(right[j:below].T, self.part(j, below)[below:]), 1,
                                right[below:].T)
