@@ -789,9 +789,10 @@ def width_stages(letter, n):
 
 
 def copy_stages(letter, n):
-    """Threads that copy to the GPU, and as many from it; KiB of a piece; columns of a block."""
-    return options(THREADS=(8, 4, 2, 6, 12, 16)), options(PIECE=(4096, 1024, 2048)), options(
-        BLOCK=(512, 256, 1024))
+    """Threads that copy to the GPU, and as many from it; pages of what each has in hand; columns
+    of a block."""
+    return (options(THREADS=(8, 4, 2, 6, 12, 16)), options(PIECE=(1024, 256, 512, 2048, 4096)),
+            options(BLOCK=(512, 256, 1024)))
 
 
 def host_fits(letter, n, v, gpu):

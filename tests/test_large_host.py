@@ -1,5 +1,7 @@
 """Matrices of the host's memory on the GPU, without one (tests/sim/run_host.py)."""
 
+import io
+import json
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 from test_kernels import ROOT, sanitized
 
 import blasx
+from blasx._progress import Progress
 
 
 def test_factors_solutions_products(tmp_path):
@@ -16,6 +19,30 @@ def test_factors_solutions_products(tmp_path):
     run = subprocess.run([sys.executable, "-m", "tests.sim.run_host", tmp_path, "z"], cwd=ROOT,
                          env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.endswith("ok z\n"), run.stdout + run.stderr[-3000:]
+
+
+def test_a_timeline_without_steps_and_without_matplotlib(tmp_path, monkeypatch):
+    with blasx.trace() as t:
+        blasx.dgetrf(np.eye(3))
+    t.timeline(tmp_path / "none.json")
+    assert json.loads((tmp_path / "none.json").read_text())["traceEvents"] == []
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"blasx\[plot\]"):
+        t.timeline(tmp_path / "none.png")
+
+
+def test_a_bar_waits_two_seconds_and_wants_a_terminal():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for to, seen in ((Terminal(), ["1/3 dgetrf", "2/3 dgetrf", "3/3 dgetrf"]), (io.StringIO(), [])):
+        now = iter((0.0, 1.0, 2.5, 3.0, 4.0))
+        progress = Progress(to, lambda: next(now), patience=2)
+        for done in range(4):
+            progress(done, 3, "dgetrf")
+        assert [x for x in seen if x in to.getvalue()] == seen and "0/3" not in to.getvalue()
+        assert bool(to.getvalue()) == bool(seen)
 
 
 @pytest.mark.parametrize("call", [

@@ -17,6 +17,7 @@ from .. import _trace
 from .._kernel import gpu
 from .._tuned import looked_up, row
 
+PAGE = 4096
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
 
 
@@ -53,12 +54,12 @@ def copy(to, to_ld, from_, from_ld, x, kind):
 
 
 class Copies:
-    """Threads that copy in one direction, for one GPU: `SENDERS` or `RECEIVERS` of them, `PIECE`
-    KiB at a time."""
+    """Threads that copy in one direction, to or from one GPU, so many pages at a time."""
 
-    def __init__(self, device, name, threads, kib):
-        self.device, self.name, self.bytes = device, name, 1024 * kib
+    def __init__(self, device, name, threads, pages):
+        self.device, self.name, self.bytes = device, name, PAGE * pages
         self.pool = ThreadPoolExecutor(threads, f"blasx-{name}")
+        self.rooms = [Pinned(self.bytes, np.dtype(np.uint8)) for _ in range(threads)]
         self.own, self.number = threading.local(), count()
 
     def begin(self, x, address, ld, column, after):
@@ -77,22 +78,22 @@ class Copies:
         own = self.own.__dict__
         with _trace.part_of(call), cupy.cuda.Device(self.device):
             if not own:
-                own.update(stream=cupy.cuda.Stream(non_blocking=True), row=next(self.number),
-                           room=Pinned(self.bytes, np.dtype(np.uint8)))
-            room, row = own["room"].memory, f"{self.name} {own['row']}"
-            here = np.frombuffer(room, x.dtype, x.size).reshape(x.shape[::-1]).T
-            with own["stream"]:
-                own["stream"].wait_event(after)
+                own.update(stream=cupy.cuda.Stream(non_blocking=True), row=next(self.number))
+            stream, row = own["stream"], own["row"]
+            here = np.frombuffer(self.rooms[row].memory, x.dtype, x.size)
+            here, row = here.reshape(x.shape[::-1]).T, f"{self.name} {row}"
+            with stream:
+                stream.wait_event(after)
                 if self.name == "send":
                     with _trace.step("gather", column, f"CPU, {row}", False):
                         np.copyto(here, x)
                     with _trace.step("send", column, f"GPU, {row}"):
                         copy(address, ld, here.ctypes.data, len(here), here, TO_DEVICE)
-                    own["stream"].synchronize()
+                    stream.synchronize()
                 else:
                     with _trace.step("receive", column, f"GPU, {row}"):
                         copy(here.ctypes.data, len(here), address, ld, here, TO_HOST)
-                    own["stream"].synchronize()
+                    stream.synchronize()
                     with _trace.step("scatter", column, f"CPU, {row}", False):
                         np.copyto(x, here)
 
@@ -100,12 +101,12 @@ class Copies:
 @looked_up
 def copies(device):
     """What sends to a device and what receives from it."""
-    threads, kib = plan(device)["THREADS"], plan(device)["PIECE"]
-    return [Copies(device, name, threads, kib) for name in ("send", "receive")]
+    threads, pages = plan(device)["THREADS"], plan(device)["PIECE"]
+    return [Copies(device, name, threads, pages) for name in ("send", "receive")]
 
 
 @looked_up
 def plan(device):
-    """The row of the table: THREADS and PIECE; BLOCK, columns of a block where that is not said
-    elsewhere; `pace`, how many blocks join with each that is factored."""
+    """The row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where nothing
+    else says so; `pace`, how many blocks join with each that is factored."""
     return row("host_copies", "d", 1, gpu(device))
