@@ -7,9 +7,10 @@ or as late; with room for the whole matrix and for windows of it. The results ar
 bit with the same room, and memory is asked for within the limit, before anything is touched.
 """
 
+import ctypes
 import os
 import sys
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
 import numpy as np
@@ -224,6 +225,33 @@ def refusals(empty, letter, rng, dtype):
     empty.free = 2**40
 
 
+def by_threads(rng):
+    """Pieces by threads that are ones, of a matrix of any strides; what fails says so."""
+    import cupy
+
+    from blasx.large import _pinned
+
+    def now(to, to_pitch, from_, from_pitch, width, height, kind, stream):
+        for i in range(height):
+            ctypes.memmove(to + i * to_pitch, from_ + i * from_pitch, width)
+
+    cupy.cuda.runtime.memcpy2DAsync, cupy.cuda.Stream = now, lambda **_: gpu.Stream()
+    _pinned.ThreadPoolExecutor = ThreadPoolExecutor
+    send, receive = (_pinned.Copies(0, name, 4, 1) for name in ("send", "receive"))
+    there = gpu.Array((331, 90), float, order="F")
+    for x in (rng.standard_normal((700, 90))[::-2][:331], rng.standard_normal((90, 331)).T):
+        there[...] = 0
+        wait(send.begin(x, there.data.ptr, 331, 0, None))
+        assert np.array_equal(x, there)
+        back = np.zeros((340, 90))
+        wait(receive.begin(back[5:336], there.data.ptr, 331, 0, None))
+        assert np.array_equal(back[5:336], x) and not back[:5].any() and not back[336:].any()
+    back.flags.writeable = False
+    broken = receive.begin(back[:331], there.data.ptr, 331, 0, None)
+    wait(broken)
+    assert all("read-only" in str(x.exception()) for x in broken)
+
+
 def main(folder, letter, *every):
     orders, rooms = ((0, 1), (1, 0)), ((2, None), (1, 37))
     if every:
@@ -246,6 +274,7 @@ def main(folder, letter, *every):
                 asked = f"{letter}{name} -n 40 --nrhs 3 --check --host --memory 122000"
                 status = testing(f"{asked} --device gpu --niter 1 --nowarmup".split())
                 assert status == 0, name
+    by_threads(rng)
     print("ok", letter)
 
 
