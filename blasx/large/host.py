@@ -36,7 +36,7 @@ def getrf(me, a, lu, mode, memory):
     if streams(me, a, mode):
         return LU(me, a, lu, a[:, :0], a[:, :0], memory).run()
     found, piv, info = me.implementation(me, *sent(me, memory, a), 1, mode=mode)
-    np.copyto(lu, found.get())
+    np.copyto(lu, found.get(order="A"))
     return piv.get(), int(info)
 
 
@@ -45,8 +45,8 @@ def gesv(me, a, b, lu, x, memory):
     if streams(me, a, "auto"):
         return LU(me, a, lu, b, x, memory).run()
     found, piv, solution, info = me.implementation(me, *sent(me, memory, a, b), 1, 1)
-    np.copyto(lu, found.get())
-    np.copyto(x, solution.get())
+    np.copyto(lu, found.get(order="A"))
+    np.copyto(x, solution.get(order="A"))
     return piv.get(), int(info)
 
 
@@ -55,7 +55,7 @@ def potrf(me, c, lower, mode, memory):
     if mode != "vendor":
         return Cholesky(me, c, lower, c[:, :0], memory).run()
     found, info = me.implementation(me, *sent(me, memory, c), lower, 0, 1, mode=mode)
-    np.copyto(c, found.get())
+    np.copyto(c, found.get(order="A"))
     return int(info)
 
 
@@ -137,7 +137,10 @@ class Streamed:
                 self.leave()
             else:
                 self.by_windows()
-            done(self.going)
+            for i, future in enumerate(self.going, 1):
+                future.result()
+                if self.whole:
+                    self.progress(i, len(self.going), self.me.name)
             return self.result()
         finally:
             at_rest(self.begun)

@@ -75,8 +75,8 @@ class Array(np.ndarray):
     def data(self):
         return SimpleNamespace(ptr=self.ctypes.data, device_id=0)
 
-    def get(self):
-        return np.array(self)
+    def get(self, order="C"):
+        return np.array(self, order=order)
 
     def all(self, *of, **kw):
         return ours(self.view(np.ndarray).all(*of, **kw))

@@ -12,6 +12,7 @@ import os
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 from scipy.linalg import lapack
@@ -225,6 +226,45 @@ def refusals(empty, letter, rng, dtype):
     empty.free = 2**40
 
 
+def whole(letter, rng, dtype):
+    """Where there are no kernels of ours the matrix goes to the GPU and comes back."""
+    import cupy
+
+    import blasx
+    from blasx.large import lu
+
+    def getrf(me, a, mode="auto"):
+        a[...], piv, info = getattr(lapack, letter + "getrf")(a)
+        return cupy.array(piv), cupy.array(info)
+
+    def getrs(me, a, piv, b):
+        b[...], _ = getattr(lapack, letter + "getrs")(a, piv, b)
+
+    def potrf(me, a, lower, mode):
+        a[...], info = getattr(lapack, letter + "potrf")(a, lower, 0)
+        return cupy.array(info)
+
+    a = np.asfortranarray(next(run_getrf.matrices(rng, dtype, 20, 20)))
+    h = (a @ a.conj().T + 20 * np.eye(20)).astype(dtype, order="F")
+    with (mock.patch.multiple("blasx.lu", _getrf_gpu=getrf, _getrs_gpu=getrs),
+          mock.patch("blasx.cholesky._potrf_gpu", potrf), mock.patch.object(
+              lu, "plan", lambda *of: None)):
+        x = a.copy(order="F")
+        found = getattr(blasx, letter + "getrf")(x, 1, device="gpu")
+        assert found[0] is x
+        run_getrf.check(letter, a, *found)
+        _, _, y, info = getattr(blasx, letter + "gesv")(a, a[:, :2], device="gpu")
+        run_hybrid.near(y, np.eye(20, 2, dtype=dtype))
+        c, info = getattr(blasx, letter + "potrf")(h, 1, device="gpu", mode="vendor")
+        run_hybrid.near(c @ c.conj().T, h)
+        try:
+            getattr(blasx, letter + "gesv")(x, a, 1, device="gpu", memory=2 * a.nbytes - 1)
+        except MemoryError as error:
+            assert ": 1 bytes are missing" in str(error)
+        else:
+            raise AssertionError("no room, and no error")
+
+
 def by_threads(rng):
     """Pieces by threads that are ones, of a matrix of any strides; what fails says so."""
     import cupy
@@ -274,6 +314,7 @@ def main(folder, letter, *every):
                 asked = f"{letter}{name} -n 40 --nrhs 3 --check --host --memory 122000"
                 status = testing(f"{asked} --device gpu --niter 1 --nowarmup".split())
                 assert status == 0, name
+    whole(letter, rng, dtype)
     by_threads(rng)
     print("ok", letter)
 
