@@ -193,11 +193,11 @@ def call_here():
 @contextmanager
 def part_of(record):
     """What this thread does for the length of a with block is part of another thread's call."""
-    _running.call = record
+    before, _running.call = call_here(), record
     try:
         yield
     finally:
-        _running.call = None
+        _running.call = before
 
 
 def _draw(file, rows, found):

@@ -226,6 +226,22 @@ def refusals(empty, letter, rng, dtype):
     empty.free = 2**40
 
 
+def timeline(letter, rng, dtype, folder):
+    """Columns come, are gathered and sent; rows are received and scattered, before the end."""
+    import blasx
+    a = np.asfortranarray(next(run_getrf.matrices(rng, dtype, 50, 50)))
+    with blasx.trace() as t:
+        getattr(blasx, letter + "getrf")(a, 1, device="gpu")
+    steps = run_hybrid.drawn(t, f"{folder}/host.json")
+    called = {row.split(" ")[0] + name.split(" ")[0] for row, name, *_ in steps}
+    assert called == {"CPU,gather", "CPU,scatter", "GPU,send", "GPU,receive", "GPU,panel",
+                      "GPU,solve", "GPU,swap", "GPU,update", "GPUsolve", "GPUswap",
+                      "GPUupdate"}, called
+    assert [name for _, name, *_ in steps if "send" in name][-1] == "send 48"
+    call, = t.calls
+    assert (call.device, call.transfers, call.syncs) == ("gpu:0", 2 * a.nbytes, 1)
+
+
 def whole(letter, rng, dtype):
     """Where there are no kernels of ours the matrix goes to the GPU and comes back."""
     import cupy
@@ -309,6 +325,7 @@ def main(folder, letter, *every):
                 cholesky(empty, letter, rng, dtype, room and room + 16)
                 products(empty, letter, rng, dtype, room)
         with _tuned.using("d", host_copies=COPIES):
+            timeline(letter, rng, dtype, folder)
             refusals(empty, letter, rng, dtype)
             for name in ("getrf", "potrf", "gesv", "posv", "gemm"):
                 asked = f"{letter}{name} -n 40 --nrhs 3 --check --host --memory 122000"

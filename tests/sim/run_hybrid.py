@@ -87,25 +87,31 @@ def ran(streams, a, call):
     return found[0]
 
 
+def drawn(t, file):
+    """[(row, name of the step, ...), ...] of a timeline, whose rows have a step at a time."""
+    t.timeline(file)
+    with open(file) as f:
+        events = json.load(f)["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    steps = [(rows[e["tid"]], e["name"], e["ts"], e["ts"] + e["dur"]) for e in events
+             if e["ph"] == "X"]
+    for row in rows.values():
+        own = [(began, ended) for r, _, began, ended in steps if r == row]
+        assert own and all(x <= y for x, y in own) and own == sorted(own)
+        assert all(x[1] <= y[0] for x, y in itertools.pairwise(own))
+    return steps
+
+
 def timeline(streams, getrf, a, folder):
-    """Of a call: every row's steps one after the other, each panel after its columns came."""
+    """Of a call: the CPU's panels, what is ahead, and what is not."""
     import cupy
 
     import blasx
     with blasx.trace() as t:
         getrf(cupy.array(np.asfortranarray(a)), 1, mode="hybrid")
     run_getrf.finish(streams, run_getrf.ORDERS[0])
-    t.timeline(f"{folder}/timeline.json")
-    with open(f"{folder}/timeline.json") as file:
-        events = json.load(file)["traceEvents"]
-    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
-    steps = [(rows[e["tid"]], e["name"], e["ts"], e["ts"] + e["dur"]) for e in events
-             if e["ph"] == "X"]
-    assert set(rows.values()) == {"GPU", "GPU, ahead", "CPU"}
-    for row in rows.values():
-        own = [(began, ended) for r, _, began, ended in steps if r == row]
-        assert all(x <= y for x, y in own) and own == sorted(own)
-        assert all(x[1] <= y[0] for x, y in itertools.pairwise(own))
+    steps = drawn(t, f"{folder}/timeline.json")
+    assert {row for row, *_ in steps} == {"GPU", "GPU, ahead", "CPU"}
     names = [name for row, name, *_ in steps if row == "CPU"]
     assert names == [f"panel {j}" for j in range(0, 50, 12)]
     ahead = [name for row, name, *_ in steps if row == "GPU, ahead"]
