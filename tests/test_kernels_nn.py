@@ -32,9 +32,9 @@ def simulate(folder, letter, part):
 
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("d", "elements"), ("s", "recurrence")])
-def test_layers_run_on_a_simulated_gpu(tmp_path, letter, part):
+def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
-    run = simulate(tmp_path, letter, part)
+    run = simulate(simulated, letter, part)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -13,10 +13,10 @@ import blasx
 from blasx._progress import Progress
 
 
-def test_factors_solutions_products(tmp_path):
+def test_factors_solutions_products(simulated):
     """Whole and by windows; pieces and streams early and late; LAPACK's pivots and info; an
     allocation that fails leaves the matrix; the testers with --host."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_host", tmp_path, "z"], cwd=ROOT,
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_host", simulated, "z"], cwd=ROOT,
                          env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.endswith("ok z\n"), run.stdout + run.stderr[-3000:]
 

@@ -23,12 +23,6 @@ def panel_width(me, routine, order):
     return min(found["WIDTH"], order)
 
 
-def on_cpu(j):
-    """The CPU's step of a panel."""
-    _trace.note("lapack")
-    return _trace.step("panel", j, in_stream=False)
-
-
 def getrf(me, a):
     """Factor a column-major matrix in place; pivots, counted from 0, and info."""
     panels = LU(me, a, panel_width(me, "getrf", min(a.shape)))
@@ -51,7 +45,7 @@ class LU(lu.Factoring):
         panel, piv = self.host.matrix(self.m - j, width), np.empty(width, INT)
         with _trace.step("receive", j):
             fetch(panel, self.at(j, j), self.ld)
-        with on_cpu(j):
+        with _trace.step("panel", j, in_stream=False):
             info = self.me.fortran("getrf", *panel.shape, panel, len(panel), piv)
         self.lost = self.lost or info and j + info
         mine = self.pivots.numbers[j:j + width, None]
@@ -84,7 +78,7 @@ class QR(qr.Factoring):
         t, top = small[:2 * square].reshape(2, width, width).transpose(0, 2, 1)
         with _trace.step("receive", j):
             fetch(panel, self.at(j, j), self.ld)
-        with on_cpu(j):
+        with _trace.step("panel", j, in_stream=False):
             self.me.worked("geqrf", None, rows, width, panel, rows, scales)
             made = np.zeros((width, width), self.me.dtype, order="F")
             self.me.fortran("larft", "F", "C", rows, width, panel, rows, scales, made, width)
@@ -118,7 +112,7 @@ class Cholesky(cholesky.Factoring):
         block = self.host.matrix(width, width)
         with _trace.step("receive", j):
             fetch(block, *self.at(j, j))
-        with on_cpu(j):
+        with _trace.step("panel", j, in_stream=False):
             info = _failed_at(block, self.me.fortran("potrf", "UL"[self.lower], width, block,
                                                      width))
         self.lost = self.lost or info and j + info
