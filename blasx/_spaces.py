@@ -791,7 +791,7 @@ def width_stages(letter, n):
 def copy_stages(letter, n):
     """Threads that copy to the GPU, and as many from it; pages of what each has in hand; columns
     of a block."""
-    return (options(THREADS=(8, 4, 2, 6, 12, 16)), options(PIECE=(1024, 256, 512, 2048, 4096)),
+    return (options(THREADS=(8, 4, 2, 6, 12, 16)), options(PIECE=(2048, 512, 1024, 4096)),
             options(BLOCK=(512, 256, 1024)))
 
 

@@ -58,7 +58,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
     if by_gpu and a.size:
         from .large import host
         c = output(a, overwrite_a)
-        info = host.potrf(me, c, lower, mode, memory)
+        info = host.potrf(me, c, lower, clean, mode, memory)
     elif cpu:
         if a.size and not me.strided(a, overwrite_a):
             c, info = me.scipy(a, lower, clean, overwrite_a)
@@ -70,7 +70,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
         c = gpu.output(a, overwrite_a)
         info = _potrf_gpu(me, c, lower, mode)
         xp = cupy()
-    if clean:
+    if clean and not by_gpu:
         xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
     return (c.T if turned else c), info
 

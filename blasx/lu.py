@@ -23,8 +23,8 @@ def getrf(me, a, overwrite_a=0, *, mode="auto", device=None, memory=None):
         'gpu' has the current GPU factor a NumPy array, which it gets by columns while it works, and
         sends back; results are NumPy's. By default arrays stay where they are.
     memory : int, optional
-        Bytes of the GPU that this may take; what is free by default. Where that is not enough for
-        the matrix, columns are factored a window at a time.
+        Bytes of the GPU that this may take, beside what NVIDIA's libraries keep; what is free by
+        default. Where that is not enough for the matrix, columns are factored a window at a time.
 
     Returns
     -------

@@ -50,11 +50,11 @@ def gesv(me, a, b, lu, x, memory):
     return piv.get(), int(info)
 
 
-def potrf(me, c, lower, mode, memory):
-    """Factor a triangle of the host's matrix in place; info."""
+def potrf(me, c, lower, clean, mode, memory):
+    """Factor a triangle of the host's matrix in place, and clear the other one; info."""
     if mode != "vendor":
-        return Cholesky(me, c, lower, c[:, :0], memory).run()
-    found, info = me.implementation(me, *sent(me, memory, c), lower, 0, 1, mode=mode)
+        return Cholesky(me, c, lower, c[:, :0], memory, clean).run()
+    found, info = me.implementation(me, *sent(me, memory, c), lower, clean, 1, mode=mode)
     np.copyto(c, found.get(order="A"))
     return int(info)
 
@@ -337,7 +337,7 @@ class LU(Streamed, lu.Factoring):
 class Cholesky(Streamed, cholesky.Factoring):
     """A triangle on its way to L or U, by columns of L, which U has as rows; then x."""
 
-    def __init__(self, me, c, lower, x, memory):
+    def __init__(self, me, c, lower, x, memory, clean=0):
         n, size, block = len(c), me.dtype.itemsize, min(plan(current_device())["BLOCK"], len(c))
         nrhs, high = x.shape[1], up(n, LINES)
         # beside the window: x, and what factoring a block asks for
@@ -351,7 +351,7 @@ class Cholesky(Streamed, cholesky.Factoring):
             self.enter(columns)
             self.guests = [self.room(high, block) for _ in range(guests)]
             self.reserve_ahead()
-        self.x, self.infos = x, []
+        self.x, self.infos, self.clean = x, [], clean
 
     def reserve(self, columns):
         if columns == self.block:  # in the stream that factors them
@@ -420,7 +420,16 @@ class Cholesky(Streamed, cholesky.Factoring):
         return next((j + int(info) for j, info in self.infos if int(info)), 0)
 
     def result(self):
+        if self.clean:
+            done([self.receivers.pool.submit(self.cleaned, j, width)
+                  for j, width, _ in self.blocks()])
         return self.failed()
+
+    def cleaned(self, j, width):
+        """A block's columns without what is in the other triangle."""
+        x = self.c[:, j:j + width]
+        x[slice(j) if self.lower else slice(j + width, None)] = 0
+        x[j:j + width] = (np.tril if self.lower else np.triu)(x[j:j + width])
 
 
 def gemm(me, alpha, a, b, beta, c, to, trans_a, trans_b, precision, memory):

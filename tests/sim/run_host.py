@@ -164,7 +164,10 @@ def cholesky(empty, letter, rng, dtype, room):
                           None)
             c2, y, info2 = ran(empty, lambda x, b: posv(x, b, lower, 1, 1, device="gpu",
                                                         memory=memory), [x, b], None)
-            assert info == info2 == (0 if bad is None else n // 2 + 1), (n, lower, info, info2)
+            c3, info3 = ran(empty, lambda x: potrf(x, lower, 1, 1, device="gpu", memory=memory),
+                            [x], None)
+            assert np.array_equal(c3, np.where(other.T if lower else other, 0, c), equal_nan=True)
+            assert info == info2 == info3 == (0 if bad is None else n // 2 + 1), (n, lower, bad)
             assert np.array_equal(c, c2, equal_nan=True)
             if info:
                 assert np.array_equal(y, b)
