@@ -21,6 +21,16 @@ def test_factors_solutions_products(simulated):
     assert run.returncode == 0 and run.stdout.endswith("ok z\n"), run.stdout + run.stderr[-3000:]
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("name", ["getrf", "gesv", "potrf", "posv", "gemm"])
+def test_testers_pass_on_the_gpu(name, letter):
+    """Whole, and within 16 MB."""
+    from testing.__main__ import main
+    asked = f"{letter}{name} -n 70 -n 1500 --nrhs 3 --check --host --device gpu --nowarmup"
+    assert main(asked.split()) == main([*asked.split(), "--memory", str(2**24)]) == 0
+
+
 def test_a_timeline_without_steps_and_without_matplotlib(tmp_path, monkeypatch):
     with blasx.trace() as t:
         blasx.dgetrf(np.eye(3))

@@ -340,6 +340,9 @@ class Cholesky(Streamed, cholesky.Factoring):
     def __init__(self, me, c, lower, x, memory, clean=0):
         n, size, block = len(c), me.dtype.itemsize, min(plan(current_device())["BLOCK"], len(c))
         nrhs, high = x.shape[1], up(n, LINES)
+        while block > LINES and (3 * block * (high + block) + high * nrhs) * size > (
+                memory or free()):
+            block //= 2
         # beside the window: x, and what factoring a block asks for
         fixed = high * nrhs * size + 3 * block * block * size
         columns = window(me, high * size, n, block, fixed, memory)
