@@ -123,6 +123,15 @@ def _native(x):
     return None
 
 
+def no_gpu():
+    """Why there is no GPU to work on; nothing where there is one."""
+    _cuda.check_fork()
+    try:
+        return "" if _know_cupy().cuda.runtime.getDeviceCount() else "CuPy sees no GPU"
+    except Exception as failure:  # no CuPy, no driver, one that does not answer
+        return f"there is no GPU that CuPy can use ({type(failure).__name__}: {failure})"
+
+
 def _know_cupy():
     """CuPy, whose arrays are ours to work on from now on."""
     if _cuda.cupy is None:

@@ -103,6 +103,10 @@ def beside(stream):
         _local.beside = False
 
 
+def is_beside():
+    return _local.beside
+
+
 def _after_fork():
     """Of a process that has used the GPU: the first question of any call is refused."""
     global _forked, current_device

@@ -203,6 +203,21 @@ class Typed:
             self.illegal("mode", x, f"{' or '.join(there)} on the {'CPU' if on_cpu else 'GPU'}")
         return x
 
+    def by_gpu(self, device, memory, on_cpu):
+        """True if NumPy arrays are to be worked on by the GPU, as device="gpu" asks, within
+        `memory` bytes of it."""
+        if device is None and memory is None:
+            return False
+        device = self.choice(device, "device", (None, "cpu", "gpu"))
+        if device == "cpu" and not on_cpu:
+            self.illegal("device", device, "None or 'gpu' for arrays on the GPU")
+        if device == "gpu" and (missing := _arrays.no_gpu()):
+            self.illegal("device", device, f"None or 'cpu' here: {missing}")
+        there = on_cpu and device == "gpu"
+        if memory is not None and not (there and self.integer(memory, "memory", 1)):
+            self.illegal("memory", memory, "None, but for NumPy arrays with device='gpu'")
+        return there
+
     def flag(self, x, argument, among):
         """`x`, a word or bytes of which the first letter counts, as one of the capitals `among`."""
         x = x.decode("latin-1") if isinstance(x, bytes) else x

@@ -59,7 +59,7 @@ class Space:
     timed in; orders that are tuned beside those of the rows there are. `optional`: where it has no
     row the routine goes on to the next kernel or to NVIDIA's library, which is timed too.
     `vendor`: where these are faster its row says so beside the constants, which serve what they
-    cannot do."""
+    cannot do. `compiled`: there is such a kernel; else the host goes by the constants."""
 
     routine: str
     stages: Callable
@@ -67,6 +67,7 @@ class Space:
     orders: tuple = ()
     optional: bool = False
     vendor: bool = False
+    compiled: bool = True
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
@@ -874,6 +875,24 @@ def top_of_tall_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32 and n * (n + 1) * TYPES[letter].dtype.itemsize <= gpu.shared
 
 
+# -- what the host does beside the GPU
+
+
+def width_stages(letter, n):
+    return (options(WIDTH=(64, 32, 96, 128, 192, 256, 384, 512)),)
+
+
+def copy_stages(letter, n):
+    """Threads that copy to the GPU, and as many from it; pages of what each has in hand; columns
+    of a block."""
+    return (options(THREADS=(8, 4, 2, 6, 12, 16)), options(PIECE=(2048, 512, 1024, 4096)),
+            options(BLOCK=(512, 256, 1024)))
+
+
+def host_fits(letter, n, v, gpu):
+    return v.get("THREADS", 1) <= 64
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -956,6 +975,11 @@ SPACES = {
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
     "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
+    **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,
+                                  (1024, 4096, 8192, 16384), compiled=False, smallest=33,
+                                  largest=16384) for routine in ("getrf", "potrf", "geqrf")},
+    "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
+                         smallest=8192, largest=8192),  # the row for all types
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sdhb", largest=8192),

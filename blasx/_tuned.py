@@ -160,7 +160,8 @@ def _made(kernel, letter, gpu):
 
 @cache
 def _source_hash(kernel):
-    return hashlib.sha256(source(kernel + ".cu").encode()).hexdigest()
+    text = source(kernel + ".cu") if _spaces.SPACES[kernel].compiled else ""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _digest(made, row):

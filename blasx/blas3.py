@@ -22,7 +22,7 @@ VARIANTS = ("auto", "native", "crt")
 
 
 def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0, *, bias=None,
-         activation=None, precision="fp32", variant="auto"):
+         activation=None, precision="fp32", variant="auto", device=None, memory=None):
     """C := f(alpha op(A) op(B) + bias) + beta C.
 
     Parameters
@@ -48,6 +48,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         Of real double precision on the GPU: what was measured to be fastest; products of double
         precision; or, on Hopper, of integers that stand for the numbers, by their remainders. The
         CPU, other types and other GPUs have one way only, and so has a graph.
+    device : {None, 'cpu', 'gpu'}
+        'gpu' has the current GPU multiply NumPy arrays of the types s, d, c, z, of which it gets
+        tiles while it works, without bias and f.
+    memory : int, optional
+        Bytes of the GPU that this may take; what is free by default.
 
     Returns
     -------
@@ -91,6 +96,16 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         precision = me.choice(precision, "precision", PRECISIONS)
     if variant != "auto":
         variant = me.choice(variant, "variant", VARIANTS)
+    if me.by_gpu(device, memory, me.on_cpu(a, b, c)):
+        if bias is not None or activation is not None or me.type.sums != me.letter:
+            me.illegal("device", device, "None for short types, and with bias or activation")
+        if m and n and k and alpha:
+            from .large import host
+            to = c if overwrite_c and c is not None and column_major(c) else np.empty(
+                (m, n), me.dtype, order="F")
+            host.gemm(me, alpha, a, b, 0 if c is None else beta, c, to, trans_a, trans_b,
+                      precision, memory)
+            return to.reshape(-1) if one else to
     if bias is not None or activation is not None or me.type.sums != me.letter:
         c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
                        _bias(me, bias, m, n), _activation(me, activation), precision, variant)

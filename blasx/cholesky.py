@@ -13,7 +13,7 @@ from .lu import given_norm
 from .norms import part
 
 
-def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
+def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, memory=None):
     """Cholesky factorization of a Hermitian positive definite matrix.
 
     Parameters
@@ -26,6 +26,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
     clean : {0, 1}
         1: the other triangle of `c` is zero; 0: it is that of `a`.
     mode : {'auto', 'native', 'hybrid', 'vendor'}
+    device, memory
         As of getrf.
 
     Returns
@@ -39,28 +40,37 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto"):
     -----
     CPU: LAPACK. GPU: kernels of ours with products by cuBLAS (large/cholesky.py), which take
     another n^2 / 2 of memory or less, or cuSOLVER Xpotrf; in the current stream, no
-    synchronisation.
+    synchronisation. A NumPy array on the GPU: its blocks on the diagonal as there, products by
+    cuBLAS; returns when all is done. MemoryError, before `a` is touched, says how many bytes are
+    missing.
     n^3 / 3 operations. LAPACK Users' Guide, xPOTRF.
     """
     a = me.square(a, "a", overwrite_a)
     lower, clean = me.choice(lower, "lower", (0, 1)), me.choice(clean, "clean", (0, 1))
-    cpu = me.on_cpu(a)
-    mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
+    cpu, xp = me.on_cpu(a), np
+    if by_gpu := me.by_gpu(device, memory, cpu):
+        mode = me.mode(mode, False, "native", "vendor")
+    else:
+        mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
     turned = overwrite_a and by_rows(a)
     if turned:
         a, lower = a.T, 1 - lower
-    if cpu:
+    if by_gpu and a.size:
+        from .large import host
+        c = output(a, overwrite_a)
+        info = host.potrf(me, c, lower, clean, mode, memory)
+    elif cpu:
         if a.size and not me.strided(a, overwrite_a):
             c, info = me.scipy(a, lower, clean, overwrite_a)
             return (c.T if turned else c), _failed_at(c, info)
         c = output(a, overwrite_a)
-        info, xp = _potrf_cpu(me, c, lower), np
+        info = _potrf_cpu(me, c, lower)
     else:
         from . import _cuda as gpu
         c = gpu.output(a, overwrite_a)
         info = _potrf_gpu(me, c, lower, mode)
         xp = cupy()
-    if clean:
+    if clean and not by_gpu:
         xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
     return (c.T if turned else c), info
 
@@ -155,7 +165,7 @@ def _potrs_gpu(me, c, x, lower):
     return info
 
 
-def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
+def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0, *, device=None, memory=None):
     """Solve A X = B by Cholesky, A Hermitian positive definite.
 
     Parameters
@@ -165,6 +175,8 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     b : (n,) or (n, nrhs) array
         Overwritten by X if `overwrite_b`.
     lower : {0, 1}
+    device, memory
+        As of getrf; all of B is on the GPU.
 
     Returns
     -------
@@ -191,7 +203,12 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     turned = overwrite_a and not me.is_complex and by_rows(a)
     if turned:
         a, lower = a.T, 1 - lower
-    if me.on_cpu(a, b):
+    cpu = me.on_cpu(a, b)
+    if me.by_gpu(device, memory, cpu) and a.size:
+        from .large import host
+        c, x = output(a, overwrite_a), output(b, overwrite_b)
+        info = host.posv(me, c, x, lower, memory)
+    elif cpu:
         if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or overwrite_b or not b.size:
             c, x = output(a, overwrite_a), output(b, overwrite_b)
             info = _potrf_cpu(me, c, lower)

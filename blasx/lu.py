@@ -3,11 +3,11 @@
 import numpy as np
 
 from . import _trace
-from ._lapack import INT, by_columns, ld, output
+from ._lapack import INT, by_columns, column_major, ld, output
 from ._routine import public, typed
 
 
-def getrf(me, a, overwrite_a=0, *, mode="auto"):
+def getrf(me, a, overwrite_a=0, *, mode="auto", device=None, memory=None):
     """LU factorization with partial pivoting, P A = L U.
 
     Parameters
@@ -15,9 +15,16 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
     a : (m, n) array
         Overwritten by the factors if `overwrite_a`: in place where `a` is column-major, views
         with a leading dimension included.
-    mode : {'auto', 'native', 'vendor'}
-        Who works, on the GPU: own kernels, cuSOLVER, or what the tuned table says is faster. The
-        CPU has 'auto' only; a GPU older than Hopper has no 'native' above 32 x 32.
+    mode : {'auto', 'native', 'hybrid', 'vendor'}
+        Who works, on the GPU: own kernels, the CPU's LAPACK and the GPU's products, cuSOLVER, or
+        what the tuned table says is faster. The CPU has 'auto' only; a GPU older than Hopper has
+        no 'native' above 32 x 32.
+    device : {None, 'cpu', 'gpu'}
+        'gpu' has the current GPU factor a NumPy array, which it gets by columns while it works, and
+        sends back; results are NumPy's. By default arrays stay where they are.
+    memory : int, optional
+        Bytes of the GPU that this may take, beside what NVIDIA's libraries keep; what is free by
+        default. Where that is not enough for the matrix, columns are factored a window at a time.
 
     Returns
     -------
@@ -36,13 +43,22 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
     tuned table finds that faster than cuSOLVER Xgetrf. In the current stream, no synchronisation.
     There 'native' asks for about 4 (m + n) bytes for each of a block's columns, at most 1024, in
     single precision, and for little in the others, before `a` is touched.
+    A NumPy array on the GPU: own kernels, and where there are none cuSOLVER on the whole matrix;
+    returns when all is done. MemoryError, before `a` is touched, says how many bytes are missing.
     m n^2 - n^3/3 multiplications and additions. LAPACK Users' Guide, xGETRF.
     """
     one = getattr(a, "ndim", 2) == 1
     a = me.matrix(a, "a", overwrite=overwrite_a)
     cpu = me.on_cpu(a)
-    mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
-    if cpu:
+    if by_gpu := me.by_gpu(device, memory, cpu):
+        mode = me.mode(mode, False, "native", "vendor")
+    else:
+        mode = me.mode(mode, cpu, "native", "hybrid", "vendor")
+    if by_gpu and a.size:
+        from .large import host
+        lu = room(a, overwrite_a)
+        piv, info = host.getrf(me, a, lu, mode, memory)
+    elif cpu:
         if me.strided(a, overwrite_a) or not a.size:
             lu = output(a, overwrite_a)
             piv = np.empty(min(lu.shape), INT)
@@ -55,6 +71,11 @@ def getrf(me, a, overwrite_a=0, *, mode="auto"):
         lu = gpu.output(a, overwrite_a)
         piv, info = _getrf_gpu(me, lu, mode)
     return (lu.reshape(-1) if one else lu), piv, info
+
+
+def room(a, overwrite):
+    """What takes the factors of a matrix of the host: itself, or another one."""
+    return a if overwrite and column_major(a) else np.empty(a.shape, a.dtype, order="F")
 
 
 def from_zero(piv):
@@ -152,7 +173,8 @@ def _getrs_gpu(me, lu, piv, x, trans=0):
     return info
 
 
-def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
+def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir", device=None,
+         memory=None):
     """Solve A X = B by LU with partial pivoting.
 
     Parameters
@@ -167,6 +189,8 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
     refine : {'ir', 'gmres'}
         How: by the factors alone, for condition numbers up to about 1 / eps of `factor`, or by
         GMRES with them, beyond.
+    device, memory
+        As of getrf.
 
     Returns
     -------
@@ -186,7 +210,8 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
     -----
     CPU: LAPACK. GPU: getrf, and cuSOLVER Xgetrs, in the current stream, no synchronisation. With
     `factor` the host waits for every step of refinement, or of GMRES; the CPU has no such products
-    and rounds what it multiplies: the same answers, in more time than without.
+    and rounds what it multiplies: the same answers, in more time than without. NumPy arrays on the
+    GPU: B is columns beside A, and substituted back by cuBLAS.
     2/3 n^3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xGESV.
     """
     a = me.square(a, "a", overwrite_a)
@@ -194,12 +219,19 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
     b, one = me.columns(b, "b", n, overwrite_b)
     refine = me.choice(refine, "refine", ("ir", "gmres"))
     if factor is not None:
+        if device is not None:
+            me.illegal("device", device, "None with a factor")
         return _gesv_refined(me, a, b, one, factor, refine)
     if overwrite_a:
         me.distinct(a, "a", b=b)
     if overwrite_b:
         me.distinct(b, "b", a=a)
-    if me.on_cpu(a, b):
+    cpu = me.on_cpu(a, b)
+    if me.by_gpu(device, memory, cpu) and a.size:
+        from .large import host
+        lu, x = room(a, overwrite_a), output(b, overwrite_b)
+        piv, info = host.gesv(me, a, b, lu, x, memory)
+    elif cpu:
         if me.strided(a, overwrite_a) or me.strided(b, overwrite_b) or not b.size:
             lu, x = output(a, overwrite_a), output(b, overwrite_b)
             piv = np.empty(n, INT)

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from itertools import product
 from multiprocessing import get_context
 from statistics import median
-from time import perf_counter
+
+import numpy as np
 
 import blasx
 
 from . import _clock, _errors, _ladder, _sources, _spaces, _tuned
+from ._progress import Progress
 from ._types import TYPES
 
 SAMPLES = 7
@@ -31,11 +33,11 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
-       *_ladder.RUNGS)
+       "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "halves")
+         "halves", "pace")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -53,13 +55,14 @@ class Problem:
     operands: tuple
     run: callable
     residual: callable
+    wall: callable = None  # waits for answers that the host has a part in: timed by its clock
 
     def error(self, answer):
         """The worst of some members; inf if any member has a number that is not finite."""
         if not all(bool(abs(x).max() < float("inf")) for x in answer):
             return float("inf")
         operands = self.operands
-        if operands[0].ndim == 3:
+        if operands and operands[0].ndim == 3:
             batch, *shape = operands[0].shape
             few = max(4, min(2000, 2**22 // (shape[0] * shape[1])))
             some = slice(None, None, max(1, batch // few))
@@ -71,7 +74,7 @@ class Problem:
 
     @property
     def nbytes(self):
-        return sum(x.nbytes for x in self.operands)
+        return sum(x.nbytes for x in self.operands) or 2**40  # the host's are in no cache
 
 
 def problem(routine, letter, n, batch, xp):
@@ -91,7 +94,13 @@ def problem(routine, letter, n, batch, xp):
         return layer_problem(routine, random(batch * n, n), random(batch * n, n), xp)
     a, one = random(batch, n, n), xp.eye(n, dtype=t.dtype)
     b, square = random(batch, n, 1), random(batch, n, n)
-    if routine in ("potrf", "potrf_large", "potrs", "posv"):
+    how, wall = {}, None
+    if xp is not np and (routine.endswith("_hybrid") or routine == "host"):
+        how = {"device": "gpu"} if routine == "host" else {"mode": "hybrid"}
+
+        def wall(answers):
+            xp.cuda.Device().synchronize()
+    if routine in ("potrf", "potrf_large", "potrf_hybrid", "potrs", "posv"):
         a = a @ adjoint(a) / n + one
     if routine in ("getrf_nopiv", "trsm", "trmm"):
         a = a / n + one
@@ -100,13 +109,20 @@ def problem(routine, letter, n, batch, xp):
     match routine:
         case "getrf":
             return Problem((a,), blasx.getrf_batched, lambda of, x: _errors.lu(*of, *x[:2]))
-        case "getrf_large":
+        case "getrf_large" | "getrf_hybrid":
             getrf = getattr(blasx, letter + "getrf")
-            return Problem((a[0],), lambda a: getrf(a)[:2], lambda of, x: _errors.lu(*of, *x))
-        case "geqrf_large":
+            return Problem((a[0],), lambda a: getrf(a, **how)[:2],
+                           lambda of, x: _errors.lu(*of, *x), wall)
+        case "geqrf_large" | "geqrf_hybrid":
             geqrf = getattr(blasx, letter + "geqrf")
-            return Problem((a[0],), lambda a: geqrf(a)[:1],
-                           lambda of, x: _errors.triangular_of_qr(*of, *x))
+            return Problem((a[0],), lambda a: geqrf(a, **how)[:1],
+                           lambda of, x: _errors.triangular_of_qr(*of, *x), wall)
+        case "host":
+            gemm, (a, b) = getattr(blasx, letter + "gemm"), (
+                x if xp is np else x.get() for x in (a[0], square[0]))
+            c = np.zeros((n, n), t.dtype, order="F")
+            return Problem((), lambda: (gemm(1, a, b, 0, c, overwrite_c=1, **how),),
+                           lambda of, x: matrix_product(a, b, *x, a), wall)
         case "getrf_nopiv":
             return Problem((a,), blasx.getrf_nopiv_batched, lambda of, x: _errors.lu(
                 *of, x[0], xp.broadcast_to(xp.arange(n), x[0].shape[:2])))
@@ -193,10 +209,10 @@ def problem(routine, letter, n, batch, xp):
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b, variant="crt"),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
-        case "potrf_large":
+        case "potrf_large" | "potrf_hybrid":
             potrf = getattr(blasx, letter + "potrf")
-            return Problem((a[0],), lambda a: potrf(a, 1)[:1],
-                           lambda of, x: _errors.cholesky(*of, *x))
+            return Problem((a[0],), lambda a: potrf(a, 1, **how)[:1],
+                           lambda of, x: _errors.cholesky(*of, *x), wall)
         case "gemm_naive" | "gemm_tiled":
             return Problem((a[0], square[0]), lambda a, b: (
                 _ladder.multiply(routine, 1, a, b, 0, xp.empty_like(a)),),
@@ -240,10 +256,10 @@ def layer_problem(routine, x, dy, xp):
 class Side:
     """A Problem as _clock.py takes it."""
 
-    overwrites, wall = (), None
+    overwrites = ()
 
     def __init__(self, problem):
-        self.problem, self.run = problem, problem.run
+        self.problem, self.run, self.wall = problem, problem.run, problem.wall
 
     def operands(self):
         return tuple(x.copy() for x in self.problem.operands)
@@ -384,30 +400,6 @@ def tune(todo, gpu, machine, keep, progress, quick=False):
     progress(len(todo), len(todo), "done")
 
 
-class Progress:
-    """A bar with the time left, on a terminal; lines elsewhere."""
-
-    def __init__(self, to=sys.stderr, now=perf_counter):
-        self.to, self.now, self.began = to, now, now()
-        self.bar = to.isatty()
-
-    def __call__(self, done, total, what):
-        passed = self.now() - self.began
-        left = f"{clock(passed / done * (total - done))} left" if done else ""
-        part = int(30 * done / max(total, 1))
-        text = f"[{'#' * part}{'.' * (30 - part)}] {done}/{total} {what:24} {left}"
-        self.to.write(f"\r\x1b[K{text}" + "\n" * (done == total) if self.bar else text + "\n")
-        self.to.flush()
-
-    def say(self, line):
-        self.to.write("\r\x1b[K" * self.bar + line + "\n")
-
-
-def clock(seconds):
-    minutes, seconds = divmod(round(seconds), 60)
-    return f"{minutes}:{seconds:02}"
-
-
 # -- on this GPU
 
 
@@ -432,7 +424,8 @@ def on_gpu(cupy, gpu, pool, say):
         routine = _spaces.SPACES[kernel].routine
         batch = 1 if routine in ONE else batch_of(routine, letter, n, multiprocessors)
         def prepare(candidates):
-            list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
+            if _spaces.SPACES[kernel].compiled:
+                list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
 
         try:
             of = problem(routine, letter, n, batch, cupy)

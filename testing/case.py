@@ -236,9 +236,9 @@ class Case:
 
         return getattr(blasx, self.typed[letter])
 
-    def takes_mode(self, letter):
-        """True if the routine can be told who works."""
-        return "mode" in inspect.signature(self.function(letter)).parameters
+    def takes(self, letter):
+        """The names of the routine's arguments."""
+        return inspect.signature(self.function(letter)).parameters
 
     def reference(self, p):
         """LAPACK's result from SciPy, or None where there is none."""

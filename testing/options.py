@@ -35,6 +35,8 @@ class Options:
     seed: int = 0
     device: str = ""
     mode: str = "auto"
+    host: bool = False
+    memory: int = 0
     allow_fallback: bool = False
     factor: str = ""
     refine: str = "ir"
@@ -182,6 +184,10 @@ def parser(prog, description=None):
     p.add_argument("--device", choices=("cpu", "gpu"), help="default: gpu if CuPy sees one")
     p.add_argument("--mode", choices=("native", "hybrid", "vendor", "auto"),
                    help="what must have done the work: a line that ran otherwise fails")
+    p.add_argument("--host", action="store_true",
+                   help="the GPU works on arrays of the host, which it overwrites")
+    p.add_argument("--memory", type=checked(int, 1), metavar="BYTES",
+                   help="with --host: of the GPU; what is free by default")
     p.add_argument("--allow-fallback", action="store_true",
                    help="mixed precision: iter < 0 is no failure")
     p.add_argument("--factor", choices=("fp32", "tf32", "fp16", "bf16"),

@@ -68,17 +68,22 @@ def measure(case, p, options):
 
     function = case.function(p.letter)
     args, kwargs = p.args, p.kwargs
-    asked = {"mode": options.mode} if case.takes_mode(p.letter) else {}
+    takes, where = case.takes(p.letter), "cpu" if options.host else options.device
+    asked = {"mode": options.mode} if "mode" in takes else {}
+    if options.host:
+        asked |= {"device": "gpu", "memory": options.memory or None} | {
+            name: 1 for name in takes if name.startswith("overwrite_")}
     if options.device == "gpu" or options.check or case.always:  # ours stay as they are
-        args = [copied(x, options.device) for x in args]
-        kwargs = {k: copied(x, options.device) for k, x in kwargs.items()}
+        args = [copied(x, where) for x in args]
+        kwargs = {k: copied(x, where) for k, x in kwargs.items()}
 
     def call():
-        """A call on fresh operands where the name overwrites them unasked."""
-        fresh = args
-        if case.in_place:
+        """A call on fresh operands where they are overwritten."""
+        fresh, named = args, kwargs
+        if case.in_place or options.host:
             fresh = [x.copy(order="K") if hasattr(x, "ndim") else x for x in args]
-        return timed(lambda: function(*fresh, **kwargs, **asked), options.device)
+            named = {k: x.copy(order="K") if hasattr(x, "ndim") else x for k, x in kwargs.items()}
+        return timed(lambda: function(*fresh, **named, **asked), options.device)
 
     with blasx.trace() as trace:
         first, result = call()
@@ -158,6 +163,14 @@ def refuse_mode(case, mode, device):
     if mode not in modes:
         raise Refused(f"{case.name} has no mode {mode!r} on the {device}; it has "
                       + ", ".join(modes), 2)
+
+
+def refuse_host(case, letters, options):
+    """--host is for routines that take the host's arrays to the GPU, and --memory goes with it."""
+    if options.host and options.device != "gpu" or options.memory and not options.host:
+        raise Refused("--host is of --device gpu, and --memory of --host")
+    if options.host and not all("device" in case.takes(x) for x in letters):
+        raise Refused(f"{case.name} has no --host", 2)
 
 
 # Printing
@@ -286,6 +299,7 @@ def main(name, arguments):
     letters = [letter] if letter else [x for x in options.precisions if x in case.typed]
     if not letters:
         raise Refused(f"{name} exists as {', '.join(case.typed.values())}")
+    refuse_host(case, letters, options)
     unknown = {f: v for f, v in options.flags.items() if f in case.variants()[0]
                and not any(variant[f] == v for variant in case.variants())}
     if unknown:

@@ -114,9 +114,11 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf", "gels"), {"mode": "auto"}) | {  # of our own
-    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"},
-    "gesv": {"factor": None, "refine": "ir"}}
+HOST = {"device": None, "memory": None}
+KEYWORDS = {  # of blasx alone
+    "getrf": {"mode": "auto"} | HOST, "potrf": {"mode": "auto"} | HOST, "geqrf": {"mode": "auto"},
+    "gels": {"mode": "auto"}, "gesv": {"factor": None, "refine": "ir"} | HOST, "posv": HOST,
+    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"} | HOST}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv", "zcgels": "dsgels"}
 

@@ -215,7 +215,8 @@ def test_not_run_is_dashes(capsys):
 @pytest.mark.parametrize("arguments, status", [
     ("dgetrf -n 5 --bad", 1), ("dgetrf -n 5:1:1", 1), ("dgetrf --tol -1", 1), ("nosuch -n 3", 1),
     ("dgetrf -n 5 --matrix foo", 1), ("dsyevd -n 5 -F", 1), ("zsytrf -p q", 1),
-    ("dgetrf -n 5 --mode native", 2), ("dgemm -n 5 --mode hybrid", 2)])
+    ("dgetrf -n 5 --mode native", 2), ("dgemm -n 5 --mode hybrid", 2),
+    ("dgetrf -n 5 --host", 1), ("dgetrf -n 5 --memory 9", 1)])
 def test_what_cannot_be_run_has_its_status(arguments, status, capsys):
     try:
         got = main([*arguments.split(), "--device", "cpu"])

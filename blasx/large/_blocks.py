@@ -33,6 +33,14 @@ class ByBlocks:
     def finish(self, j, width, its):
         """What else a block does, for which nobody waits: nothing."""
 
+    def come(self, first, last):
+        """Wait until columns first ... last are on the GPU: they are."""
+
+    def reach(self, k):
+        """Up to which column the k-th block is applied as soon as it is factored: two blocks on, at
+        least. Columns that join later have all blocks before taken off then."""
+        return self.n
+
     def reserve(self, columns):
         """Have the pool hold, for the current stream, what products with so many columns ask for
         on their way: the matrix is whole when there is not enough."""
@@ -44,21 +52,30 @@ class ByBlocks:
             self.take_off(j, width, its, j + width, self.n)
             self.finish(j, width, its)
 
-    def factor_ahead(self):
-        main, ahead = cupy.cuda.get_current_stream(), stream(current_device())
+    def reserve_ahead(self):
         self.reserve(self.n)
-        with _cuda.beside(ahead):
+        with _cuda.beside(stream(current_device())):
             self.reserve(self.block)
+
+    def factor_ahead(self):
+        self.reserve_ahead()
+        self.go_ahead(self.blocks())
+
+    def go_ahead(self, blocks):
+        """Factor some blocks, from whose columns those before are taken off."""
+        main, ahead = cupy.cuda.get_current_stream(), stream(current_device())
         ahead.wait_event(mark(main))
         try:
-            self.go_ahead(main, ahead, self.blocks())
+            self._go_ahead(main, ahead, blocks, [j + width for j, width, _ in blocks])
         finally:  # nobody gets the memory of this call before its work is done
             main.wait_event(mark(ahead))
 
-    def go_ahead(self, main, ahead, blocks):
-        applied = []
+    def _go_ahead(self, main, ahead, blocks, ends):
+        applied, joined = [], ends[:2][-1]
         for k, (j, width, its) in enumerate(blocks):
             with _cuda.beside(ahead):
+                if k < 2:
+                    self.come(j, j + width)
                 if k:
                     if k > 1:
                         ahead.wait_event(applied[k - 2])
@@ -66,8 +83,12 @@ class ByBlocks:
                 self.factor(j, width, its)
                 factored = mark(ahead)
             main.wait_event(factored)
-            behind = j + width + (blocks[k + 1][1] if k + 1 < len(blocks) else 0)
-            self.take_off(j, width, its, behind, self.n)
+            before, joined = joined, self.reach(k)
+            if before < joined:
+                self.come(before, joined)
+                for earlier in blocks[:k]:
+                    self.take_off(*earlier, before, joined)
+            self.take_off(j, width, its, ends[k:k + 2][-1], joined)
             applied.append(mark(main))
             self.finish(j, width, its)
 

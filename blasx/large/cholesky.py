@@ -5,16 +5,19 @@ is right of it is brought up to date a strip of `width` columns at a time, below
 diagonal block, by products that overwrite nothing else. Diagonal blocks, of which half must be
 left alone, collect their products beside the matrix, all blocks in one call; the panel takes them
 off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
+
+`Factoring` is the same by the blocks of _blocks.py, which need not all be on the GPU.
 """
 
 import cupy
 import numpy as np
 
-from .. import _cuda
+from .. import _cuda, _trace
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, kernel_of, multiprocessors, pack
 from .._spaces import potrf_panel_bytes
 from .._tuned import capitals, looked_up, row, rows
+from ._blocks import ByBlocks
 
 SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
@@ -61,12 +64,14 @@ def potrf_by(me, c, lower, kernel, width):
     most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
     for (first, _), columns, count, some in zip(panels, across, counts, marks):
         before = products.of(first) if first else (0, 0, 0)
-        kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
-            c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-            first, *before, memory.data.ptr, diagonals, at, info), shared)
+        with _trace.step("panel", first):
+            kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
+                c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
+                first, *before, memory.data.ptr, diagonals, at, info), shared)
         at += 4 * some
         if first + width < n:
-            products.add(first)
+            with _trace.step("update", first + width):
+                products.add(first)
     return flags[0]
 
 
@@ -143,3 +148,58 @@ class _Products:
         """The rows of L right of the panel's diagonal, for products on the tensor cores."""
         c = self.c
         return split(c[start:, first:start] if self.lower else c[first:start, start:].T)[0]
+
+
+class Factoring(ByBlocks):
+    """A matrix on its way to L, or to U = L^H, of which half is read and written. `factor_block`
+    has the block of `width` columns on the diagonal at j factored; `lost` is LAPACK's info."""
+
+    def __init__(self, me, c, lower, block):
+        self.me, self.c, self.lower, self.block = me, c, lower, block
+        self.n = self.order = len(c)
+        self.sets = [None]
+        self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
+        self.real = _cuda.real_scalar(me, -1), _cuda.real_scalar(me, 1)
+        self.fill, self.turn = _cuda.fill(lower), 2 if me.is_complex else 1
+
+    def place(self, j):
+        """Address of (0, 0), leading dimension, of the matrix that has column j of L."""
+        return self.c.data.ptr, _cuda.ld(self.c)
+
+    def at(self, i, j):
+        """Address and leading dimension of element (i, j) of L, or of what it is the adjoint of."""
+        address, ld = self.place(j)
+        i, j = (i, j) if self.lower else (j, i)
+        return address + self.me.dtype.itemsize * (i + j * ld), ld
+
+    def factor(self, j, width, its):
+        with _trace.step("panel", j):
+            self.factor_block(j, width)
+        below = self.n - j - width
+        if below:
+            with _trace.step("solve", j):
+                self.solve(j, width, self.turn, below, *self.at(j + width, j), self.lower)
+
+    def solve(self, j, width, turn, lines, address, ld, right):
+        """X := X op(block at j)^-1 of so many lines X; `right`: X has it to the right."""
+        side, size = (_cuda.RIGHT, (lines, width)) if right else (_cuda.LEFT, (width, lines))
+        _cuda.blas(self.me.L + "trsm", side, self.fill, turn, _cuda.NON_UNIT, *size, self.one,
+                   *self.at(j, j), address, ld)
+
+    def take_off(self, j, width, its, first, last):
+        """L[:, j:j + width] times rows first ... last of it, adjoint, off these columns, a strip of
+        `block` columns from its diagonal down at a time."""
+        me, ops = self.me, (0, self.turn) if self.lower else (self.turn, 0)
+        rank_k = me.L + ("herk" if me.is_complex else "syrk")
+        for i in range(first, last, self.block):
+            own = min(self.block, last - i)
+            below, across = self.n - i - own, self.at(i, j)
+            with _trace.step("update", i):
+                _cuda.blas(rank_k, self.fill, ops[0], own, width, self.real[0], *across,
+                           self.real[1], *self.at(i, i))
+                if below:
+                    down = self.at(i + own, j)
+                    (m, a), (n, b) = (((below, down), (own, across)) if self.lower else
+                                      ((own, across), (below, down)))
+                    _cuda.blas(me.L + "gemm", *ops, m, n, width, self.minus, *a, *b, self.one,
+                               *self.at(i + own, i))

@@ -8,7 +8,7 @@ one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 
 import cupy
 
-from .. import _cuda
+from .. import _cuda, _trace
 from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
@@ -40,7 +40,7 @@ def getrf(me, a, precision="fp32"):
     gemm."""
     order, found = min(a.shape), plan(me, *a.shape)
     block = min(found.get("block", order), order)
-    lu = Factoring(me, a, block, found.get("panel", block), precision)
+    lu = Factoring(me, a, block, found.get("panel", block), precision=precision)
     if found.get("ahead") and block < order:
         lu.factor_ahead()
     else:
@@ -49,15 +49,16 @@ def getrf(me, a, precision="fp32"):
 
 
 class Factoring(ByBlocks):
-    """A matrix on its way to L and U."""
+    """A matrix on its way to L and U; of `n` columns, where `a` has but some of them."""
 
-    def __init__(self, me, a, block, panel, precision):
+    def __init__(self, me, a, block, panel, n=None, sets=3, precision="fp32"):
         self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
-        (self.m, self.n), self.order = a.shape, min(a.shape)
+        self.m, self.n = len(a), n or a.shape[1]
+        self.order = min(self.m, self.n)
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
-        self.sets = [Top(me, block) for _ in range(3)]
+        self.sets = [Top(me, block) for _ in range(sets)]
         self.inner = Top(me, panel)
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.lists = serving("getrf_top", me.letter, self.order, self.device)
@@ -86,9 +87,10 @@ class Factoring(ByBlocks):
     def factor_panel(self, j, width):
         kernel = serving("getrf_panel", self.me.letter, self.m - j, self.device)
         values = kernel.constants
-        kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
-            self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
-            self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
+        with _trace.step("panel", j):
+            kernel.launch(values["CLUSTER"], 1, 32 * (values["WARPS"] + 1), 1, pack(
+                self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
+                self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
     def finish(self, j, width, top):
         self.interchange(j, width, top, 0, j)
@@ -107,10 +109,11 @@ class Factoring(ByBlocks):
         if first >= last:
             return
         values = self.rows_of_u.constants
-        self.rows_of_u.launch(-(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
-                              pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
-                                   *top.addresses(), solved),
-                              rows_bytes(self.me.dtype, width, values))
+        with _trace.step("solve" if solved else "swap", first):
+            self.rows_of_u.launch(
+                -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
+                pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
+                     *top.addresses(), solved), rows_bytes(self.me.dtype, width, values))
 
     def multiply(self, j, width, first, last):
         """A[j + width:, first:last] -= A[j + width:, j:j + width] A[j:j + width, first:last]"""
@@ -118,18 +121,23 @@ class Factoring(ByBlocks):
         m, n = self.m - below, last - first
         if m <= 0 or n <= 0:
             return
-        a, device = self.a, self.device
-        if self.pairs and (by_halves(m, n, width, device) if self.halves else
-                           by_pairs(m, n, width, False, device)):
-            multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
-                           a[below:, first:last].T, self.halves)
-        elif self.precision != "fp32":
-            _gemm_cublas(self.me, -1, a[below:, j:below], a[j:below, first:last], 1,
-                         a[below:, first:last], 0, 0, self.precision)
-        else:
-            _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
-                       self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
-                       self.ld)
+        device, pairs = self.device, self.pairs
+        with _trace.step("update", first):
+            right, left = self.part(first, last), self.part(j, below)[below:]
+            if pairs and (by_halves(m, n, width, device) if self.halves else
+                          by_pairs(m, n, width, False, device)):
+                multiply_pairs(-1, *split(right[j:below].T, left), 1, right[below:].T, self.halves)
+            elif self.precision != "fp32":
+                _gemm_cublas(self.me, -1, left, right[j:below], 1, right[below:], 0, 0,
+                             self.precision)
+            else:
+                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
+                           self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
+                           self.ld)
+
+    def part(self, first, last):
+        """Columns first ... last."""
+        return self.a[:, first:last]
 
     def at(self, i, j):
         return self.a.data.ptr + (i + j * self.ld) * self.size

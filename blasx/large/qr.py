@@ -14,7 +14,7 @@ Schreiber, Van Loan: A Storage-Efficient WY Representation, SIAM J. Sci. Stat. C
 
 import cupy
 
-from .. import _cuda
+from .. import _cuda, _trace
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
@@ -89,10 +89,11 @@ class Factoring(ByBlocks):
 
     def factor_leaf(self, leaf, i, steps, above, its):
         values = leaf.constants
-        leaf.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
-            self.at(i, i), self.ld, self.m - i, steps, self.tau.data.ptr + i * self.size,
-            its.v(above, above), its.ld, above, its.t(above), self.block),
-            reflectors_bytes(self.me.dtype, values))
+        with _trace.step("panel", i):
+            leaf.launch(values["CLUSTER"], 1, 32 * values["WARPS"], 1, pack(
+                self.at(i, i), self.ld, self.m - i, steps, self.tau.data.ptr + i * self.size,
+                its.v(above, above), its.ld, above, its.t(above), self.block),
+                reflectors_bytes(self.me.dtype, values))
 
     def close(self, j, width, its, above, w):
         """T of the reflectors of columns j ... j + width, whose leaves are of w columns."""
@@ -109,9 +110,12 @@ class Factoring(ByBlocks):
         """C := Q^H C of columns first ... last, Q of the reflectors of columns j ... j + width,
         which begin `above` places after those of their block. Room for V^H C and T^H V^H C is by
         columns, which no two streams have in hand at the same time."""
+        if first < last:
+            with _trace.step("update", first):
+                self._take_off(j, width, its, first, last, above)
+
+    def _take_off(self, j, width, its, first, last, above):
         m, n = self.m - j, last - first
-        if n <= 0:
-            return
         v, c, t = its.v(above, above), self.at(j, first), its.t(above)
         kernel = serving("geqrf_apply", self.me.letter, m, self.device)
         if kernel and width <= 4 * kernel.constants["COLUMNS"]:

@@ -64,12 +64,19 @@ class Array(np.ndarray):
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return np.asarray(array).view(Array)
 
+    def __getitem__(self, at):
+        """One element is an array without axes."""
+        found = super().__getitem__(at)
+        if isinstance(found, np.ndarray):
+            return found
+        return super().__getitem__((*(at if isinstance(at, tuple) else (at,)), ...))
+
     @property
     def data(self):
         return SimpleNamespace(ptr=self.ctypes.data, device_id=0)
 
-    def get(self):
-        return np.array(self)
+    def get(self, order="C"):
+        return np.array(self, order=order)
 
     def all(self, *of, **kw):
         return ours(self.view(np.ndarray).all(*of, **kw))

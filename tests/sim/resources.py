@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from cuda.core import Program, ProgramOptions
 
 from blasx import _sources, _tuned
+from blasx._spaces import SPACES
 from blasx._types import TYPES
 
 RECORDS = _sources.FOLDER / "resources"
@@ -37,7 +38,8 @@ def variants():
     for kernel, letters in _tuned.table(90).items():
         for letter, rows in letters.items():
             for row in rows:
-                if constants := _tuned.capitals(row):
+                constants = _tuned.capitals(row)
+                if constants and SPACES[kernel].compiled:
                     seen[label(kernel, letter, constants)] = kernel, letter, constants
     return seen
 

@@ -6,6 +6,8 @@ What the host waits for is done when it does, as late as the streams allow or as
 """
 
 import ctypes
+import itertools
+import json
 import os
 import sys
 
@@ -17,7 +19,8 @@ from . import gpu, run_getrf
 SHAPES = ((50, 50), (53, 34), (1, 40))
 KERNELS = dict(getrf_panel=dict(CLUSTER=2, WARPS=1, ROWS=1, W=8), getrf_top=dict(WARPS=4),
                getrf_rows=dict(COLUMNS=8, WARPS=2, BLOCKS=1),
-               geqrf_leaf=dict(CLUSTER=2, WARPS=2, ROWS=1, COLUMNS=2), geqrf_t=dict(WARPS=4))
+               geqrf_leaf=dict(CLUSTER=2, WARPS=2, ROWS=1, COLUMNS=2), geqrf_t=dict(WARPS=4),
+               **{f"{x}_hybrid": dict(WIDTH=12) for x in ("getrf", "potrf", "geqrf")})
 
 
 def install(folder):
@@ -38,6 +41,26 @@ def install(folder):
             assert free, "the streams wait for each other"
             (free[0] if install.eager else stream if stream in free else free[0]).todo.pop(0)[1]()
 
+    ticks = itertools.count()
+
+    class Event:
+        """At which step of the streams it came, a millisecond each."""
+
+        def __init__(self, **_):
+            self.at = None
+
+        @property
+        def done(self):
+            return self.at is not None
+
+        @done.setter
+        def done(self, _):
+            self.at = next(ticks)
+
+        def synchronize(self):
+            synchronize(run_getrf.Stream.current)
+
+    cuda.Event, cuda.get_elapsed_time = Event, lambda first, last: last.at - first.at
     cuda.alloc_pinned_memory = lambda nbytes: (ctypes.c_char * nbytes)()
     cuda.runtime.memcpy2DAsync = copy
     run_getrf.Stream.synchronize = synchronize
@@ -64,6 +87,41 @@ def ran(streams, a, call):
     return found[0]
 
 
+def drawn(t, file):
+    """[(row, name of the step, ...), ...] of a timeline, whose rows have a step at a time."""
+    t.timeline(file)
+    with open(file) as f:
+        events = json.load(f)["traceEvents"]
+    rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    steps = [(rows[e["tid"]], e["name"], e["ts"], e["ts"] + e["dur"]) for e in events
+             if e["ph"] == "X"]
+    for row in rows.values():
+        own = [(began, ended) for r, _, began, ended in steps if r == row]
+        assert own and all(x <= y for x, y in own) and own == sorted(own)
+        assert all(x[1] <= y[0] for x, y in itertools.pairwise(own))
+    return steps
+
+
+def timeline(streams, getrf, a, folder):
+    """Of a call: the CPU's panels, what is ahead, and what is not."""
+    import cupy
+
+    import blasx
+    with blasx.trace() as t:
+        getrf(cupy.array(np.asfortranarray(a)), 1, mode="hybrid")
+    run_getrf.finish(streams, run_getrf.ORDERS[0])
+    steps = drawn(t, f"{folder}/timeline.json")
+    assert {row for row, *_ in steps} == {"GPU", "GPU, ahead", "CPU"}
+    names = [name for row, name, *_ in steps if row == "CPU"]
+    assert names == [f"panel {j}" for j in range(0, 50, 12)]
+    ahead = [name for row, name, *_ in steps if row == "GPU, ahead"]
+    assert ahead[:2] == ["receive 0", "send 0"] and "update 12" in ahead
+    assert {"solve 24", "update 24", "swap 0"} <= {name for row, name, *_ in steps if row == "GPU"}
+    t.timeline(f"{folder}/timeline.png")
+    with open(f"{folder}/timeline.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
 def near(x, y):
     assert np.abs(x - y).max() <= 60 * len(y) * np.finfo(y.dtype).eps * max(np.abs(y).max(), 1)
 
@@ -72,8 +130,6 @@ def main(folder, letter):
     streams = install(folder)
     import blasx
     from blasx import _tuned
-    from blasx.large import hybrid
-    hybrid.WIDTH.update(getrf=12, geqrf=12, potrf=12)
     getrf, geqrf, potrf = (getattr(blasx, letter + x) for x in ("getrf", "geqrf", "potrf"))
     rng, dtype = np.random.default_rng(3), np.dtype(getrf.dtype)
     with _tuned.using(letter, **KERNELS):
@@ -98,6 +154,7 @@ def main(folder, letter):
                 assert info == expected
                 if not info:
                     near(c, right)
+        timeline(streams, getrf, next(run_getrf.matrices(rng, dtype, 50, 50)), folder)
     print("ok", letter)
 
 
