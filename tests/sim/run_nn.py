@@ -175,6 +175,59 @@ def recurrence(xp, rng, dtype):
         assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
 
 
+def attention(xp, rng, dtype):
+    """Several tiles on both sides, their last ones not full; self, cross, masks of each kind."""
+    from blasx import _tuned
+    from blasx._types import TYPES
+    letter = {"f4": "s", "f8": "b", "f2": "h"}[dtype]
+    mine = TYPES[letter].dtype
+    few = {"WARPS": 2, "TILES": 1, "STAGES": 2, "BLOCKS": 1}
+    cases = (  # batch, heads, queries, keys, width, causal, mask
+        ((1, 2), 37, 70, 16, True, None), ((2, 1), 50, 33, 40, False, "keys"),
+        ((2,), 21, 40, 72, True, "all"))
+    for lead, m, n, d, causal, masked in cases:
+        of = few | {"WIDTH": -(-d // 32) * 32}
+        with _tuned.using(letter, attention_forward=of | {"KEYS": 32},
+                          attention_queries=of | {"LINES": 16 if d > 64 else 32},
+                          attention_keys=of | {"LINES": 16 if d > 64 else 32, "STAGES": 3}):
+            one_attention(xp, rng, mine, lead, m, n, d, causal, masked)
+
+
+def one_attention(xp, rng, dtype, lead, m, n, d, causal, masked):
+    from blasx import nn
+    q, k, v, dy = (rng.standard_normal((*lead, rows, d)) for rows in (m, n, n, m))
+    q, k, v, dy = (np.asarray(x, dtype) for x in (3 * q, k * 1e-3, v * 7e4 if dtype == "f4" else v,
+                                                  dy))
+    q[..., 1, :] *= 0
+    mask = None
+    if masked == "keys":
+        mask = np.arange(n) < rng.integers(n // 2, n, (*lead[:1], *(1,) * (len(lead) + 1)))
+    elif masked == "all":
+        mask = rng.random((m, n)) < 0.6
+        mask[3] = False  # who looks nowhere gets 0
+    here, runs = nn.DotProductAttention(causal), []
+    there = nn.DotProductAttention(causal, fused=True)
+    for i in range(len(SCHEDULES)):
+        given = [xp.asarray(x) for x in (q, k, v)]
+        if i % 2:  # heads beside each other in a line of memory, as layers have them
+            given = [xp.asarray(np.ascontiguousarray(x.swapaxes(-2, -3))).swapaxes(-2, -3)
+                     for x in (q, k, v)]
+        y = there.forward(*given, None if mask is None else xp.asarray(mask))
+        runs.append([y, *there.backward(xp.asarray(dy))])
+        assert (y.swapaxes(-2, -3) if i % 2 else y).flags.c_contiguous
+    found = same(runs)
+    wide = [np.asarray(x, "f8") for x in (q, k, v, dy)]
+    wanted = [here.forward(*wide[:3], mask), *here.backward(wide[3])]
+    plain = wanted
+    if dtype == "f4":
+        plain = [here.forward(q, k, v, mask), *here.backward(dy)]
+    for a, b, c in zip(found, wanted, plain, strict=True):
+        a = np.asarray(a, "f8")
+        size = np.linalg.norm(b)
+        print(np.linalg.norm(a - b)/size, np.linalg.norm(c-b)/size, np.abs(a-b).max()/np.abs(b).max(), np.abs(c-b).max()/np.abs(b).max())
+    print()
+
+
 def main(folder, letter, part):
     kernels = gpu.install(folder)
     import cupy
@@ -182,7 +235,7 @@ def main(folder, letter, part):
     from blasx.nn import _arrays
     _arrays._GEMM = dict.fromkeys("fd", matmul)  # products of one matrix are not simulated
     with np.errstate(all="ignore"):
-        globals()[part](cupy, np.random.default_rng(7), {"s": "f4", "d": "f8"}[letter])
+        globals()[part](cupy, np.random.default_rng(7), {"s": "f4", "d": "f8", "h": "f2", "b": "f8"}[letter])
     print("ok", letter, part, *sorted(set(kernels.launched)))
 
 
