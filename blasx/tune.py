@@ -31,7 +31,7 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", *_ladder.RUNGS)
-LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
+LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
@@ -203,6 +203,13 @@ def layer_problem(routine, x, dy, xp):
                 layer = nn.LSTM(n, n, dtype=x.dtype, rng=0).to(xp)
                 x, dy = (a[:len(a) // 4 * 4].reshape(-1, len(a) // 4, n).swapaxes(0, 1)
                          for a in (x, dy))
+            case "attention":
+                rows = min(len(x), 1024)
+                x, dy = (a[:min(len(a) // rows, 64) * rows].reshape(-1, rows, n) for a in (x, dy))
+                if xp.__name__ == "numpy" and x.dtype.itemsize == 2:  # of these on a GPU only
+                    x, dy = x.astype("f4"), dy.astype("f4")
+                layer = nn.DotProductAttention(fused=True)
+                return layer.forward(x, dy, x), *layer.backward(dy)
             case "adam":
                 model.w = nn.Parameter(x.copy())
                 model.w.add(dy)

@@ -75,42 +75,47 @@ __device__ inline Operand operand(const number_t* p, size batch, size head, size
 // LINES lines in shared memory
 template <int LINES> struct Lines {
     static constexpr int LINE = 2 * WIDTH, PLANE = LINES * LINE, BYTES = PLANES * PLANE;
-    char* at;
+    unsigned at;  // in the block's shared memory
 
-    // Where chunk c of 16 bytes of a line is: of eight lines that are read together no two are in
-    // the same banks
-    __device__ char* place(int plane, int line, int c) const
+    // Where chunk c ^ odd of 16 bytes of line + lane is: of eight lines that are read together no two
+    // are in the same banks. Apart from what differs between lanes all are constants.
+    __device__ char* place(int plane, int line, int lane, int c, int odd = 0) const
     {
-        const int turn = CHUNKS % 8 == 0 ? line & 7 : CHUNKS % 4 == 0 ? line >> 1 & 3 : line >> 2 & 1;
-        return at + plane * PLANE + line * LINE + 16 * (c ^ turn);
+        constexpr int GROUP = CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
+        const int turn = lane / (8 / GROUP) % GROUP;
+        const int mine = lane * LINE + 16 * (c % GROUP ^ odd ^ turn);
+        return dynamic_shared + (at + unsigned(mine + plane * PLANE + line * LINE
+                                               + c / GROUP * (16 * GROUP)));
     }
     // Asks for the lines from `first` on; zeros stand for those past `count`, and for numbers past
     // `width`.
     __device__ void fetch(Operand from, int first, int count, int width) const
     {
-        #pragma unroll 4
-        for (int i = thread(); i < LINES * PLANES * CHUNKS; i += THREADS) {
-            const int line = i / (PLANES * CHUNKS), rest = i % (PLANES * CHUNKS);
-            const int plane = rest / CHUNKS, c = rest % CHUNKS;
-            const bool there = first + line < count && 8 * c < width;
-            const size skip = (first + line) * from.next + plane * WIDTH + 8 * c;
-            copy_async<16, true>(place(plane, line, c), from.p + (there ? skip : 0),
-                                 there ? 16 : 0);
+        constexpr int EACH = PLANES * CHUNKS, STEP = THREADS / EACH;  // a thread's lines are apart
+        const int plane = thread() % EACH / CHUNKS, c = thread() % CHUNKS, mine = thread() / EACH;
+        const number_t* p = from.p + (first + mine) * from.next + plane * WIDTH + 8 * c;
+        count = 8 * c < width ? count - first : 0;
+        #pragma unroll
+        for (int k = 0; k < LINES; k += STEP, p += STEP * from.next) {
+            const int line = k + mine;
+            if (mine >= STEP || (LINES % STEP != 0 && line >= LINES)) continue;
+            copy_async<16, true>(STEP % 8 == 0 ? place(plane, k, mine, c) : place(plane, 0, line, c),
+                                 line < count ? p : from.p, line < count ? 16 : 0);
         }
     }
     // A tile A (half.cuh) of 16 lines and 16 k; tiles B of 16 lines; of 16 k that are lines
     __device__ void get_rows(unsigned (&x)[4], int plane, int line, int k) const
     {
-        load_tiles<false>(x, place(plane, line + lane() % 16, k / 8 + lane() / 16));
+        load_tiles<false>(x, place(plane, line, lane() % 16, k / 8, lane() / 16));
     }
     __device__ void get_columns(unsigned (&x)[4], int plane, int line, int k) const
     {
-        load_tiles<false>(x, place(plane, line + lane() % 8 + lane() / 16 * 8,
-                                   k / 8 + lane() / 8 % 2));
+        load_tiles<false>(x, place(plane, line, lane() % 8 + lane() / 16 * 8, k / 8,
+                                   lane() / 8 % 2));
     }
     __device__ void get_across(unsigned (&x)[4], int plane, int k, int column) const
     {
-        load_tiles<true>(x, place(plane, k + lane() % 16, column / 8 + lane() / 16));
+        load_tiles<true>(x, place(plane, k, lane() % 16, column / 8, lane() / 16));
     }
 };
 
@@ -141,9 +146,10 @@ template <int LINES>
 __device__ void multiply(float (&sums)[TILES][LINES / 8][4], Lines<ROWS> X, Lines<LINES> Y)
 {
     constexpr int SWEEPS = PLANES == 2 && WIDTH > 64 ? 2 : 1;
+    constexpr int AHEAD = WIDTH > 64 ? 1 : WIDTH / 16;  // or registers are short
     #pragma unroll
     for (int sweep = 0; sweep < SWEEPS; ++sweep)
-        #pragma unroll
+        #pragma unroll AHEAD
         for (int k = 0; k < WIDTH; k += 16) {
             const bool small = sweep == 0, large = sweep == SWEEPS - 1;
             Tile a[TILES], b;
@@ -246,11 +252,6 @@ struct Looks {
     size query, key;
     int m, n, causal;
 
-    __device__ bool operator()(int i, int j) const
-    {
-        return j < n && (!causal || j <= i + n - m)
-            && (!mask || (i < m && mask[i * query + j * key]));
-    }
     // True if that is all keys up to the last one, for all queries from the first on
     __device__ bool all(int first_query, int last_key) const
     {
@@ -261,6 +262,39 @@ struct Looks {
     {
         const int end = causal ? last_query + 1 + n - m : n;
         return end < 0 ? 0 : end < n ? end : n;
+    }
+    // -inf in place of scores of what is not looked at: rows from `row` on are queries, columns keys,
+    // or, KEYED, the other way
+    template <bool KEYED, int N>
+    __device__ void hide(float (&s)[TILES][N][4], int row, int column) const
+    {
+        row += lane() / 4, column += lane() % 4 * 2;
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int at = row + 16 * i + 8 * h;
+                const int begin = KEYED ? first_query(at) : 0;
+                const int end = at >= (KEYED ? n : m) ? 0 : KEYED ? m : keys(at);
+                #pragma unroll
+                for (int j = 0; j < N; ++j)
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        const int c = column + 8 * j + e;
+                        if (c < begin || c >= end) s[i][j][2 * h + e] = NOTHING;
+                    }
+                if (!mask) continue;
+                const size next = KEYED ? key : query, step = KEYED ? query : key;
+                const unsigned char* const p = mask + (at < (KEYED ? n : m) ? at : 0) * next;
+                #pragma unroll
+                for (int j = 0; j < N; ++j)
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        const int c = column + 8 * j + e;
+                        if (!p[(c < end ? c : 0) * step]) s[i][j][2 * h + e] = NOTHING;
+                        if (j % 4 == 3) __syncwarp();  // no more at a time than there is room for
+                    }
+            }
     }
     // The first query that may look at keys from the first on
     __device__ int first_query(int first_key) const

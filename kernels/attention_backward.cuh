@@ -32,15 +32,15 @@ template <bool KEYED> struct Walk {
     const Given& given;
     const Looks& looks;
     int first, g = lane() / 4, t = lane() % 4, mine = first + 16 * TILES * warp();
-    Mine x{dynamic_shared}, y{dynamic_shared + Mine::BYTES};
+    Mine x{0}, y{Mine::BYTES};
 
-    __device__ static char* stage(int tile)
+    __device__ static unsigned stage(int tile)
     {
-        return dynamic_shared + 2 * Mine::BYTES + tile % STAGES * STAGE;
+        return unsigned(2 * Mine::BYTES + tile % STAGES * STAGE);
     }
     __device__ static float* numbers(int tile)  // L, then D, of a tile's queries
     {
-        return reinterpret_cast<float*>(stage(tile) + 2 * Ring::BYTES);
+        return reinterpret_cast<float*>(dynamic_shared + stage(tile) + 2 * Ring::BYTES);
     }
     __device__ void fetch(int tile, int end) const
     {
@@ -94,20 +94,9 @@ template <bool KEYED> struct Walk {
             factors(line, c, down);
             Products s = {}, ds = {};
             multiply(s, x, u(tile));
-            const bool all = KEYED ? looks.all(line, mine + 16 * TILES - 1)
-                                   : looks.all(mine, line + LINES - 1);
-            if (!all)
-                #pragma unroll
-                for (int i = 0; i < TILES; ++i)
-                    #pragma unroll
-                    for (int j = 0; j < LINES / 8; ++j)
-                        #pragma unroll
-                        for (int e = 0; e < 4; ++e) {
-                            const int row = mine + 16 * i + 8 * (e / 2) + g;
-                            const int column = line + 8 * j + 2 * t + e % 2;
-                            if (!(KEYED ? looks(column, row) : looks(row, column)))
-                                s[i][j][e] = NOTHING;
-                        }
+            if (!(KEYED ? looks.all(line, mine + 16 * TILES - 1)
+                        : looks.all(mine, line + LINES - 1)))
+                looks.template hide<KEYED>(s, mine, line);
             multiply(ds, y, w(tile));
             float most = 0;
             #pragma unroll

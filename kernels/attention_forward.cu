@@ -43,9 +43,9 @@ attention_forward(const number_t* Q, size q_batch, size q_head, size q_next, con
     const int tiles = (looks.keys(first + ROWS - 1) + KEYS - 1) / KEYS;
 
     using Ring = Lines<KEYS>;
-    const Lines<ROWS> queries{dynamic_shared};
+    const Lines<ROWS> queries{0};
     const auto stage = [=](int tile) {
-        return Ring{dynamic_shared + queries.BYTES + tile % STAGES * (2 * Ring::BYTES)};
+        return Ring{unsigned(queries.BYTES + tile % STAGES * (2 * Ring::BYTES))};
     };
     const Operand keys = operand(K, k_batch, k_head, k_next, member, heads);
     const Operand values = operand(V, v_batch, v_head, v_next, member, heads);
@@ -76,15 +76,7 @@ attention_forward(const number_t* Q, size q_batch, size q_head, size q_next, con
         float s[TILES][KEYS / 8][4] = {}, shrink[TILES][2];
         multiply(s, queries, k);
         const float c = power_factor(scale, -lift_q - scales.k(key));
-        if (!looks.all(mine, key + KEYS - 1))
-            #pragma unroll
-            for (int i = 0; i < TILES; ++i)
-                #pragma unroll
-                for (int j = 0; j < KEYS / 8; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        if (!looks(mine + 16 * i + 8 * (e / 2) + g, key + 8 * j + 2 * t + e % 2))
-                            s[i][j][e] = NOTHING;
+        if (!looks.all(mine, key + KEYS - 1)) looks.hide<false>(s, mine, key);
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
             #pragma unroll

@@ -241,8 +241,10 @@ def attention_backward(dy, kept):
 
 @looked_up
 def _attention_row(letter, d, device):
-    """The row that serves heads of this width, or None."""
-    return letter in "shb" and tuned_row("attention_forward", letter, d, gpu(device)) or None
+    """The row that serves heads of this width, or None where one of the kernels has none."""
+    rows = [tuned_row(f"attention_{kernel}", letter, d, gpu(device)) for kernel in
+            ("forward", "queries", "keys")] if letter != "d" else [None]
+    return rows[0] if all(rows) else None
 
 
 def _on_members(name, letter, d, members, lines, numbers):
