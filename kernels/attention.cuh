@@ -200,6 +200,7 @@ __device__ void multiply_across(float (&x)[TILES][WIDTH / 8][4], const Weights<L
     static_assert(PLANES == 1 || LINES <= 64);
     #pragma unroll
     for (int j = 0; j < WIDTH; j += 16) {
+        if (PLANES == 1 && WIDTH > 64) __syncwarp();  // no more tiles at a time than there is room for
         float part[TILES][2][4] = {};
         #pragma unroll
         for (int k = 0; k < LINES / 16; ++k) {
@@ -227,6 +228,7 @@ template <class F>
 __device__ void put_lines(scalar_t* to, size next, const float (&x)[TILES][WIDTH / 8][4], int first,
                           int count, int width, F factor)
 {
+    if (first + 16 * TILES * warp() >= count) return;  // and nothing is computed for it before
     #pragma unroll
     for (int i = 0; i < TILES; ++i)
         #pragma unroll

@@ -46,10 +46,10 @@ class DotProductAttention(Layer):
     causal : bool
         No query looks at what comes after it.
     fused : bool, optional
-        Of CuPy's arrays: True, one kernel for all, without a matrix of m n numbers in memory; False,
-        products of such matrices; None, what is known to be faster. One kernel is for e = d up to
-        128, a multiple of 4, or of half precision and bfloat16, of which there is no other, 8.
-        Others go by products.
+        Of CuPy's arrays: True, one kernel for all, without a matrix of m n numbers in memory;
+        False, products of such matrices; None, what is known to be faster. The one kernel is for
+        single precision with e = d a multiple of 4 up to 128 (others go by products), and for half
+        precision and bfloat16, which have no other way, with a multiple of 8.
     """
 
     def __init__(self, causal=False, fused=None):

@@ -11,6 +11,8 @@ from copy import deepcopy
 
 import numpy as np
 
+from blasx._types import BY_DTYPE, SHORT, TYPES
+
 from . import gpu
 from .run import SCHEDULES
 
@@ -177,22 +179,19 @@ def recurrence(xp, rng, dtype):
 
 def attention(xp, rng, dtype):
     """Several tiles on both sides, their last ones not full; self and cross, masks of each kind,
-    heads one after the other and beside each other, in one precision or another."""
+    heads one after the other and beside each other."""
     from blasx import _tuned
-    from blasx._types import TYPES
     of = {"WARPS": 2, "TILES": 1, "STAGES": 2, "BLOCKS": 1, "WIDTH": 32}
-    for letter in "s" if dtype == "f4" else "hb":
-        with _tuned.using(letter, attention_forward=of | {"KEYS": 32},
-                          attention_queries=of | {"LINES": 32},
-                          attention_keys=of | {"LINES": 16, "STAGES": 3},
-                          attention_pairs={"WARPS": 4, "WIDTH": 32}):
-            for lead, m, n, d, causal, mask in (((1, 2), 37, 70, 16, True, None),
-                                                ((2, 1), 40, 33, 24, False, "keys"),
-                                                ((2,), 21, 40, 32, True, "all")):
-                one_attention(xp, rng, TYPES[letter], lead, m, n, d, causal, mask)
-                if letter == "b":
-                    break
-            nothing_to_look_at(xp, rng, TYPES[letter].dtype)
+    letter = BY_DTYPE[dtype].letter if dtype in BY_DTYPE else SHORT[dtype]
+    with _tuned.using(letter, attention_forward=of | {"KEYS": 32},
+                      attention_queries=of | {"LINES": 32},
+                      attention_keys=of | {"LINES": 16, "STAGES": 3},
+                      attention_pairs={"WARPS": 4, "WIDTH": 32}):
+        for lead, m, n, d, causal, mask in (((1, 2), 37, 70, 16, True, None),
+                                            ((2, 1), 40, 33, 24, False, "keys"),
+                                            ((2,), 21, 40, 32, True, "all")):
+            one_attention(xp, rng, TYPES[letter], lead, m, n, d, causal, mask)
+        nothing_to_look_at(xp, rng, dtype)
 
 
 def one_attention(xp, rng, me, lead, m, n, d, causal, mask):
@@ -246,7 +245,7 @@ def main(folder, letter, part):
     from blasx.nn import _arrays
     _arrays._GEMM = dict.fromkeys("fd", matmul)  # products of one matrix are not simulated
     with np.errstate(all="ignore"):
-        globals()[part](cupy, np.random.default_rng(7), {"s": "f4", "d": "f8", "h": "f2"}[letter])
+        globals()[part](cupy, np.random.default_rng(7), TYPES[letter].dtype)
     print("ok", letter, part, *sorted(set(kernels.launched)))
 
 
