@@ -34,7 +34,7 @@ def simulate(folder, letter, part):
 
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("d", "elements"), ("s", "recurrence"),
-                                          ("s", "attention"), ("b", "attention")])
+                                          ("s", "attention")])
 def test_layers_run_on_a_simulated_gpu(tmp_path, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(tmp_path, letter, part)
