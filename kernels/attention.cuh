@@ -16,50 +16,16 @@
 // line has WIDTH high parts and then WIDTH low ones, 64 lines have a scale of their own, and a
 // product is three: low by high, high by low, high by high. Tensor cores cut off what they add:
 // sums over at most 64 of them, or high by high alone, are moved to ordinary ones. P is scaled
-// by 2^LIFT, so that a weight counts to 2^-39, or 2^-22 of itself.
-//
-// Powers are of 2: P = 2^(c s - top), c = scale log2(e).
+// by 2^UP, so that a weight counts to 2^-39, or 2^-22 of itself.
 #pragma once
-#include "half.cuh"
+#include "attention_weights.cuh"
 #include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
-#include "pairs.cuh"
-#include "shuffle.cuh"
 
 constexpr int PLANES = sizeof(scalar_t) == 4 ? 2 : 1, CHUNKS = WIDTH / 8;
 constexpr int ROWS = 16 * TILES * WARPS, SCALED = 64;  // SCALED: lines of the same scale
-constexpr int UP = 14;                                 // P is scaled by 2^UP
-#define NOTHING __int_as_float(int(0xff800000))          // -inf
 static_assert(WIDTH % 16 == 0 && STAGES >= 2);
-
-template <class T> struct number_of_two_bytes { using type = T; };
-template <> struct number_of_two_bytes<float> { using type = half; };
-using number_t = number_of_two_bytes<scalar_t>::type;
-
-// 2^x, 0 below 2^-126
-__device__ inline float power_of(float x)
-{
-#ifndef BLASX_SIM
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return exp2f(x);
-#endif
-}
-
-// 2^e, or the nearest number that is one
-__device__ inline float near_power(int e) { return power(e < -126 ? -126 : e > 127 ? 127 : e); }
-
-// c of P = 2^(c s - ..), for s that are scaled by 2^-e. It is never 0, which times -inf would be nan:
-// where it should be, c s is 0 all the same.
-__device__ inline float power_factor(float scale, int e)
-{
-    return fmaxf(scale * 1.4426950408889634f * near_power(e), 0x1p-126f);
-}
-
-__device__ inline int lane() { return thread() % 32; }
 
 // Lines of one member in memory
 struct Operand {
@@ -220,91 +186,6 @@ __device__ void multiply_across(float (&x)[TILES][WIDTH / 8][4], const Weights<L
                 }
     }
 }
-
-struct alignas(8) Neighbours { float first, second; };
-
-// Rows of the warp's tiles to memory, numbers below `width` of each
-template <class F>
-__device__ void put_lines(scalar_t* to, size next, const float (&x)[TILES][WIDTH / 8][4], int first,
-                          int count, int width, F factor)
-{
-    if (first + 16 * TILES * warp() >= count) return;  // and nothing is computed for it before
-    #pragma unroll
-    for (int i = 0; i < TILES; ++i)
-        #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const int row = first + 16 * (warp() * TILES + i) + 8 * h + lane() / 4;
-            const float by = factor(i, h);
-            #pragma unroll
-            for (int j = 0; j < WIDTH / 8; ++j) {
-                const int col = 8 * j + lane() % 4 * 2;
-                if (row >= count || col >= width) continue;
-                const float a = x[i][j][2 * h] * by, b = x[i][j][2 * h + 1] * by;
-                scalar_t* const p = to + row * next + col;
-                if constexpr (PLANES == 2) *reinterpret_cast<Neighbours*>(p) = {a, b};
-                else *reinterpret_cast<unsigned*>(p) = two_of(a, b, number_t());
-            }
-        }
-}
-
-// Which of n keys query i of m looks at: those that the mask has, and, `causal`, none after key
-// i + n - m
-struct Looks {
-    const unsigned char* mask;
-    size query, key;
-    int m, n, causal;
-
-    // True if that is all keys up to the last one, for all queries from the first on
-    __device__ bool all(int first_query, int last_key) const
-    {
-        return !mask && last_key < n && (!causal || last_key <= first_query + n - m);
-    }
-    // How many keys some query up to the last one may look at
-    __device__ int keys(int last_query) const
-    {
-        const int end = causal ? last_query + 1 + n - m : n;
-        return end < 0 ? 0 : end < n ? end : n;
-    }
-    // -inf in place of scores of what is not looked at: rows from `row` on are queries, columns keys,
-    // or, KEYED, the other way
-    template <bool KEYED, int N>
-    __device__ void hide(float (&s)[TILES][N][4], int row, int column) const
-    {
-        row += lane() / 4, column += lane() % 4 * 2;
-        #pragma unroll
-        for (int i = 0; i < TILES; ++i)
-            #pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int at = row + 16 * i + 8 * h;
-                const int begin = KEYED ? first_query(at) : 0;
-                const int end = at >= (KEYED ? n : m) ? 0 : KEYED ? m : keys(at);
-                #pragma unroll
-                for (int j = 0; j < N; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int c = column + 8 * j + e;
-                        if (c < begin || c >= end) s[i][j][2 * h + e] = NOTHING;
-                    }
-                if (!mask) continue;
-                const size next = KEYED ? key : query, step = KEYED ? query : key;
-                const unsigned char* const p = mask + (at < (KEYED ? n : m) ? at : 0) * next;
-                #pragma unroll
-                for (int j = 0; j < N; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int c = column + 8 * j + e;
-                        if (!p[(c < end ? c : 0) * step]) s[i][j][2 * h + e] = NOTHING;
-                        if (j % 4 == 3) __syncwarp();  // no more at a time than there is room for
-                    }
-            }
-    }
-    // The first query that may look at keys from the first on
-    __device__ int first_query(int first_key) const
-    {
-        const int begin = causal ? first_key + m - n : 0;
-        return begin < 0 ? 0 : begin;
-    }
-};
 
 // The exponents by which lines are scaled: of Q, dY, K and V, each for all members
 struct Scales {

@@ -96,7 +96,8 @@ template <bool KEYED> struct Walk {
             multiply(s, x, u(tile));
             if (!(KEYED ? looks.all(line, mine + 16 * TILES - 1)
                         : looks.all(mine, line + LINES - 1)))
-                looks.template hide<KEYED>(s, mine, line);
+                looks.template hide<KEYED, TILES, LINES / 8>(
+                    [&](int i, int j, int e) -> float& { return s[i][j][e]; }, mine, line);
             multiply(ds, y, w(tile));
             float most = 0;
             #pragma unroll
@@ -118,6 +119,13 @@ template <bool KEYED> struct Walk {
         }
     }
 };
+
+__device__ inline void put_gradient(scalar_t* to, size next, const Sums& x, int first, int count,
+                                    int width)
+{
+    put_lines<TILES, WIDTH / 8>(to, next, [&](int i, int j, int e) { return x[i][j][e]; }, first,
+                                count, width, [](int, int) { return 1.0f; });
+}
 
 // Adds dS U, times `scale`. U is scaled by 2^lift, and dS by a power of two: the one that takes its
 // largest number (of the warp's, bits) to 2^TOP, or less, so that the product of both counts to

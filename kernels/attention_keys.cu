@@ -51,9 +51,8 @@ attention_keys(const number_t* Q, size q_batch, size q_head, size q_next, const 
                             [=](float sum, float part, int, int) { return fmaf(part, down, sum); });
             add_gradient(dk, ds, most, walk.u(tile), scale, scales.q(tile * LINES));
         });
-    const auto one = [](int, int) { return 1.0f; };
-    put_lines(dK + member / heads * dk_batch + member % heads * dk_head, dk_next, dk, first, n,
-              given.width, one);
-    put_lines(dV + member / heads * dv_batch + member % heads * dv_head, dv_next, dv, first, n,
-              given.width, one);
+    put_gradient(dK + member / heads * dk_batch + member % heads * dk_head, dk_next, dk, walk.mine, n,
+                 given.width);
+    put_gradient(dV + member / heads * dv_batch + member % heads * dv_head, dv_next, dv, walk.mine, n,
+                 given.width);
 }

@@ -47,6 +47,6 @@ attention_queries(const number_t* Q, size q_batch, size q_head, size q_next, con
         [&](Products&, Products& ds, unsigned most, int tile) {
             add_gradient(dq, ds, most, walk.u(tile), scale, scales.k(tile * LINES));
         });
-    put_lines(dQ + member / heads * dq_batch + member % heads * dq_head, dq_next, dq, first, m,
-              given.width, [](int, int) { return 1.0f; });
+    put_gradient(dQ + member / heads * dq_batch + member % heads * dq_head, dq_next, dq, walk.mine, m,
+                 given.width);
 }
