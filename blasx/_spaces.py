@@ -31,7 +31,8 @@ from .batched._block import (
 from .large._bytes import apply_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
+# 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -781,6 +782,30 @@ def attention_fits(kernel, across):
     return fits
 
 
+def wgmma_width(n):
+    """The numbers of a line in boxes of 64."""
+    return -(-n // 64) * 64
+
+
+def attention_wgmma_bytes(v):
+    """Shared memory: Q and STAGES of K and V, at a multiple of 1024 bytes."""
+    return 2 * v["WIDTH"] * (64 * v["GROUPS"] + 2 * v["STAGES"] * v["KEYS"]) + 1024
+
+
+def attention_wgmma_stages(letter, n):
+    return ([dict(GROUPS=g, TURNS=t, WIDTH=wgmma_width(n)) for g, t in ((2, 1), (2, 0), (3, 0))],
+            options(KEYS=(128, 64, 192), STAGES=(2, 3, 4)))
+
+
+def attention_wgmma_fits(letter, n, v, gpu):
+    part = v["WIDTH"] // 2 + v["KEYS"] // 2 + v["KEYS"] // 4
+    return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
+            and v["KEYS"] in (64, 128, 192) and v["STAGES"] >= 2 and v["TURNS"] in (0, 1)
+            and v["GROUPS"] in ((2,) if v["TURNS"] else (1, 2, 3))
+            and part <= (160 if v["GROUPS"] < 3 else 96)
+            and attention_wgmma_bytes(v) + 256 <= gpu.shared)
+
+
 def line_pair_stages(letter, n):
     return (options(WARPS=(8, 4, 16), WIDTH=(line_width(n),)),)
 
@@ -916,6 +941,8 @@ SPACES = {
                                   attention_fits(f"attention_{part}", across), optional=True,
                                   letters="shb", largest=128)
        for part, across in (("forward", "KEYS"), ("queries", "LINES"), ("keys", "LINES"))},
+    "attention_wgmma": Space("attention", attention_wgmma_stages, attention_wgmma_fits,
+                             optional=True, vendor=True, letters="hb", largest=128),
     "attention_pairs": Space("attention", line_pair_stages, line_pair_fits, optional=True,
                              letters="s", largest=128),
     "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",

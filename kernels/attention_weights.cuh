@@ -83,15 +83,13 @@ struct Looks {
                     }
                 if (!mask) continue;
                 const size next = KEYED ? key : query, step = KEYED ? query : key;
-                const unsigned char* const p = mask + (at < (KEYED ? n : m) ? at : 0) * next;
+                const unsigned char* p = mask + (at < (KEYED ? n : m) ? at : 0) * next + column * step;
                 #pragma unroll
-                for (int j = 0; j < N; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int c = column + 8 * j + e;
-                        if (!p[(c < end ? c : 0) * step]) s(i, j, 2 * h + e) = NOTHING;
-                        if (j % 4 == 3) __syncwarp();  // no more at a time than there is room for
-                    }
+                for (int j = 0; j < N; ++j, p += 8 * step) {
+                    const int c = column + 8 * j;
+                    if (c < end && !p[0]) s(i, j, 2 * h) = NOTHING;
+                    if (c + 1 < end && !p[step]) s(i, j, 2 * h + 1) = NOTHING;
+                }
             }
     }
     // The first query that may look at keys from the first on

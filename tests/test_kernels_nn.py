@@ -13,7 +13,8 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "s", "sof
            "softmax_rows_backward": "s", "cross_entropy_rows": "d", "cross_entropy_mean": "s",
            "adam_step": "d", "activation": "s", "dropout": "d", "lstm_steps": "s",
            "lstm_unstep": "s", "attention_forward": "b", "attention_queries": "s",
-           "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b"}
+           "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
+           "attention_wgmma": "b"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

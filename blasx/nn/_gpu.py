@@ -6,15 +6,16 @@ rows, from a multiple of 16 bytes on, are worked on where they lie; of others a 
 which trace() counts. Nothing synchronises.
 """
 
+import threading
 from struct import pack, unpack
 
 import cupy
 import numpy as np
 
 from .. import _trace
-from .._kernel import current_device, gpu, multiprocessors
-from .._spaces import attention_bytes
-from .._tuned import looked_up
+from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors
+from .._spaces import attention_bytes, attention_wgmma_bytes
+from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
 from .._types import BY_DTYPE, SHORT, TYPES
 from ..batched._gpu import blocks
@@ -214,8 +215,9 @@ def attention(q, k, v, mask, causal, scale, asked):
         scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
         lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
     numbers = *looks, heads, m, n, d, _bits(scale), causal
-    _on_members("attention_forward", letter, d, batch * heads, m,
-                (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
+    if not _by_wgmma(letter, lines, y, L, numbers):
+        _on_members("attention_forward", letter, d, batch * heads, m,
+                    (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
     kept = letter, shape, lines, [_order(x) for x in given], y, L, mask, at, scales, numbers
     return y.reshape(shape), kept
 
@@ -245,6 +247,42 @@ def _attention_row(letter, d, device):
     rows = [tuned_row(f"attention_{kernel}", letter, d, gpu(device)) for kernel in
             ("forward", "queries", "keys")] if letter != "d" else [None]
     return rows[0] if all(rows) else None
+
+
+class _Local(threading.local):
+    """Each thread's parameters of attention_wgmma: what Q, K and V are, and 18 numbers."""
+
+    def __init__(self):
+        self.maps, self.cells = [TensorMap(4) for _ in range(3)], ffi.new("int64_t[]", 18)
+        self.parameters = ffi.new("void *[]", [*(tensor.place for tensor in self.maps),
+                                               *(self.cells + i for i in range(18))])
+
+
+_local = _Local()
+_KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
+
+
+@looked_up
+def _wgmma_row(letter, d, device):
+    return letter in _KIND and tuned_row("attention_wgmma", letter, d, gpu(device))
+
+
+def _by_wgmma(letter, lines, y, L, numbers):
+    """Launch attention_wgmma where it is known to be faster and lines can be copied in boxes."""
+    (batch, heads, m, d), device = y.shape, current_device()
+    row = _wgmma_row(letter, d, device)
+    if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:
+        return False
+    values = capitals(row)
+    rows = 64 * values["GROUPS"]
+    for x, tensor, high in zip(lines, _local.maps, (rows, values["KEYS"], values["KEYS"])):
+        tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch),
+                        (x.strides[2], x.strides[1], x.strides[0]), (64, high, 1, 1))
+    _local.cells[0:18] = [*_places(y), L.data.ptr, *map(int, numbers)]
+    kernel_of("attention_wgmma", letter, **values).launch(
+        batch * heads * -(-m // rows), 1, 128 * (values["GROUPS"] + 1), 1, _local.parameters,
+        attention_wgmma_bytes(values))
+    return True
 
 
 def _on_members(name, letter, d, members, lines, numbers):
