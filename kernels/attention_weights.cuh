@@ -89,6 +89,7 @@ struct Looks {
                     const int c = column + 8 * j;
                     if (c < end && !p[0]) s(i, j, 2 * h) = NOTHING;
                     if (c + 1 < end && !p[step]) s(i, j, 2 * h + 1) = NOTHING;
+                    if (j % 4 == 3) __syncwarp();  // no more at a time than there is room for
                 }
             }
     }

@@ -138,12 +138,12 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
     const int group = thread() / 128 - 1, mine = first + 16 * (warp() - 4);
     const unsigned q = shared + group * (64 * TILE_ROW);
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
-    float y[WIDTH / 2] = {}, s[KEYS / 2];
+    float y[WIDTH / 2] = {}, s[KEYS / 2] = {};
     int p[KEYS / 4];
     Softmax<1> softmax;
     Place at_k, at_v;
 
-    // Scores become weights: first what needs no products to be done, then the rest
+    // Scores become weights, while products may still read the ones before; these give their place
     const auto weigh = [&](int key) {
         const auto score = [&](int, int j, int e) -> float& { return s[4 * j + e]; };
         if (!looks.all(mine, key + KEYS - 1)) looks.hide<false, 1, KEYS / 8>(score, mine, key);
