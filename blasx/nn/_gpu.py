@@ -250,12 +250,12 @@ def _attention_row(letter, d, device):
 
 
 class _Local(threading.local):
-    """Each thread's parameters of attention_wgmma: what Q, K and V are, and 18 numbers."""
+    """Each thread's parameters of attention_wgmma: what Q, K and V are, and 16 numbers."""
 
     def __init__(self):
-        self.maps, self.cells = [TensorMap(4) for _ in range(3)], ffi.new("int64_t[]", 18)
+        self.maps, self.cells = [TensorMap(4) for _ in range(3)], ffi.new("int64_t[]", 16)
         self.parameters = ffi.new("void *[]", [*(tensor.place for tensor in self.maps),
-                                               *(self.cells + i for i in range(18))])
+                                               *(self.cells + i for i in range(16))])
 
 
 _local = _Local()
@@ -278,7 +278,7 @@ def _by_wgmma(letter, lines, y, L, numbers):
     for x, tensor, high in zip(lines, _local.maps, (rows, values["KEYS"], values["KEYS"])):
         tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch),
                         (x.strides[2], x.strides[1], x.strides[0]), (64, high, 1, 1))
-    _local.cells[0:18] = [*_places(y), L.data.ptr, *map(int, numbers)]
+    _local.cells[0:16] = [*_places(y), L.data.ptr, *map(int, numbers)]
     kernel_of("attention_wgmma", letter, **values).launch(
         batch * heads * -(-m // rows), 1, 128 * (values["GROUPS"] + 1), 1, _local.parameters,
         attention_wgmma_bytes(values))
