@@ -15,8 +15,8 @@
 // Operands are numbers of two bytes. Those of single precision are pairs (attention_pairs.cu): a
 // line has WIDTH high parts and then WIDTH low ones, 64 lines have a scale of their own, and a
 // product is three: low by high, high by low, high by high. Tensor cores cut off what they add:
-// sums over at most 64 of them, or high by high alone, are moved to ordinary ones. P is scaled
-// by 2^UP, so that a weight counts to 2^-39, or 2^-22 of itself.
+// small products go first, and what a tile gives is added to the answers' sums by ordinary ones. P
+// is scaled by 2^UP, so that a weight counts to 2^-39, or 2^-22 of itself.
 #pragma once
 #include "attention_weights.cuh"
 #include "async.cuh"
@@ -111,13 +111,12 @@ __device__ void add_products(float (&sums)[TILES][N][4], int j, const Tile (&a)[
 template <int LINES>
 __device__ void multiply(float (&sums)[TILES][LINES / 8][4], Lines<ROWS> X, Lines<LINES> Y)
 {
-    constexpr int SWEEPS = PLANES == 2 && WIDTH > 64 ? 2 : 1;
     constexpr int AHEAD = WIDTH > 64 ? 1 : WIDTH / 16;  // or registers are short
     #pragma unroll
-    for (int sweep = 0; sweep < SWEEPS; ++sweep)
+    for (int sweep = 0; sweep < PLANES; ++sweep)
         #pragma unroll AHEAD
         for (int k = 0; k < WIDTH; k += 16) {
-            const bool small = sweep == 0, large = sweep == SWEEPS - 1;
+            const bool small = sweep == 0, large = sweep == PLANES - 1;
             Tile a[TILES], b;
             #pragma unroll
             for (int p = 0; p < PLANES; ++p)
@@ -169,12 +168,16 @@ __device__ void multiply_across(float (&x)[TILES][WIDTH / 8][4], const Weights<L
         if (PLANES == 1 && WIDTH > 64) __syncwarp();  // no more tiles at a time than there is room for
         float part[TILES][2][4] = {};
         #pragma unroll
-        for (int k = 0; k < LINES / 16; ++k) {
-            Tile b;
+        for (int sweep = 0; sweep < PLANES; ++sweep)
             #pragma unroll
-            for (int p = 0; p < PLANES; ++p) Y.get_across(b[p], p, 16 * k, j);
-            add_products(part, 0, a.x[k], b, true, true);
-        }
+            for (int k = 0; k < LINES / 16; ++k) {
+                const bool small = sweep == 0, large = sweep == PLANES - 1;
+                Tile b;
+                #pragma unroll
+                for (int p = 0; p < PLANES; ++p)
+                    if (p == 0 || small) Y.get_across(b[p], p, 16 * k, j);
+                add_products(part, 0, a.x[k], b, small, large);
+            }
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
             #pragma unroll
