@@ -1,5 +1,6 @@
 """blasx.nn on the GPU beside torch: rows (norms, softmax, cross entropy), elements (activations,
-dropout, Adam), LSTM, attention. A "step" is forward and backward with all gradients.
+dropout, Adam), LSTM, attention, steps of training (nn_steps.py). A "step" of a layer is forward and
+backward with all gradients.
 
 Answers are judged by torch's in double precision. Floors are the bytes of what a layer has to read
 and write, as if a step's two passes shared nothing. torch computes in single precision, also where
@@ -10,7 +11,7 @@ from blasx import _errors as errors
 from blasx import nn
 from blasx._types import TYPES
 
-from . import timing
+from . import nn_steps, timing
 from .timing import Row, Side
 
 ROWS = ((16384, 1024), (4096, 4096), (131072, 256))
@@ -22,7 +23,8 @@ LSTMS = ((128, 64, 512, 512), (256, 32, 1024, 1024), (50, 128, 128, 128))  # tim
 
 
 def rows(letters, quick, family):
-    """The rows of the family, in single and double precision; --quick takes the first of each."""
+    """The rows of the family, steps of training in half precision, too; --quick takes the first of
+    each layer's."""
     timing.gpu()
     import torch
     torch.backends.cudnn.allow_tf32 = False
@@ -40,6 +42,7 @@ def rows(letters, quick, family):
     for letter in [x for x in letters if x in "shb"]:
         for shape in ATTENTIONS[take]:
             yield from attention(letter, *shape)
+    yield from nn_steps.rows(letters)
 
 
 def normal(letter, *shape):

@@ -702,17 +702,18 @@ def row_stages(letter, n):
 
 def span(letter, v):
     """How much of a row a team holds."""
-    return v["TEAM"] * v["PACKS"] * 4 // words(letter)
+    return v["TEAM"] * v["PACKS"] * 16 // TYPES[letter].dtype.itemsize
 
 
 def row_fits(lines, always=False):
     """True if a thread has room for its part of so many lines of a row, and for what else it
     needs."""
     def fits(letter, n, v, gpu):
+        registers = 8 if letter in "hb" else 4  # of 16 bytes
         return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
                 and power_of_two(v["WARPS"]) and v["PACKS"] <= 8
                 and (n <= span(letter, v) if v["RESIDENT"] else not always)
-                and (4 * lines * v["PACKS"] + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+                and (lines * v["PACKS"] * registers + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
     return fits
 
 
@@ -812,6 +813,26 @@ def line_pair_stages(letter, n):
 
 def line_pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16) and v["WIDTH"] == line_width(n)
+
+
+# -- lstm_unsteps: the same with four times the words, and a quarter of the units' products
+
+
+def lstm_back_stages(letter, n):
+    return (options(UNITS=(16, 8, 32), DEEP=(16, 4, 8, 32), WARPS=(8, 4, 16)),
+            options(ROWS=(16, 32), AHEAD=(4, 2, 8)))
+
+
+def lstm_back_fits(letter, n, v, gpu):
+    """Weights, words and two sums in the registers of a thread, the warps' sums in shared
+    memory."""
+    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["AHEAD"]
+    each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
+    return (4 * n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 8 == v["ROWS"] % 16 == 0
+            and v["DEEP"] % v["AHEAD"] == 0 and 32 * v["WARPS"] <= 1024
+            and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
+            and weights <= 128
+            and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
 
 
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
@@ -923,20 +944,20 @@ SPACES = {
                          largest=16384),
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
-    "norm_rows": Space("norm", row_stages, row_fits(1), letters="sd", largest=16384),
+    "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
-                                letters="sd", largest=8192),
-    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sd"),
-    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sd", largest=65536),
-    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sd",
+                                letters="sdhb", largest=8192),
+    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sdhb"),
+    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sdhb", largest=65536),
+    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sdhb",
                                    largest=65536),
-    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sd",
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sdhb",
                                 largest=65536),
     "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
                                 letters="sd"),
-    "adam_step": Space("adam", pack_stages, pack_fits, letters="sd"),
-    "activation": Space("activation", pack_stages, pack_fits, letters="sd"),
-    "dropout": Space("dropout", pack_stages, pack_fits, letters="sd"),
+    "adam_step": Space("adam", pack_stages, pack_fits, letters="sdhb"),
+    "activation": Space("activation", pack_stages, pack_fits, letters="sdhb"),
+    "dropout": Space("dropout", pack_stages, pack_fits, letters="sdhb"),
     **{f"attention_{part}": Space("attention", attention_stages(across),
                                   attention_fits(f"attention_{part}", across), optional=True,
                                   letters="shb", largest=128)
@@ -948,5 +969,5 @@ SPACES = {
     "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",
                             largest=128),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
-    "lstm_unstep": Space("lstm", interchange_stages, interchange_fits, letters="s"),
+    "lstm_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True, letters="s"),
 }

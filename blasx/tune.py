@@ -206,8 +206,6 @@ def layer_problem(routine, x, dy, xp):
             case "attention":
                 rows = min(len(x), 1024)
                 x, dy = (a[:min(len(a) // rows, 64) * rows].reshape(-1, rows, n) for a in (x, dy))
-                if xp.__name__ == "numpy" and x.dtype.itemsize == 2:  # of these on a GPU only
-                    x, dy = x.astype("f4"), dy.astype("f4")
                 layer = nn.DotProductAttention(fused=True)
                 return layer.forward(x, dy, x), *layer.backward(dy)
             case "adam":

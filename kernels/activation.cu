@@ -9,7 +9,7 @@ constexpr int PACKS = 2;    // of 16 bytes, of each array in a thread
 #include "elements.cuh"
 #include "launch.cuh"
 
-using R = scalar_t;
+using R = real_t;
 constexpr R HALF = R(0.5), CUBE = R(0.044715);
 constexpr R SLOPE = R(0.79788456080286535588);    // sqrt(2 / pi)
 constexpr R DENSITY = R(0.39894228040143267794);  // sqrt(1 / 2 pi)
@@ -62,7 +62,7 @@ struct Swish {
 };
 
 template <class F>
-__device__ void apply(const R* at, const R* dY, R* to, R a, size count)
+__device__ void apply(const scalar_t* at, const scalar_t* dY, scalar_t* to, R a, size count)
 {
     if (dY) map(to, at, dY, count, [=](R x, R dy, size) { return dy * F::slope(x, a); });
     else map(to, at, nullptr, count, [=](R x, R, size) { return F::f(x, a); });

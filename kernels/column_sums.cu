@@ -6,32 +6,33 @@
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 16;   // of a block
 #endif
+#include "half.cuh"  // before the type is chosen
 #include "block.cuh"
 #include "launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-column_sums(const scalar_t* A, scalar_t* sums, size strip, size m, size n)
+column_sums(const scalar_t* A, real_t* sums, size strip, size m, size n)
 {
     wait_for_stream();
-    __shared__ scalar_t parts[WARPS][32];
+    __shared__ real_t parts[WARPS][32];
     const int lane = threadIdx.x % 32;
     const size across = (n + 31) / 32, which = blockIdx.x / across, first = which * strip;
     const size j = blockIdx.x % across * 32 + lane;
     const size last = first + strip < m ? first + strip : m;
-    scalar_t sum[4] = {};
+    real_t sum[4] = {};
     if (j < n) {
         size i = first + warp();
         for (; i + 3 * WARPS < last; i += 4 * WARPS)
             #pragma unroll
-            for (int u = 0; u < 4; ++u) sum[u] += A[(i + u * WARPS) * n + j];
+            for (int u = 0; u < 4; ++u) sum[u] += real_t(A[(i + u * WARPS) * n + j]);
         #pragma unroll
         for (int u = 0; u < 3; ++u)
-            if (i + u * WARPS < last) sum[u] += A[(i + u * WARPS) * n + j];
+            if (i + u * WARPS < last) sum[u] += real_t(A[(i + u * WARPS) * n + j]);
     }
     parts[warp()][lane] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     __syncthreads();
     if (warp() || j >= n) return;
-    scalar_t total = parts[0][lane];
+    real_t total = parts[0][lane];
     #pragma unroll
     for (int w = 1; w < WARPS; ++w) total += parts[w][lane];
     sums[which * n + j] = total;

@@ -1,6 +1,6 @@
 // cross_entropy_rows.cu: of every row x of scores and its label k
 //
-//     loss = -sum_j q_j log p_j,     dx = (p - q) / count,     p = softmax(x),
+//     loss = -sum_j q_j log p_j,     dx = (p - q) scale / count,     p = softmax(x),
 //
 // where q is 1 - smoothing at k and smoothing / n more everywhere. Rows with the label `ignored`
 // have none; a label that is no column makes the row's loss and gradient nan. `count` is a number
@@ -22,8 +22,9 @@ constexpr int BLOCKS = 4;   // on a multiprocessor
 #include "rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, scalar_t* losses,
-                   scalar_t* dX, size smooth, size ignoring, size ignored, size m, size n)
+cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, real_t* losses,
+                   scalar_t* dX, size smooth, size times, size ignoring, size ignored, size m,
+                   size n)
 {
     wait_for_stream();
     Team team;
@@ -32,34 +33,35 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, sca
     const size of = i < m ? labels[i] : 0;
     const bool counts = !(ignoring && of == ignored), known = of >= 0 && of < n;
     const int label = known ? int(of) : -1;
-    scalar_t top = LEAST, total = 0, apart = 0;
+    real_t top = LEAST, total = 0, apart = 0;
     row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
     top = team.largest(top);
     row.each([&](Held<1>& x, int e, int) {
-        const scalar_t d = x[0][e] - top, power = exp(d);
+        const real_t d = x[0][e] - top, power = exp(d);
         total += power;
         apart += d;
         if (row.held()) x[0][e] = power;
     });
     total = team.sum(total);
     apart = team.sum(apart);
-    const scalar_t smoothing = number(smooth), even = smoothing / scalar_t(n);
+    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     const size counted = count ? *count : m;
-    const scalar_t all = scalar_t(counted > 1 ? counted : 1), share = 1 / (total * all);
-    const scalar_t lost = scalar_t(__int_as_float(0x7fc00000));
+    const real_t all = real_t(counted > 1 ? counted : 1) / number(times);
+    const real_t share = 1 / (total * all);
+    const real_t lost = real_t(__int_as_float(0x7fc00000));
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll
         for (int e = 0; e < V; ++e) {
-            const scalar_t power = row.held() ? x[0][e] : exp(x[0][e] - top);
-            const scalar_t q = row.in.at(first, c, e) == label ? 1 - smoothing + even : even;
-            x[0][e] = !counts ? scalar_t(0) : known ? power * share - q / all : lost;
+            const real_t power = row.held() ? x[0][e] : exp(x[0][e] - top);
+            const real_t q = row.in.at(first, c, e) == label ? 1 - smoothing + even : even;
+            x[0][e] = !counts ? real_t(0) : known ? power * share - q / all : lost;
         }
         row.in.put(dX + i * n, x[0], first, c);
     });
     if (i < m && team.lane() == 0) {
-        scalar_t loss = counts ? lost : scalar_t(0);
+        real_t loss = counts ? lost : real_t(0);
         if (counts && known) {
-            loss = log(total) - (1 - smoothing) * (X[i * n + label] - top);
+            loss = log(total) - (1 - smoothing) * (real_t(X[i * n + label]) - top);
             if (smoothing != 0) loss -= even * apart;
         }
         losses[i] = loss;

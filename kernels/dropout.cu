@@ -25,9 +25,9 @@ dropout(const scalar_t* X, scalar_t* Y, size first, size second, size limit, siz
         size count)
 {
     wait_for_stream();
-    const scalar_t there = number(scale);
-    map(Y, X, nullptr, count, [=](scalar_t x, scalar_t, size i) {
+    const real_t there = number(scale);
+    map(Y, X, nullptr, count, [=](real_t x, real_t, size i) {
         const unsigned drawn = mixed(mixed(unsigned(i), unsigned(first)), unsigned(second));
-        return x * (drawn >= limit ? there : scalar_t(0));
+        return x * (drawn >= limit ? there : real_t(0));
     });
 }

@@ -32,50 +32,12 @@ constexpr int EIGHTS = 2;   // eights of rows whose words a warp asks for togeth
 #include "block.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
+#include "words.cuh"
 
 constexpr int M = 4 * UNITS, TILES = M / 16, PITCH = M + 4;  // PITCH: no two lanes meet in a bank
 constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
-constexpr unsigned EMPTY = 0xffffffffu;  // two nan that no conversion gives
-constexpr unsigned ALL = 0xffffffffu;
 constexpr int LIFT_H = 14;
 static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
-
-struct alignas(16) Four {
-    unsigned x[4];
-    __device__ bool there() const
-    {
-        return x[0] != EMPTY && x[1] != EMPTY && x[2] != EMPTY && x[3] != EMPTY;
-    }
-};
-
-__device__ inline Four look(const unsigned* p)
-{
-    Four w;
-#ifndef BLASX_SIM
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3},[%4];"
-                 : "=r"(w.x[0]), "=r"(w.x[1]), "=r"(w.x[2]), "=r"(w.x[3]) : "l"(p) : "memory");
-#else
-    memcpy(&w, p, 16);
-#endif
-    return w;
-}
-
-__device__ inline void show(unsigned* p, unsigned word)
-{
-#ifndef BLASX_SIM
-    asm volatile("st.relaxed.gpu.global.u32 [%0],%1;" :: "l"(p), "r"(word) : "memory");
-#else
-    *p = word;
-#endif
-}
-
-// What other blocks want may have to run first.
-__device__ inline void give_way()
-{
-#ifdef BLASX_SIM
-    sim::give_way();
-#endif
-}
 
 // The high and low halves of two words
 __device__ inline unsigned highs(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }

@@ -17,25 +17,25 @@ constexpr int BLOCKS = 4;   // on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_t* Y,
-          scalar_t* about, size eps, size m, size n)
+          real_t* about, size eps, size m, size n)
 {
     wait_for_stream();
     Team team;
     const size i = team.row();
     Row<1> row({X}, i, int(n), i < m);
-    scalar_t mean = 0, squares = 0;
+    real_t mean = 0, squares = 0;
     if (bias) {
-        scalar_t sum = 0;
+        real_t sum = 0;
         row.each([&](Held<1>& x, int e, int) { sum += x[0][e]; });
-        mean = team.sum(sum) / scalar_t(n);
+        mean = team.sum(sum) / real_t(n);
     }
     row.each([&](Held<1>& x, int e, int) {
-        const scalar_t d = x[0][e] - mean;
+        const real_t d = x[0][e] - mean;
         squares += d * d;
     });
-    const scalar_t r = 1 / sqrt(team.sum(squares) / scalar_t(n) + number(eps));
+    const real_t r = 1 / sqrt(team.sum(squares) / real_t(n) + number(eps));
     row.packs([&](Held<1>& x, int first, int c) {
-        scalar_t g[V], b[V] = {}, y[V];
+        real_t g[V], b[V] = {}, y[V];
         row.in.get(g, gain, first, c);
         if (bias) row.in.get(b, bias, first, c);
         #pragma unroll

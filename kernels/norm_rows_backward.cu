@@ -20,28 +20,28 @@ constexpr int BLOCKS = 4;   // on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
-                   const scalar_t* about, scalar_t* dX, scalar_t* parts, size centred, size m,
+                   const real_t* about, scalar_t* dX, real_t* parts, size centred, size m,
                    size ns)
 {
     wait_for_stream();
     Team team;
     const int n = int(ns);
     const Places in{n};
-    scalar_t g[PACKS][V], dgain[PACKS][V] = {}, dbias[PACKS][V] = {};
+    real_t g[PACKS][V], dgain[PACKS][V] = {}, dbias[PACKS][V] = {};
     #pragma unroll
     for (int c = 0; c < PACKS; ++c) in.get(g[c], gain, 0, c);
     for (size base = 0; base < m; base += size(gridDim.x) * TEAMS) {
         const size i = base + team.row();
         const bool there = i < m;
         Row<2> row({X, dY}, i, n, there);
-        const scalar_t mean = there ? about[2 * i] : 0, r = there ? about[2 * i + 1] : 0;
-        scalar_t shift = 0, stretch = 0;
+        const real_t mean = there ? about[2 * i] : 0, r = there ? about[2 * i + 1] : 0;
+        real_t shift = 0, stretch = 0;
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
             for (int e = 0; e < V; ++e) {  // past the row dy and gain are 0
-                scalar_t& x = row.x[c][0][e];
-                scalar_t& dy = row.x[c][1][e];
+                real_t& x = row.x[c][0][e];
+                real_t& dy = row.x[c][1][e];
                 x = (x - mean) * r;
                 dgain[c][e] += dy * x;
                 dbias[c][e] += dy;
@@ -49,8 +49,8 @@ norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
                 shift += dy;
                 stretch += dy * x;
             }
-        stretch = team.sum(stretch) / scalar_t(n);
-        shift = centred ? team.sum(shift) / scalar_t(n) : scalar_t(0);
+        stretch = team.sum(stretch) / real_t(n);
+        shift = centred ? team.sum(shift) / real_t(n) : real_t(0);
         row.packs([&](Held<2>& x, int first, int c) {
             #pragma unroll
             for (int e = 0; e < V; ++e) x[1][e] = (x[1][e] - shift - x[0][e] * stretch) * r;

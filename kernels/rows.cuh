@@ -4,24 +4,18 @@
 // is no multiple of them, numbers that those of neighbouring threads are beside. That is
 // the row, if RESIDENT; else rows longer than the SPAN that a team holds are read again whenever
 // they are gone through, from the cache. What is summed by whom follows from n alone. Addresses are
-// multiples of 16 bytes.
+// multiples of 16 bytes. Numbers of half precision are single ones in registers.
 #pragma once
-#include "block.cuh"
+#include "packs.cuh"
 #include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int SINGLY = 0;
 #endif
-constexpr int V = 16 / sizeof(scalar_t), SPAN = TEAM * PACKS * V, TEAMS = THREADS / TEAM;
+constexpr int SPAN = TEAM * PACKS * V, TEAMS = THREADS / TEAM;
 static_assert((TEAM & (TEAM - 1)) == 0 && TEAM <= THREADS && sizeof(scalar_t) <= 8);
 
-struct alignas(16) Pack {
-    scalar_t x[V];
-};
-
-#define LEAST scalar_t(__int_as_float(0xff800000))  // -inf
-
-__device__ inline scalar_t number(size bits) { return scalar_t(__longlong_as_double(bits)); }
+#define LEAST real_t(__int_as_float(0xff800000))  // -inf
 
 // The threads of a row. All teams of a block call `all` equally often.
 struct Team {
@@ -31,29 +25,29 @@ struct Team {
     __device__ static size row() { return size(blockIdx.x) * TEAMS + thread() / TEAM; }
 
     // f of what all threads have, by one tree
-    template <class F> __device__ scalar_t all(scalar_t x, F f)
+    template <class F> __device__ real_t all(real_t x, F f)
     {
         #pragma unroll
         for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) x = f(x, across(x, d));
         if (TEAM <= 32) return x;
         constexpr int WIDE = TEAM < 32 ? 1 : TEAM / 32;
-        __shared__ scalar_t parts[2][WARPS];  // by turns: nobody is two calls ahead
+        __shared__ real_t parts[2][WARPS];  // by turns: nobody is two calls ahead
         turn ^= 1;
         parts[turn][warp()] = x;
         __syncthreads();
-        const scalar_t* const mine = parts[turn] + warp() / WIDE * WIDE;
+        const real_t* const mine = parts[turn] + warp() / WIDE * WIDE;
         x = mine[0];
         #pragma unroll
         for (int w = 1; w < WIDE; ++w) x = f(x, mine[w]);
         return x;
     }
-    __device__ scalar_t sum(scalar_t x)
+    __device__ real_t sum(real_t x)
     {
-        return all(x, [](scalar_t a, scalar_t b) { return a + b; });
+        return all(x, [](real_t a, real_t b) { return a + b; });
     }
-    __device__ scalar_t largest(scalar_t x)
+    __device__ real_t largest(real_t x)
     {
-        return all(x, [](scalar_t a, scalar_t b) { return a > b ? a : b; });
+        return all(x, [](real_t a, real_t b) { return a > b ? a : b; });
     }
 };
 
@@ -66,39 +60,32 @@ struct Places {
         return first + (!SINGLY ? (c * TEAM + Team::lane()) * V + e
                                : (c * V + e) * TEAM + Team::lane());
     }
-    __device__ void get(scalar_t (&x)[V], const scalar_t* row, int first, int c) const
+    template <class T> __device__ void get(real_t (&x)[V], const T* row, int first, int c) const
     {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) x[e] = 0;
         if (!SINGLY) {
-            const int j = at(first, c, 0);
-            const Pack p = j < n ? *reinterpret_cast<const Pack*>(row + j) : Pack{};
-            #pragma unroll
-            for (int e = 0; e < V; ++e) x[e] = p.x[e];
-        } else {
-            #pragma unroll
-            for (int e = 0; e < V; ++e) {
-                const int j = at(first, c, e);
-                x[e] = j < n ? row[j] : scalar_t(0);
-            }
-        }
-    }
-    __device__ void put(scalar_t* row, const scalar_t (&x)[V], int first, int c) const
-    {
-        if (!SINGLY) {
-            const int j = at(first, c, 0);
-            Pack p;
-            #pragma unroll
-            for (int e = 0; e < V; ++e) p.x[e] = x[e];
-            if (j < n) *reinterpret_cast<Pack*>(row + j) = p;
+            if (const int j = at(first, c, 0); j < n) load(x, row + j);
         } else {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                if (const int j = at(first, c, e); j < n) row[j] = x[e];
+                if (const int j = at(first, c, e); j < n) x[e] = real_t(row[j]);
+        }
+    }
+    template <class T> __device__ void put(T* row, const real_t (&x)[V], int first, int c) const
+    {
+        if (!SINGLY) {
+            if (const int j = at(first, c, 0); j < n) store(row + j, x);
+        } else {
+            #pragma unroll
+            for (int e = 0; e < V; ++e)
+                if (const int j = at(first, c, e); j < n) row[j] = T(x[e]);
         }
     }
 };
 
 // A pack of a row of each of K matrices
-template <int K> using Held = scalar_t[K][V];
+template <int K> using Held = real_t[K][V];
 
 // A row of each of K matrices, held together
 template <int K> struct Row {

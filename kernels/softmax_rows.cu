@@ -22,17 +22,17 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
     Team team;
     const size i = team.row();
     Row<1> row({X}, i, int(n), i < m);
-    scalar_t top = LEAST, total = 0;
+    real_t top = LEAST, total = 0;
     row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
     top = team.largest(top);
     if (!log_of && top == LEAST) top = 0;
     row.each([&](Held<1>& x, int e, int) {
-        const scalar_t power = exp(x[0][e] - top);
+        const real_t power = exp(x[0][e] - top);
         total += power;
         if (!log_of && row.held()) x[0][e] = power;
     });
     total = team.sum(total);
-    const scalar_t less = log(total), share = 1 / (total == 0 ? scalar_t(1) : total);
+    const real_t less = log(total), share = 1 / (total == 0 ? real_t(1) : total);
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll
         for (int e = 0; e < V; ++e) {

@@ -21,7 +21,7 @@ softmax_rows_backward(const scalar_t* Y, const scalar_t* dY, scalar_t* dX, size 
     Team team;
     const size i = team.row();
     Row<2> row({Y, dY}, i, int(n), i < m);
-    scalar_t sum = 0;
+    real_t sum = 0;
     row.each([&](Held<2>& x, int e, int) { sum += log_of ? x[1][e] : x[1][e] * x[0][e]; });
     sum = team.sum(sum);
     row.packs([&](Held<2>& x, int first, int c) {

@@ -53,3 +53,13 @@ def pytest_collection_modifyitems(items):
 def xp(request):
     """NumPy, and CuPy on a machine that has a GPU."""
     return np if request.param == "cpu" else pytest.importorskip("cupy")
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory):
+    """A folder for the kernels of the simulated GPU (tests/sim/gpu.py), of all processes of this
+    run: what one has built serves the others."""
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "simulated"
+    place.mkdir(exist_ok=True)
+    return place

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 from scipy import sparse, special
 
-from blasx import dgemm, dgemm_batched, sgemm, sgemm_batched
+from blasx.nn import _arrays
 
 
 class Array:
@@ -121,10 +121,9 @@ def install(monkeypatch):
         monkeypatch.setitem(sys.modules, f"cupyx.scipy.{name}", module)
     monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
     monkeypatch.setitem(sys.modules, "cupyx.scipy", ModuleType("cupyx.scipy"))
-    for table, double, single in (("_GEMM", dgemm, sgemm),
-                                  ("_GEMM_BATCHED", dgemm_batched, sgemm_batched)):
-        monkeypatch.setattr(f"blasx.nn._arrays.{table}", {"f": _either(single),
-                                                          "d": _either(double)})
+    for table in "_GEMM", "_GEMM_BATCHED":
+        there = {dtype: _either(gemm) for dtype, gemm in getattr(_arrays, table).items()}
+        monkeypatch.setattr(_arrays, table, there)
     return xp
 
 

@@ -16,6 +16,8 @@ ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)   # of kernels()
 SIZES = [(n, n, n) for n in (1, 5, 8, 15, 24, 32, 33, 40, 64, 65, 96, 129, 200)]
 SIZES += [(70, 9, 33), (9, 70, 17), (150, 40, 40), (40, 150, 150)]  # (m, n, k) of routines()
 PARTS = 3  # of the sizes, in a process each
+FACTORS = [(300, 300, 300), (700, 250, 1), (250, 700, 1), (1100, 1100, 1)]  # of one_matrix()
+PRODUCTS = [(640, 640, 512), (769, 1024, 520), (100, 300, 200)]
 PLANTED = {
     "memcheck": "b[threadIdx.x + 1] = a[threadIdx.x];",
     "racecheck": "__shared__ double s[64]; s[threadIdx.x] = a[threadIdx.x];"
@@ -130,6 +132,55 @@ def routines(letters, part=0, parts=1, tool=None):
     return failed
 
 
+def one_matrix(letter):
+    """What has panels and products of ours for one matrix, and gemm, through their testers."""
+    import cupy
+    import numpy as np
+
+    from testing import run, tester
+    from testing.cases import CASES
+    from testing.options import Options
+    cupy.cuda.set_allocator(None)
+    rng, tests, failed = np.random.default_rng(0), 0, 0
+    for case in CASES:
+        factors = {"native", "hybrid"} <= set(case.modes)
+        if letter not in case.typed or not (factors or case.name == "gemm"):
+            continue
+        options = Options(check=1, warmup=False, device="gpu", mode="native" if factors else "auto")
+        tester.prepare(options)
+        for size in FACTORS if factors else PRODUCTS:
+            for variant in case.variants():
+                row = run.attempt(case, letter, size, variant, options, rng, None)
+                tests += 1
+                if row["failed"]:
+                    failed += 1
+                    run.print_row(case, row)
+    cupy.cuda.Device().synchronize()
+    print("tests:", tests, "failed:", failed)
+    return failed
+
+
+def layers(letter):
+    """Every layer of blasx.nn forward and backward, and a step of AdamW."""
+    from copy import deepcopy
+
+    import cupy
+
+    from blasx import nn
+    from blasx._types import TYPES
+    from tests.test_nn_device import LAYERS
+    cupy.cuda.set_allocator(None)
+    dtype = TYPES[letter].dtype
+    for layer, x in LAYERS:
+        there = deepcopy(layer).to(cupy, dtype)
+        x = cupy.asarray(x.astype(dtype) if x.dtype.kind == "f" else x)
+        y = there.forward(x)
+        there.backward(cupy.ones(y.shape, "f4").astype(dtype))
+        nn.AdamW(there).step()
+    cupy.cuda.Device().synchronize()
+    print("layers:", len(LAYERS))
+
+
 def main(arguments):
     if arguments[:1] == ["planted"]:
         return planted(arguments[1])
@@ -138,12 +189,22 @@ def main(arguments):
     if arguments[:1] == ["routines"]:
         letters, part, parts, tool = arguments[1:]
         return bool(routines(letters, int(part), int(parts), tool))
+    if arguments[:1] == ["one_matrix"]:
+        return bool(one_matrix(arguments[1]))
+    if arguments[:1] == ["layers"]:
+        return layers(arguments[1])
     kernels()  # fills the disk cache, so that the tools do not run over the compiler
     routines(LETTERS)
+    for letter in LETTERS:
+        one_matrix(letter)
+    for letter in "sdhb":
+        layers(letter)
     jobs = [(tool, "planted", tool) for tool in PLANTED]
     jobs += [(tool, "kernels") for tool in PLANTED]
     jobs += [(tool, "routines", letter, str(part), str(PARTS), tool)
              for part in reversed(range(PARTS)) for letter in LETTERS for tool in PLANTED]
+    jobs += [(tool, "one_matrix", letter) for letter in LETTERS for tool in PLANTED]
+    jobs += [(tool, "layers", letter) for letter in "sdhb" for tool in PLANTED]
     import cupy
     gpus = cupy.cuda.runtime.getDeviceCount()
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,13 @@ KERNELS = sorted(kernel for kernel, letters in _tuned.table(90).items()
                  if "LR" in next(iter(letters.values()))[0])  # those of lanes.cuh
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
+
+
+def in_turn(kernels):
+    """Each kernel in a real and in a complex type, now these, now those: all would take twice as
+    long, and what the types do differently is the same in all kernels."""
+    return pytest.mark.parametrize("kernel, letter", [
+        (kernel, letter) for kernel, pair in zip(kernels, cycle(("sz", "dc"))) for letter in pair])
 
 
 def constants(kernel, letter, n):
@@ -53,8 +61,7 @@ def test_headers_are_spliced_once():
 # -- compiled
 
 
-@every_kernel
-@every_letter
+@in_turn(KERNELS)
 def test_compiles_without_drift_or_spills(kernel, letter):
     """The smallest team on every architecture, the largest on Hopper; all of them is
     `python -m tests.sim.resources`."""
@@ -95,8 +102,7 @@ def simulate(folder, kernel, letter, n, orders, plant=None):
          *map(str, orders)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
 
 
-@every_kernel
-@every_letter
+@in_turn(KERNELS[::-1])
 def test_runs_on_the_cpu(folder, kernel, letter):
     """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run.py)."""
     for n, orders in ((8, (8, 5, 7)), (32, (32, 17))):

@@ -123,9 +123,9 @@ def test_elements_that_are_not_computed_again_are_good(seed, spread, k, apart):
     assert (np.abs(found - exact) <= 1.001 * bound)[good].all()
 
 
-def test_products_by_pairs(folder):
+def test_products_by_pairs(simulated):
     """sgemm on a simulated GPU, gemm_wgmma itself a model in NumPy (tests/sim/run_pairs.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_pairs", folder], cwd=ROOT,
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_pairs", simulated], cwd=ROOT,
                          env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
                          text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -98,9 +98,9 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_one_large_matrix_by_panels(folder):  # noqa: F811
+def test_one_large_matrix_by_panels(simulated):
     """potrf of one matrix on a simulated GPU, cuBLAS's products by the CPU (run_potrf.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_potrf", str(folder / "one")],
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_potrf", simulated],
                          cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 

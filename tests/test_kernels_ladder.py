@@ -70,10 +70,10 @@ print("ok")
 """
 
 
-def test_launches_on_a_simulated_gpu(tmp_path):
+def test_launches_on_a_simulated_gpu(simulated):
     """Transposes, and a C by columns, with the rows that ship (tests/sim/gpu.py)."""
     from tests.sim.gpu import sanitized as environment
-    run = subprocess.run([sys.executable, "-c", LAUNCHES, tmp_path], cwd=ROOT, env=environment(),
+    run = subprocess.run([sys.executable, "-c", LAUNCHES, simulated], cwd=ROOT, env=environment(),
                          capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 

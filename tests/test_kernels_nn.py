@@ -9,10 +9,10 @@ import pytest
 from blasx import _spaces, _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "s", "softmax_rows": "d",
-           "softmax_rows_backward": "s", "cross_entropy_rows": "d", "cross_entropy_mean": "s",
-           "adam_step": "d", "activation": "s", "dropout": "d", "lstm_steps": "s",
-           "lstm_unstep": "s", "attention_forward": "b", "attention_queries": "s",
+KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
+           "softmax_rows_backward": "h", "cross_entropy_rows": "b", "cross_entropy_mean": "s",
+           "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
+           "lstm_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
            "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
            "attention_wgmma": "b"}
 
@@ -34,11 +34,11 @@ def simulate(folder, letter, part):
                           cwd=ROOT, env=sanitized(), capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("letter, part", [("s", "rows"), ("d", "elements"), ("s", "recurrence"),
-                                          ("s", "attention")])
-def test_layers_run_on_a_simulated_gpu(tmp_path, letter, part):
+@pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
+                                          ("s", "recurrence"), ("s", "attention")])
+def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
-    run = simulate(tmp_path, letter, part)
+    run = simulate(simulated, letter, part)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_kernels import in_turn
 
 from blasx import _tuned
 
@@ -40,8 +41,7 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
         assert 32 * row["WARPS"] <= 1024
 
 
-@every_kernel
-@every_letter
+@in_turn(KERNELS)
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     row = _tuned.constants(kernel, letter, MOST.get(kernel, 128), 90)
@@ -63,8 +63,7 @@ def simulate(folder, kernel, letter, plant=None, problem=None):
          *sizes], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
-@every_kernel
-@every_letter
+@in_turn(KERNELS[::-1])
 def test_runs_on_the_cpu(tmp_path, kernel, letter):
     """Under AddressSanitizer and UBSan, four schedules, results judged (tests/sim/run_qr.py)."""
     run = simulate(tmp_path, kernel, letter)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
+from test_kernels import ROOT, every_letter, folder, in_turn, sanitized  # noqa: F401
 from test_kernels_cholesky import drift
 
 from blasx import _spaces, _tuned
@@ -44,9 +44,7 @@ def simulate(folder, kernel, letter, shapes, resident=0, plant=None):  # noqa: F
          json.dumps(values), *shapes], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("kernel, letter", [
-    *((kernel, letter) for kernel in KERNELS[2:] for letter in "sdcz"),
-    ("trsm_small", "s"), ("trsm_small", "z"), ("trmm_small", "d"), ("trmm_small", "c")])
+@in_turn(KERNELS)
 def test_runs_on_the_cpu(folder, kernel, letter):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_triangular.py)."""
     small = kernel.endswith("small")

@@ -29,9 +29,9 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_every_order_of_the_streams_gives_lapacks_factors(tmp_path):
+def test_every_order_of_the_streams_gives_lapacks_factors(simulated):
     """Tall, wide, singular, one row, one column, inside a frame that stays as it is."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_getrf", tmp_path, "d"], cwd=ROOT,
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_getrf", simulated, "d"], cwd=ROOT,
                          env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 

@@ -216,9 +216,9 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [("lu", "d"), ("cholesky", "s"), ("qr", "c"),
                                             ("panels", "d"), ("blas", "z")])
-def test_the_launcher_and_its_kernels_run_on_the_cpu(tmp_path, family, letter):
+def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_vbatched", tmp_path, letter, family], cwd=ROOT,
+        [sys.executable, "-m", "tests.sim.run_vbatched", simulated, letter, family], cwd=ROOT,
         env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -16,25 +16,16 @@ TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
          for case, letter in zip((c for c in CASES if c.group == "batched"), cycle("dzsc"))]
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory, worker_id):
-    """Of all processes of this run: what one has built serves the others."""
-    base = tmp_path_factory.getbasetemp()
-    place = (base if worker_id == "master" else base.parent) / "simulated"
-    place.mkdir(exist_ok=True)
-    return place
-
-
 @pytest.mark.parametrize("name", TYPED)
-def test_the_tester_passes(name, folder):
+def test_the_tester_passes(name, simulated):
     """Under AddressSanitizer and UBSan, another schedule at every launch."""
     asked = "-n 13,9,11 -n 12 -n 36 --batch 2 --nrhs 2 --check --niter 1 --nowarmup".split()
-    run = subprocess.run([sys.executable, "-m", "tests.sim.gpu", folder, name, *asked], cwd=ROOT,
+    run = subprocess.run([sys.executable, "-m", "tests.sim.gpu", simulated, name, *asked], cwd=ROOT,
                          env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 
-def test_a_step_outside_is_seen(folder):
+def test_a_step_outside_is_seen(simulated):
     """The arrays of the simulated GPU end where their memory does."""
     text = ("import sys; from tests.sim import gpu; kernels = gpu.install(sys.argv[1]); "
             "import blasx; from blasx.batched import _gpu_lu; import cupy; "
@@ -43,6 +34,6 @@ def test_a_step_outside_is_seen(folder):
             " cupy.ndarray((batch,), 'i4')); "
             "shrunk[...] = cupy.eye(40); blasx.dgetrf_batched(shrunk)")
     from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-c", text, folder], cwd=ROOT, env=sanitized(),
+    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
                          capture_output=True, text=True)
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]

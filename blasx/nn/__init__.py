@@ -4,7 +4,8 @@
     history = fit(model, CrossEntropy(), Adam(model), x, labels, epochs=10)
 
 A layer's file has its mathematics: what it computes and the derivative, side by side. Arrays are
-NumPy's or CuPy's; a layer works where its arrays are, float32 unless asked otherwise.
+NumPy's or CuPy's; a layer works where its arrays are, float32 unless asked otherwise: `dtype=`, or
+`model.to(dtype=...)` for all, float64, float16 or bfloat16.
 
     layer        Layer Parameter Sequential Residual Flatten
     dense        Dense
@@ -17,7 +18,7 @@ NumPy's or CuPy's; a layer works where its arrays are, float32 unless asked othe
     recurrent    RNN GRU LSTM
     attention    DotProductAttention AdditiveAttention MultiHeadAttention EncoderBlock DecoderBlock
     losses       MeanSquare CrossEntropy BinaryCrossEntropy
-    optim        SGD Adam AdamW, clipping, schedules
+    optim        SGD Adam AdamW LossScale, clipping, schedules
     train        fit evaluate History
     checkpoint   save load load_torch CorruptFile
 """
@@ -49,7 +50,7 @@ from .embedding import Embedding, Positions, sinusoids
 from .layer import Flatten, Layer, Parameter, Residual, Sequential
 from .losses import BinaryCrossEntropy, CrossEntropy, MeanSquare
 from .norm import BatchNorm, LayerNorm, LocalResponseNorm, RMSNorm
-from .optim import SGD, Adam, AdamW
+from .optim import SGD, Adam, AdamW, LossScale
 from .pool import AveragePool, GlobalAveragePool, GlobalMaxPool, MaxPool
 from .recurrent import GRU, LSTM, RNN
 from .train import History, evaluate, fit

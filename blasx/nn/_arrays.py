@@ -1,18 +1,46 @@
-"""What layers share: an array's own module, products by rows, random weights."""
+"""What layers share: an array's own module, products by rows, random weights, half precision.
+
+Of layers in half precision or bfloat16 parameters, data and gradients have two bytes a number;
+products are summed in single precision, and what is made number by number is made in single
+precision, `wide`, and rounded once, `like` its operand.
+"""
 
 import sys
 
 import numpy as np
 
-from .. import dgemm, dgemm_batched, sgemm, sgemm_batched
+from .. import (
+    bgemm,
+    bgemm_batched,
+    dgemm,
+    dgemm_batched,
+    hgemm,
+    hgemm_batched,
+    sgemm,
+    sgemm_batched,
+)
+from .._types import TYPES
 
-_GEMM = {"f": sgemm, "d": dgemm}
-_GEMM_BATCHED = {"f": sgemm_batched, "d": dgemm_batched}
+# {dtype: its Type} of what layers can be made of
+REALS = {t.dtype: t for t in TYPES.values() if t.letter in "sdhb" and t.is_known}
+_GEMM = {TYPES[x].dtype: gemm for x, gemm in zip("sdhb", (sgemm, dgemm, hgemm, bgemm))}
+_GEMM_BATCHED = {TYPES[x].dtype: gemm for x, gemm in zip(
+    "sdhb", (sgemm_batched, dgemm_batched, hgemm_batched, bgemm_batched))}
 
 
 def module(a):
     """The module of an array: numpy or cupy."""
     return sys.modules[type(a).__module__.partition(".")[0]]
+
+
+def wide(x):
+    """An array of half precision in single; others as they are."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+
+
+def like(y, x):
+    """y rounded to the precision of x; y itself if it has that."""
+    return y.astype(x.dtype, copy=False)
 
 
 def fused(x):
@@ -26,26 +54,30 @@ def fused(x):
 def column_sums(a):
     """The sums of the columns of a matrix."""
     gpu = fused(a)
-    return gpu.column_sums(a) if gpu else a.sum(0)
+    return gpu.column_sums(a) if gpu else like(wide(a).sum(0), a)
 
 
-def product(a, b):
-    """A B; of NumPy arrays by columns if it has more columns than rows, else by rows.
+def product(a, b, bias=None):
+    """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows,
+    else by rows.
 
     gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
     up to twice as fast where the contiguous side is the shorter one. On the GPU it makes no
     difference, and what follows lies by rows.
     """
-    gemm = _GEMM[a.dtype.char]
-    if len(a) < b.shape[1] and not fused(a):
-        return gemm(1.0, a, b)
-    return gemm(1.0, b.T, a.T).T
+    gemm, gpu = _GEMM[a.dtype], fused(a)
+    if gpu and bias is not None and a.dtype.itemsize == 2:  # one kernel
+        return gemm(1.0, b.T, a.T, bias=bias[:, None]).T
+    c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
+    if bias is not None:
+        c += bias
+    return c
 
 
 def add_product(a, b, c):
     """C := A B + C in place; by gemm itself where C lies by columns."""
-    if c.flags.f_contiguous:
-        _GEMM[a.dtype.char](1.0, a, b, 1.0, c, overwrite_c=1)
+    if c.flags.f_contiguous and c.dtype == a.dtype:
+        _GEMM[a.dtype](1.0, a, b, 1.0, c, overwrite_c=1)
     else:
         c += product(a, b)
 
@@ -54,7 +86,7 @@ def products(a, b):
     """A B for stacks of equal leading dimensions, or one matrix for all of the other's members."""
     lead = max(a.shape[:-2], b.shape[:-2], key=len)
     a, b = (x if x.ndim == 2 else x.reshape(-1, *x.shape[-2:]) for x in (a, b))
-    c = _GEMM_BATCHED[a.dtype.char](1.0, a, b)
+    c = _GEMM_BATCHED[a.dtype](1.0, a, b)
     return c.reshape(*lead, *c.shape[-2:])
 
 

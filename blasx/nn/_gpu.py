@@ -17,9 +17,9 @@ from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiproce
 from .._spaces import attention_bytes, attention_wgmma_bytes
 from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
-from .._types import BY_DTYPE, SHORT, TYPES
+from .._types import TYPES
 from ..batched._gpu import blocks
-from ._arrays import product
+from ._arrays import REALS, like, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
@@ -43,10 +43,15 @@ def _new(*shape, like):
     return cupy.ndarray(shape, like.dtype)
 
 
+def _sums(*shape, like):
+    """A new array of what is summed of such numbers, in single precision at least."""
+    return cupy.ndarray(shape, max(like.dtype, np.dtype("f4"), key=lambda t: t.itemsize))
+
+
 def _kernel(name, like, n=4):
     """The Blocks for rows of n, or None past the kernel's last row."""
     packed = n * like.itemsize % 16 == 0
-    return blocks(name, BY_DTYPE[like.dtype], n, *(() if packed else _SINGLY))
+    return blocks(name, REALS[like.dtype], n, *(() if packed else _SINGLY))
 
 
 def _on_rows(name, x, *numbers):
@@ -73,7 +78,7 @@ def norm(x, gain, bias, eps):
     if _kernel("norm_rows_backward", x, x.shape[-1]) is None:
         return None
     x, gain, bias = _by_rows(x), _by_rows(gain), bias if bias is None else _by_rows(bias)
-    y, about = _new(*x.shape, like=x), _new(x.size // x.shape[-1], 2, like=x)
+    y, about = _new(*x.shape, like=x), _sums(x.size // x.shape[-1], 2, like=x)
     _on_rows("norm_rows", x, x.data.ptr, gain.data.ptr, 0 if bias is None else bias.data.ptr,
              y.data.ptr, about.data.ptr, _bits(eps))
     return y, x, about
@@ -85,10 +90,10 @@ def norm_backward(dy, x, about, gain, centred):
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
     count = min(-(-m // teams), kernel.values["BLOCKS"] * multiprocessors(current_device()))
-    dx, parts = _new(*x.shape, like=x), _new(count * teams, 2 * n, like=x)
+    dx, parts = _new(*x.shape, like=x), _sums(count * teams, 2 * n, like=x)
     kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
            parts.data.ptr, centred, m, n)
-    sums = column_sums(parts)
+    sums = like(column_sums(parts), x)
     return dx, sums[:n], sums[n:]
 
 
@@ -99,9 +104,9 @@ def column_sums(a):
     kernel = _kernel("column_sums", a)
     across = -(-n // 32)
     strips = max(1, min(4 * multiprocessors(current_device()) // across, m // kernel.threads))
-    sums = _new(strips, n, like=a)
+    sums = _sums(strips, n, like=a)
     kernel(across * strips, 0, a.data.ptr, sums.data.ptr, -(-m // strips), m, n)
-    return sums[0] if strips == 1 else column_sums(sums)
+    return like(sums[0] if strips == 1 else column_sums(sums), a)
 
 
 def softmax(x, log=False):
@@ -119,18 +124,18 @@ def softmax_backward(dy, y, log=False):
     return dx
 
 
-def cross_entropy(y, labels, smoothing, ignore):
-    """(loss, its gradient in y): both come of one pass over the scores y."""
+def cross_entropy(y, labels, smoothing, ignore, scale):
+    """(loss, `scale` times its gradient in y): both come of one pass over the scores y."""
     y = _by_rows(y)
     labels = cupy.ascontiguousarray(labels, np.int64)
-    rows, dy, loss = _new(labels.size, like=y), _new(*y.shape, like=y), _new(like=y)
-    count, mean = 0, _kernel("cross_entropy_mean", y)
+    rows, dy, loss = _sums(labels.size, like=y), _new(*y.shape, like=y), _sums(like=y)
+    count, mean = 0, _kernel("cross_entropy_mean", loss)
     if ignore is not None:
         counted = cupy.ndarray((), np.int64)
         count = counted.data.ptr
         mean(1, 0, 0, labels.data.ptr, count, 0, ignore, labels.size)
     _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr, count, rows.data.ptr,
-             dy.data.ptr, _bits(smoothing), count != 0, ignore or 0)
+             dy.data.ptr, _bits(smoothing), _bits(scale), count != 0, ignore or 0)
     mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
     return loss, dy
 
@@ -138,16 +143,26 @@ def cross_entropy(y, labels, smoothing, ignore):
 # -- recurrence
 
 
+def _together(name, z, width):
+    """How many rows of a batch a kernel's blocks can have on the GPU at once, and the kernel."""
+    kernel = _kernel(name, z, width)
+    if kernel is None:
+        return 0, None
+    groups = -(-width // kernel.values["UNITS"])
+    return multiprocessors(current_device()) // groups * kernel.values["ROWS"], kernel
+
+
 def lstm(z, U, b, state, clip, backwards):
     """(h, c) of all steps of an LSTM, (time, n, width), in one launch (or several, a part of the
     rows each). z (time, n, 4 width) is x W, the gates when it is done; `state` is (h, c) where it
     starts, or None for 0. None where the kernel has no row for the width, or no room."""
     times, batch, width = *z.shape[:2], z.shape[2] // 4
-    kernel = None if width % 4 or z.dtype.char != "f" else _kernel("lstm_steps", z, width)
-    groups = kernel and -(-width // kernel.values["UNITS"])
-    together = kernel and multiprocessors(current_device()) // groups * kernel.values["ROWS"]
+    if width % 4 or z.dtype.char != "f" or not _together("lstm_unsteps", z, width)[0]:
+        return None
+    together, kernel = _together("lstm_steps", z, width)
     if not together:
         return None
+    groups = -(-width // kernel.values["UNITS"])
     y, cells = (_new(times, batch, width, like=z) for _ in range(2))
     words = cupy.ndarray(y.shape, np.uint32)
     words.fill(2**32 - 1)
@@ -165,26 +180,24 @@ def lstm(z, U, b, state, clip, backwards):
     return y, cells
 
 
-def lstm_backward(dy, gates, cells, c, U, dstate, clip, order, cut):
+def lstm_backward(dy, gates, cells, c, U, dstate, clip, backwards, truncate):
     """(dz, (dh, dc)) of `lstm`: dz of all steps, dh and dc at its start, of what it left and of dy
     (time, n, width) and the gradient `dstate` in its last state. c: where the cells started; no
-    gradient goes from a step to the one before where `cut`."""
-    (times, batch, width), dy = cells.shape, _by_rows(dy)
-    kernel, dz = _kernel("lstm_unstep", dy), _new(*gates.shape, like=gates)
-    dh, dc = dstate[0], cupy.array(dstate[1], order="C")
-    blocks = -(-batch * width // (4 * kernel.threads))
-    limit, size, back = _bits(float("inf") if clip is None else clip), 4 * batch * width, U.T
-    for k in range(times - 1, -1, -1):
-        t = order[k]
-        before = _by_rows(c) if k == 0 else cells[order[k - 1]]
-        dh = _by_rows(dh)
-        kernel(blocks, 0, gates.data.ptr + 4 * t * size, cells.data.ptr + t * size,
-               before.data.ptr, dy.data.ptr + t * size, dh.data.ptr, dc.data.ptr,
-               dz.data.ptr + 4 * t * size, limit, batch, width)
-        dh = product(dz[t], back)
-        if cut[k]:
-            dh, dc = dh * 0, dc * 0
-    return dz, (dh, dc)
+    gradient goes from a step to the one before where a piece of `truncate` begins."""
+    (times, batch, width), dz = cells.shape, _new(*gates.shape, like=gates)
+    together, kernel = _together("lstm_unsteps", gates, width)
+    groups = -(-width // kernel.values["UNITS"])
+    dy, U, c, dh = _by_rows(dy), _by_rows(U), _by_rows(c), _by_rows(dstate[0])
+    dc = cupy.array(dstate[1], order="C")
+    dz.view(np.uint32).fill(2**32 - 1)
+    for first in range(0, batch, together):
+        rows, skip = min(together, batch - first), first * width * dz.itemsize
+        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, gates.data.ptr + 4 * skip, U.data.ptr,
+               cells.data.ptr + skip, c.data.ptr + skip, dy.data.ptr + skip, dh.data.ptr + skip,
+               dc.data.ptr + skip, dz.data.ptr + 4 * skip,
+               _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
+               batch, rows, width, together=True)
+    return dz, (product(dz[-1 if backwards else 0], U.T), dc)
 
 
 # -- attention
@@ -196,7 +209,7 @@ def attention(q, k, v, mask, causal, scale, asked):
     """(y, what `attention_backward` takes), by one walk along the keys, of Q (..., m, d), K and V
     (..., n, d), and a mask of bool or None. None where products serve: for lines that are not packs
     of 16 bytes, or past the kernels' last row; and, unless `asked`, where they are faster."""
-    letter, d = SHORT.get(q.dtype) or BY_DTYPE[q.dtype].letter, q.shape[-1]
+    letter, d = REALS[q.dtype].letter, q.shape[-1]
     row = _attention_row(letter, d, current_device())
     if (row is None or d * q.itemsize % 16 or v.shape[-1] != d or not k.size
             or not (asked or asked is None and "vendor" not in row)):
@@ -373,12 +386,13 @@ def dropout(x, words, limit, scale):
     return y
 
 
-def adam(w, g, m, v, betas, root, eps, rate, keep):
-    """A step of Adam in place. False where w, m and v do not lie by rows: then nothing is done."""
-    if any(_by_rows(x) is not x for x in (w, m, v)):
+def adam(w, rounded, g, m, v, betas, *numbers):
+    """A step of Adam in place, and w rounded to the precision of g where `rounded` is not w, with
+    the kernel's further numbers. False where these do not lie by rows: then nothing is done."""
+    if any(not x.flags.c_contiguous or x.data.ptr % 16 for x in (w, rounded, m, v)):
         return False
     g = _by_rows(g)
-    numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], root, eps, rate, keep
-    _on_elements("adam_step", w.size, w, w.data.ptr, g.data.ptr, m.data.ptr, v.data.ptr,
-                 *map(_bits, numbers))
+    numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], *numbers
+    _on_elements("adam_step", w.size, g, w.data.ptr, 0 if rounded is w else rounded.data.ptr,
+                 g.data.ptr, m.data.ptr, v.data.ptr, *map(_bits, numbers))
     return True

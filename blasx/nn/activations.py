@@ -5,7 +5,7 @@ Of a function of one number f, dx = f'(x) dy; f' is written by x or by y = f(x),
 
 from math import pi, sqrt
 
-from ._arrays import fused, module
+from ._arrays import fused, like, module, wide
 from .layer import Layer
 
 
@@ -25,21 +25,21 @@ def softmax(x, axis=-1):
     what overflows. Where every x_j is -inf the answer is 0: nothing was there to choose."""
     if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
         return gpu.softmax(x)
-    xp = module(x)
+    xp, given, x = module(x), x, wide(x)
     top = x.max(axis, keepdims=True)
     e = xp.exp(x - xp.where(xp.isneginf(top), 0, top))
     total = e.sum(axis, keepdims=True)
     e /= xp.where(total == 0, 1, total)
-    return e
+    return like(e, given)
 
 
 def log_softmax(x, axis=-1):
     """x_i - log sum_j e^x_j, the largest x_j taken from all first."""
     if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
         return gpu.softmax(x, log=True)
-    xp = module(x)
+    xp, given, x = module(x), x, wide(x)
     x = x - x.max(axis, keepdims=True)
-    return x - xp.log(xp.exp(x).sum(axis, keepdims=True))
+    return like(x - xp.log(xp.exp(x).sum(axis, keepdims=True)), given)
 
 
 class Activation(Layer):
@@ -51,14 +51,15 @@ class Activation(Layer):
     def forward(self, x):
         self.given(x, ...)
         gpu = fused(x)
-        y = gpu.activation(self.NAME, x, self.factor) if gpu and self.NAME else self.function(x)
+        y = gpu.activation(self.NAME, x, self.factor) if gpu and self.NAME else like(
+            self.function(wide(x)), x)
         return self.keep(y, x, y)
 
     def backward(self, dy):
         x, y = self.kept(dy)
         if (gpu := fused(dy)) and self.NAME:
             return gpu.activation_backward(self.NAME, dy, x, y, self.factor)
-        return dy * self.derivative(x, y)
+        return like(dy * self.derivative(wide(x), wide(y)), dy)
 
 
 class ReLU(Activation):
@@ -196,7 +197,8 @@ class Softmax(Layer):
         (y,) = self.kept(dy)
         if (gpu := fused(dy)) and self.axis in (-1, y.ndim - 1):
             return gpu.softmax_backward(dy, y)
-        return y * (dy - (dy * y).sum(self.axis, keepdims=True))
+        y = wide(y)
+        return like(y * (dy - (dy * y).sum(self.axis, keepdims=True)), dy)
 
 
 class LogSoftmax(Layer):
@@ -213,4 +215,5 @@ class LogSoftmax(Layer):
         (y,) = self.kept(dy)
         if (gpu := fused(dy)) and self.axis in (-1, y.ndim - 1):
             return gpu.softmax_backward(dy, y, log=True)
-        return dy - module(y).exp(y) * dy.sum(self.axis, keepdims=True)
+        total = wide(dy).sum(self.axis, keepdims=True)
+        return like(dy - module(y).exp(wide(y)) * total, dy)

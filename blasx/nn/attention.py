@@ -23,8 +23,7 @@ from math import sqrt
 
 import numpy as np
 
-from .._types import SHORT
-from ._arrays import fused, glorot, module, product, products, transposed
+from ._arrays import fused, glorot, like, module, product, products, transposed, wide
 from .activations import GELU, softmax
 from .dense import Dense
 from .dropout import Dropout
@@ -48,32 +47,27 @@ class DotProductAttention(Layer):
     fused : bool, optional
         Of CuPy's arrays: True, one kernel for all, without a matrix of m n numbers in memory;
         False, products of such matrices; None, what is known to be faster. The one kernel is for
-        single precision with e = d a multiple of 4 up to 128 (others go by products), and for half
-        precision and bfloat16, which have no other way, with a multiple of 8.
+        e = d up to 128, a multiple of 4 in single precision, of 8 in half precision and bfloat16;
+        others go by products.
     """
 
     def __init__(self, causal=False, fused=None):
         self.causal, self.fused = causal, fused
 
     def forward(self, q, k, v, mask=None):
-        short = fused(q) and q.dtype in SHORT if hasattr(q, "dtype") else None
-        d = self.given(q, ..., None, None, like=q if short else None).shape[-1]
+        d = self.given(q, ..., None, None).shape[-1]
         lead = q.shape[:-2]
         self.given(k, *lead, None, d, argument="k", like=q)
         self.given(v, *lead, k.shape[-2], None, argument="v", like=q)
         if mask is not None:
             _looks(self, mask, (*q.shape[:-1], k.shape[-2]))
         if gpu := fused(q):
-            found = gpu.attention(q, k, v, mask, self.causal, 1 / sqrt(d),
-                                  True if short else self.fused)
+            found = gpu.attention(q, k, v, mask, self.causal, 1 / sqrt(d), self.fused)
             if found:
-                return self.keep(found[0], found[1])
-        if short:
-            raise ValueError(f"{self!r}: q, k and v of {q.dtype} must be of one width up to 128, a "
-                             f"multiple of 8, and k not empty, got {q.shape}, {k.shape}, {v.shape}")
-        scores = products(q, transposed(k))
+                return self.keep(*found)
+        scores = wide(products(q, transposed(k)))
         scores *= 1 / sqrt(d)
-        a = softmax(self._masked(scores, mask))
+        a = like(softmax(self._masked(scores, mask)), q)
         return self.keep(products(a, v), q, k, v, a)
 
     def backward(self, dy):
@@ -82,10 +76,11 @@ class DotProductAttention(Layer):
             return tuple(fused(dy).attention_backward(dy, *kept))
         q, k, v, a = kept
         dv = products(transposed(a), dy)
-        de = products(dy, transposed(v))
+        de, a = wide(products(dy, transposed(v))), wide(a)
         de -= (de * a).sum(-1, keepdims=True)
         de *= a
         de *= 1 / sqrt(q.shape[-1])
+        de = like(de, q)
         return products(de, k), products(transposed(de), q), dv
 
     def _masked(self, scores, mask):
@@ -136,7 +131,7 @@ class AdditiveAttention(Layer):
         (n, m), keys = q.shape[:2], k.shape[1]
         qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, self.width)
         kU = product(k.reshape(-1, self.n_key), self.U.value).reshape(n, 1, keys, self.width)
-        t = module(q).tanh(qW + kU + self.b.value)
+        t = like(module(q).tanh(wide(qW) + wide(kU) + wide(self.b.value)), q)
         scores = product(t.reshape(-1, self.width), self.v.value[:, None]).reshape(n, m, keys)
         if mask is not None:
             _looks(self, mask, scores.shape)
@@ -148,13 +143,14 @@ class AdditiveAttention(Layer):
         """(dq, dk)."""
         q, k, t, a = self.kept(dy)
         dk = products(transposed(a), dy)
-        de = products(dy, transposed(k))
-        de = a * (de - (de * a).sum(-1, keepdims=True))
+        de, a = wide(products(dy, transposed(k))), wide(a)
+        de = like(a * (de - (de * a).sum(-1, keepdims=True)), dy)
         rows = t.reshape(-1, self.width)
         self.v.add(product(rows.T, de.reshape(-1, 1))[:, 0])
-        dz = de[..., None] * self.v.value * (1 - t * t)
-        self.b.add(dz.sum((0, 1, 2)))
-        dq, dkeys = dz.sum(2).reshape(-1, self.width), dz.sum(1).reshape(-1, self.width)
+        t = wide(t)
+        dz = de[..., None] * wide(self.v.value) * (1 - t * t)
+        self.b.add(like(dz.sum((0, 1, 2)), dy))
+        dq, dkeys = (like(dz.sum(a).reshape(-1, self.width), dy) for a in (2, 1))
         self.W.add(product(q.reshape(-1, self.n_query).T, dq))
         self.U.add(product(k.reshape(-1, self.n_key).T, dkeys))
         return (product(dq, self.W.value.T).reshape(q.shape),

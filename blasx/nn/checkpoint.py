@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._types import TYPES
 from .attention import MultiHeadAttention
 from .conv import Convolution
 from .dense import Dense
@@ -26,8 +27,8 @@ from .recurrent import LSTM
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
           "I8": "|i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
-          "BF16": "<u2"}
-NAMES = {np.dtype(d): name for name, d in DTYPES.items() if name != "BF16"}
+          "BF16": TYPES["b"].dtype if TYPES["b"].is_known else "<u2"}
+NAMES = {np.dtype(d): name for name, d in DTYPES.items() if d != "<u2" or name == "U16"}
 
 
 class CorruptFile(ValueError):
@@ -73,7 +74,7 @@ def _checksum(header, metadata, data):
 
 def load(path):
     """({name: array}, metadata) of a file; CorruptFile, which says what is wrong, unless it is
-    whole. BF16 comes as float32."""
+    whole. BF16 comes as float32 where no package brings bfloat16."""
     data = Path(path).read_bytes()
 
     def corrupt(why):
@@ -96,7 +97,8 @@ def load(path):
         if start + end > len(data):
             corrupt(f"{name} ends at byte {start + end} of {len(data)}")
         x = np.frombuffer(data[start + begin:start + end], dtype).reshape(shape)
-        at, arrays[name] = end, _widened(x) if header[name]["dtype"] == "BF16" else x.copy()
+        unknown = header[name]["dtype"] == "BF16" and x.dtype.kind == "u"
+        at, arrays[name] = end, _widened(x) if unknown else x.copy()
     if start + at != len(data):
         corrupt(f"{len(data) - start - at} bytes behind the last array")
     if "crc32" in metadata and metadata["crc32"] != _checksum(header, metadata, data[start:]):

@@ -32,7 +32,7 @@ from math import prod
 import numpy as np
 
 from .._sources import FOLDER
-from ._arrays import glorot, module, product, products, transposed
+from ._arrays import glorot, like, module, product, products, transposed, wide
 from .layer import Layer, Parameter
 from .windows import Windows
 
@@ -82,12 +82,12 @@ class Convolution(Layer):
         x, inside, counts, columns, last = self.kept(dy)
         dy, views = self.windows.first(dy), self.windows.all(x, counts)
         if self.bias:
-            self.bias.add(dy.sum((0, *range(2, dy.ndim))))
-        dW = module(dy).zeros_like(self._matrix(self._grouped(), last))
+            self.bias.add(like(wide(dy).sum((0, *range(2, dy.ndim))), dy))
+        dW = module(dy).zeros_like(wide(self._matrix(self._grouped(), last)))
         for chunk in self._chunks(views):
             X = self._columns(views[chunk], last) if columns is None else columns
             dW += self._multiply(self._gather(dy[chunk]), transposed(X), last)
-        self.weight.add(self._weights(dW, last))
+        self.weight.add(like(self._weights(dW, last), dy))
         if not dx:
             return None
         below = self.windows.empty(x, *x.shape[:2], x.shape[2:])

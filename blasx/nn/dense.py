@@ -15,7 +15,7 @@ class Dense(Layer):
         W is (n_in, n_out), b is (n_out).
     bias : bool
         Whether there is a b.
-    dtype : float32 or float64
+    dtype : float32, float64, float16 or bfloat16
     rng : seed or numpy.random.Generator, optional
         Draws W (Glorot's uniform); b starts as 0.
     """
@@ -30,9 +30,7 @@ class Dense(Layer):
     def forward(self, x):
         self.given(x, ..., self.n_in, like=self.weight)
         rows = x.reshape(-1, self.n_in)
-        y = product(rows, self.weight.value)
-        if self.bias:
-            y += self.bias.value
+        y = product(rows, self.weight.value, self.bias and self.bias.value)
         return self.keep(y.reshape(*x.shape[:-1], self.n_out), rows)
 
     def backward(self, dy, dx=True):

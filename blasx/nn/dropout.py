@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import fused, module
+from ._arrays import fused, like, module, wide
 from .layer import Layer, Parameter
 
 
@@ -33,17 +33,17 @@ class Dropout(Layer):
             return self.keep(gpu.dropout(x, words, limit, scale), words, gpu)
         drawn = _mixed(module(x).arange(x.size, dtype=np.uint32), words).reshape(x.shape)
         mask = (drawn >= limit) * scale
-        return self.keep(x * mask, mask, None)
+        return self.keep(like(x * mask, x), mask, None)
 
     def backward(self, dy):
         mask, gpu = self.kept(dy)
         if gpu:  # its kernel draws the mask again, from the two words
             return gpu.dropout(dy, mask, *self._limit(dy))
-        return dy if mask is None else dy * mask
+        return dy if mask is None else like(dy * mask, dy)
 
     def _limit(self, x):
         """Below what a drawn number drops an element, and by what others are multiplied."""
-        return int(self.p * 2**32), x.dtype.type(1 / (1 - self.p))
+        return int(self.p * 2**32), wide(x[:0]).dtype.type(1 / (1 - self.p))
 
     def described(self):
         return (self.p,)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import module
+from ._arrays import like, module, wide
 from .layer import Layer, Parameter
 
 
@@ -16,7 +16,7 @@ class Embedding(Layer):
     ----------
     n, width : int
         W is (n, width).
-    dtype : float32 or float64
+    dtype : float32, float64, float16 or bfloat16
     rng : seed or numpy.random.Generator, optional
         Draws W, normal with deviation `scale`.
     """
@@ -37,9 +37,10 @@ class Embedding(Layer):
             from scipy.sparse import csr_matrix
         else:
             from cupyx.scipy.sparse import csr_matrix
+        dy = wide(dy)
         X = csr_matrix((xp.ones(count, dy.dtype), x.reshape(-1).astype("i4"),
                         xp.arange(count + 1, dtype="i4")), (count, self.n))
-        self.weight.add(X.T @ dy.reshape(count, self.width))
+        self.weight.add(like(X.T @ dy.reshape(count, self.width), self.weight.value))
 
     def described(self):
         return self.n, self.width
@@ -70,21 +71,21 @@ class Positions(Layer):
             random = np.random.default_rng(rng).standard_normal((length, width))
             self.weight = Parameter((0.02 * random).astype(dtype))
         else:
-            self.weight = Parameter(sinusoids(length, width, dtype), trained=False)
+            self.weight = Parameter(wide(sinusoids(length, width, dtype)), trained=False)
 
     def forward(self, x, start=0):
-        self.given(x, None, None, self.width, like=self.weight)
+        self.given(x, None, None, self.width, like=self.weight if self.weight.trained else None)
         places = slice(start, start + x.shape[1])
         if places.stop > self.length:
             raise ValueError(f"{self!r}: x must be of shape (any, {self.length - start}, "
                              f"{self.width}) at most, got {x.shape}")
-        return self.keep(x + self.weight.value[places], places)
+        return self.keep(x + like(self.weight.value[places], x), places)
 
     def backward(self, dy):
         (places,) = self.kept(dy)
         if self.weight.trained:
             dw = module(dy).zeros_like(self.weight.value)
-            dw[places] = dy.sum(0)
+            dw[places] = wide(dy).sum(0)
             self.weight.add(dw)
         return dy
 

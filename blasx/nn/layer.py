@@ -11,7 +11,9 @@ cast unasked. Where nothing comes before a layer nobody wants dx: those with SKI
 in `backward(dy, dx=False)`.
 """
 
-from ._arrays import module
+import numpy as np
+
+from ._arrays import REALS, module, wide
 
 
 class Parameter:
@@ -22,6 +24,24 @@ class Parameter:
 
     def __init__(self, value, trained=True):
         self.value, self.grad, self.trained = value, None, trained
+        self._single = None, None  # a value in half precision, and what it was rounded from
+
+    @property
+    def master(self):
+        """The value; of one in half precision, what it was rounded from, in single: steps are
+        taken there, and belong to this value, not to one that has replaced it."""
+        if self.value.dtype.itemsize > 2:
+            return self.value
+        if self._single[0] is not self.value:
+            self.master = wide(self.value)
+        return self._single[1]
+
+    @master.setter
+    def master(self, w):
+        """w, and its value rounded, in place."""
+        if w is not self.value:
+            self.value[...] = w
+            self._single = self.value, w
 
     def add(self, gradient):
         """The gradient is a sum over all uses since the last step."""
@@ -93,11 +113,13 @@ class Layer:
 
     def to(self, xp=None, dtype=None):
         """Move the parameters to an array module (numpy, cupy) or cast them; counts stay on the
-        host. Returns the layer."""
+        host, and what is not trained keeps single precision where the rest gets half. Returns
+        the layer."""
         for _, p in self.walk():
-            if isinstance(p, Parameter) and p.value.dtype.kind == "f":
+            if isinstance(p, Parameter) and p.value.dtype in REALS:
                 if dtype is not None:
-                    p.value, p.grad = p.value.astype(dtype), None
+                    single = not p.trained and np.dtype(dtype).itemsize == 2
+                    p.value, p.grad = p.value.astype("f4" if single else dtype), None
                 if xp is not None and xp is not module(p.value):
                     host = p.value.get() if hasattr(p.value, "get") else p.value
                     p.value, p.grad = xp.asarray(host), None
@@ -122,8 +144,9 @@ class Layer:
         if own is not None and x.dtype != own.dtype:
             raise TypeError(f"{self!r}: {argument} must be {own.dtype}, as the layer is, "
                             f"got {x.dtype}")
-        if own is None and x.dtype.char not in "fd":
-            raise TypeError(f"{self!r}: {argument} must be float32 or float64, got {x.dtype}")
+        if own is None and x.dtype not in REALS:
+            kinds = ", ".join(map(str, REALS))
+            raise TypeError(f"{self!r}: {argument} must be one of {kinds}, got {x.dtype}")
         if own is not None and module(x) is not module(own):
             raise TypeError(f"{self!r}: {argument} must be an array of {module(own).__name__}, as "
                             f"the layer's are, got one of {module(x).__name__}")

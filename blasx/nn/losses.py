@@ -2,24 +2,28 @@
 
     L = loss.forward(y, target)        dy = loss.backward()        dy = dL/dy
 
-All are means over the batch, so that the rate of learning does not depend on its size.
+All are means over the batch, so that the rate of learning does not depend on its size; of y in
+half precision, too, in single.
 """
 
-from ._arrays import fused, module
+from ._arrays import fused, module, wide
 from .activations import log_softmax, sigmoid, softplus
 from .layer import Layer
 
 
 class Loss(Layer):
-    """A loss; `accuracy(y, target)` says, of one that classifies, how many are right."""
+    """A loss; `accuracy(y, target)` says, of one that classifies, how many are right. Gradients
+    are `scale` times what they are, so that small ones do not vanish in half precision
+    (LossScale)."""
 
-    accuracy = None
+    accuracy, scale = None, 1.0
 
     def backward(self):
-        """dL/dy of the last `forward`."""
+        """scale dL/dy of the last `forward`, rounded once to the precision of y."""
         if self._kept is None:
             raise ValueError(f"{self!r}: backward before forward")
-        return self.gradient(*self._kept[1])
+        dtype, *values = self._kept[1]
+        return self.gradient(*values).astype(dtype, copy=False)
 
 
 class MeanSquare(Loss):
@@ -28,10 +32,11 @@ class MeanSquare(Loss):
     def forward(self, y, target):
         self.given(y, ...)
         self.given(target, *y.shape, argument="target", like=y)
-        return self.keep(((y - target) ** 2).mean(), y - target)
+        difference = wide(y) - wide(target)
+        return self.keep((difference * difference).mean(), y.dtype, difference)
 
     def gradient(self, difference):
-        return difference * (2 / difference.size)
+        return difference * (2 * self.scale / difference.size)
 
 
 class CrossEntropy(Loss):
@@ -65,8 +70,9 @@ class CrossEntropy(Loss):
             raise TypeError(f"{self!r}: target must be an array of {xp.__name__}, as y is, got one "
                             f"of {module(target).__name__}")
         if gpu := fused(y):
-            return self.keep(*gpu.cross_entropy(y, target, self.smoothing, self.ignore))
-        labels, y = target.reshape(-1), y.reshape(-1, k)
+            loss, dy = gpu.cross_entropy(y, target, self.smoothing, self.ignore, self.scale)
+            return self.keep(loss, y.dtype, dy)
+        dtype, labels, y = y.dtype, target.reshape(-1), wide(y).reshape(-1, k)
         counts = self._counts(labels)
         labels = self.indices(xp.where(counts, labels, 0), k, argument="target")
         log_p, rows = log_softmax(y), xp.arange(len(y))
@@ -75,13 +81,13 @@ class CrossEntropy(Loss):
         q *= counts[:, None]
         n = max(int(counts.sum()), 1) if self.ignore is not None else max(len(y), 1)
         return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
-                         log_p, q, counts, n, target.shape)
+                         dtype, log_p, q, counts, n, target.shape)
 
     def gradient(self, *kept):
         if len(kept) == 1:  # the kernel made it with the loss
             return kept[0]
         log_p, q, counts, n, shape = kept
-        dy = (module(q).exp(log_p) * counts[:, None] - q) / n
+        dy = (module(q).exp(log_p) * counts[:, None] - q) / (n / self.scale)
         return dy.reshape(*shape, -1)
 
     def accuracy(self, y, target):
@@ -106,10 +112,11 @@ class BinaryCrossEntropy(Loss):
     def forward(self, y, target):
         self.given(y, ...)
         self.given(target, *y.shape, argument="target", like=y)
-        return self.keep((softplus(y) - target * y).mean(), y, target)
+        dtype, y, target = y.dtype, wide(y), wide(target)
+        return self.keep((softplus(y) - target * y).mean(), dtype, y, target)
 
     def gradient(self, y, target):
-        return (sigmoid(y) - target) / y.size
+        return (sigmoid(y) - target) / (y.size / self.scale)
 
     def accuracy(self, y, target):
         """The share of answers on the right side of 1/2."""

@@ -9,7 +9,7 @@ the part of dx^ that would only shift or stretch x is gone, since y does not see
 
 import numpy as np
 
-from ._arrays import fused, module
+from ._arrays import fused, like, module, wide
 from .layer import Layer, Parameter
 
 
@@ -43,8 +43,8 @@ class BatchNorm(Layer):
         self.n, self.axis, self.momentum, self.eps = n, axis, momentum, eps
         self.weight = Parameter(np.ones(n, dtype))
         self.bias = Parameter(np.zeros(n, dtype))
-        self.mean = Parameter(np.zeros(n, dtype), trained=False)
-        self.variance = Parameter(np.ones(n, dtype), trained=False)
+        self.mean = Parameter(wide(np.zeros(n, dtype)), trained=False)
+        self.variance = Parameter(wide(np.ones(n, dtype)), trained=False)
 
     def forward(self, x):
         self.given(x, ..., like=self.weight)
@@ -54,6 +54,7 @@ class BatchNorm(Layer):
         axes = tuple(a for a in range(x.ndim) if a != self.axis % x.ndim)
         along = [1] * x.ndim
         along[self.axis] = self.n
+        given, x = x, wide(x)
         if self.training:
             count = x.size // self.n
             if count < 2:
@@ -70,15 +71,17 @@ class BatchNorm(Layer):
         deviation = module(x).sqrt(variance + self.eps).reshape(along)
         xhat = centred / deviation
         y = xhat * self.weight.value.reshape(along) + self.bias.value.reshape(along)
-        return self.keep(y, xhat, deviation, axes, along, self.training)
+        return self.keep(like(y, given), xhat, deviation, axes, along, self.training)
 
     def backward(self, dy):
         """dgamma = sum of dy x^, dbeta = sum of dy. Running statistics do not depend on x."""
         xhat, deviation, axes, along, training = self.kept(dy)
-        self.weight.add((dy * xhat).sum(axes))
-        self.bias.add(dy.sum(axes))
+        given, dy = dy, wide(dy)
+        self.weight.add(like((dy * xhat).sum(axes), given))
+        self.bias.add(like(dy.sum(axes), given))
         dxhat = dy * self.weight.value.reshape(along)
-        return _through(dxhat, xhat, deviation, axes) if training else dxhat / deviation
+        return like(_through(dxhat, xhat, deviation, axes) if training else dxhat / deviation,
+                    given)
 
     def described(self):
         return (self.n,)
@@ -99,11 +102,13 @@ class LayerNorm(Layer):
         if gpu := fused(x):
             if found := gpu.norm(x, self.weight.value, self.bias.value, self.eps):
                 return self.keep(*found, gpu)
+        given, x = x, wide(x)
         centred = x - x.mean(-1, keepdims=True)
         variance = (centred * centred).mean(-1, keepdims=True)
         deviation = module(x).sqrt(variance + self.eps)
         xhat = centred / deviation
-        return self.keep(xhat * self.weight.value + self.bias.value, xhat, deviation, None)
+        y = xhat * self.weight.value + self.bias.value
+        return self.keep(like(y, given), xhat, deviation, None)
 
     def backward(self, dy):
         """dgamma = sum of dy x^, dbeta = sum of dy."""
@@ -114,10 +119,10 @@ class LayerNorm(Layer):
             self.bias.add(dbeta)
             return dx
         xhat, deviation = kept
-        rows = tuple(range(dy.ndim - 1))
-        self.weight.add((dy * xhat).sum(rows))
-        self.bias.add(dy.sum(rows))
-        return _through(dy * self.weight.value, xhat, deviation, -1)
+        rows, given, dy = tuple(range(dy.ndim - 1)), dy, wide(dy)
+        self.weight.add(like((dy * xhat).sum(rows), given))
+        self.bias.add(like(dy.sum(rows), given))
+        return like(_through(dy * self.weight.value, xhat, deviation, -1), given)
 
     def described(self):
         return (self.n,)
@@ -141,9 +146,10 @@ class RMSNorm(Layer):
         if gpu := fused(x):
             if found := gpu.norm(x, self.weight.value, None, self.eps):
                 return self.keep(*found, gpu)
+        given, x = x, wide(x)
         r = module(x).sqrt((x * x).mean(-1, keepdims=True) + self.eps)
         xhat = x / r
-        return self.keep(xhat * self.weight.value, xhat, r, None)
+        return self.keep(like(xhat * self.weight.value, given), xhat, r, None)
 
     def backward(self, dy):
         *kept, gpu = self.kept(dy)
@@ -152,9 +158,10 @@ class RMSNorm(Layer):
             self.weight.add(dgamma)
             return dx
         xhat, r = kept
-        self.weight.add((dy * xhat).sum(tuple(range(dy.ndim - 1))))
+        given, dy = dy, wide(dy)
+        self.weight.add(like((dy * xhat).sum(tuple(range(dy.ndim - 1))), given))
         dxhat = dy * self.weight.value
-        return (dxhat - xhat * (dxhat * xhat).mean(-1, keepdims=True)) / r
+        return like((dxhat - xhat * (dxhat * xhat).mean(-1, keepdims=True)) / r, given)
 
     def described(self):
         return (self.n,)
@@ -177,15 +184,15 @@ class LocalResponseNorm(Layer):
         self.size, self.alpha, self.beta, self.k, self.axis = size, alpha, beta, k, axis
 
     def forward(self, x):
-        self.given(x, ...)
+        given, x = x, wide(self.given(x, ...))
         s = self.k + self.alpha / self.size * self._around(x * x)
-        return self.keep(x * s**-self.beta, x, s)
+        return self.keep(like(x * s**-self.beta, given), x, s)
 
     def backward(self, dy):
         x, s = self.kept(dy)
         power = s**-self.beta
         t = self._around(dy * x * power / s)
-        return dy * power - 2 * self.alpha * self.beta / self.size * x * t
+        return like(dy * power - 2 * self.alpha * self.beta / self.size * x * t, dy)
 
     def _around(self, x):
         """Sums over the channels around each."""

@@ -2,18 +2,24 @@
 
 `rate` is a number, or a schedule: a function of the step's number, from 0. `step()` moves every
 parameter of the model that has a gradient, in place, and forgets the gradients.
+
+Of parameters in half precision an optimiser moves a copy in single, the master, and rounds it: a
+step that is small beside the parameter would be lost in half.
+
+Micikevicius et al.: Mixed precision training, 2018.
 """
 
 from math import cos, pi, sqrt
 
 import numpy as np
 
-from ._arrays import fused, module
+from ._arrays import fused, module, wide
 
 
 class Optimiser:
-    """Steps over the parameters of a model; a subclass moves one in `move(p, g, rate, ...)`, with
-    what it remembers of each (`MEMORY` names it) as further arguments."""
+    """Steps over the parameters of a model; a subclass moves one in `move(w, g, rate, ...)`, with
+    what it remembers of each (`MEMORY` names it) as further arguments. g is the gradient of the
+    loss + decay/2 |w|^2."""
 
     MEMORY = ()
 
@@ -21,25 +27,31 @@ class Optimiser:
         self.parameters, self.rate, self.decay, self.steps = model.parameters(), rate, decay, 0
         self.memory = {}
 
-    def step(self):
-        """One step down the gradients, which are forgotten."""
+    def step(self, factor=1.0):
+        """One step down `factor` times the gradients, which are forgotten."""
         rate = self.rate(self.steps) if callable(self.rate) else self.rate
         self.steps += 1
         for path, p in self.parameters.items():
             if p.grad is not None:
                 if path not in self.memory:
-                    self.memory[path] = [module(p.value).zeros_like(p.value) for _ in self.MEMORY]
-                self.move(p.value, self.decayed(p), rate, *self.memory[path])
+                    w = p.master
+                    self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
+                self.moved(p, factor, rate, *self.memory[path])
                 p.grad = None
 
-    def decayed(self, p):
-        """The gradient of the loss + decay/2 |w|^2."""
-        return p.grad + self.decay * p.value if self.decay else p.grad
+    def moved(self, p, factor, rate, *memory):
+        """One parameter, a step on."""
+        w, g = p.master, wide(p.grad)
+        g = g if factor == 1 else factor * g
+        self.move(w, g + self.decay * w if self.decay else g, rate, *memory)
+        p.master = w
 
     def state(self):
         """{name: array} to go on from later."""
         kept = {f"{kind}.{path}": x for path, memory in self.memory.items()
                 for kind, x in zip(self.MEMORY, memory)}
+        kept |= {f"master.{path}": p.master for path, p in self.parameters.items()
+                 if p.master is not p.value}
         return kept | {"steps": np.array(self.steps)}
 
     def load(self, state):
@@ -49,6 +61,9 @@ class Optimiser:
             path: [module(p.value).asarray(state[f"{kind}.{path}"]).copy() for kind in self.MEMORY]
             for path, p in self.parameters.items()
             if all(f"{kind}.{path}" in state for kind in self.MEMORY)}
+        for path, p in self.parameters.items():
+            if f"master.{path}" in state:
+                p.master = module(p.value).asarray(state[f"master.{path}"]).copy()
 
 
 class SGD(Optimiser):
@@ -80,18 +95,26 @@ class Adam(Optimiser):
     Kingma, Ba: Adam, a method for stochastic optimization, 2015.
     """
 
-    MEMORY = ("mean", "square")
+    MEMORY, beside = ("mean", "square"), 0.0
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.0):
         super().__init__(model, rate, decay)
         self.betas, self.eps = betas, eps
 
-    def move(self, w, g, rate, m, v, keep=1.0):
+    def moved(self, p, factor, rate, m, v):
+        gpu = fused(p.value)
+        if not gpu or not gpu.adam(p.master, p.value, p.grad, m, v, self.betas, *self.now(rate),
+                                   self.decay, factor):
+            super().moved(p, factor, rate, m, v)
+
+    def now(self, rate):
+        """1 / sqrt(1 - beta2^t), eps, rate / (1 - beta1^t), what `beside` leaves of w."""
         beta1, beta2 = self.betas
-        root, far = 1 / sqrt(1 - beta2**self.steps), rate / (1 - beta1**self.steps)
-        gpu = fused(w)
-        if gpu and gpu.adam(w, g, m, v, self.betas, root, self.eps, far, keep):
-            return
+        return (1 / sqrt(1 - beta2**self.steps), self.eps, rate / (1 - beta1**self.steps),
+                1 - rate * self.beside)
+
+    def move(self, w, g, rate, m, v):
+        (beta1, beta2), (root, eps, far, keep) = self.betas, self.now(rate)
         if keep != 1:
             w *= keep
         m *= beta1
@@ -101,7 +124,7 @@ class Adam(Optimiser):
         # m / (1 - beta1^t) over sqrt(v / (1 - beta2^t)) + eps
         down = module(w).sqrt(v)
         down *= root
-        down += self.eps
+        down += eps
         w -= far * m / down
 
 
@@ -112,13 +135,46 @@ class AdamW(Adam):
     """
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.01):
-        super().__init__(model, rate, betas, eps, decay)
+        super().__init__(model, rate, betas, eps)
+        self.beside = decay
 
-    def decayed(self, p):
-        return p.grad
 
-    def move(self, w, g, rate, m, v):
-        super().move(w, g, rate, m, v, 1 - rate * self.decay)
+# -- half precision
+
+
+class LossScale:
+    """Keeps gradients in the range of half precision: `fit` multiplies the loss by `value`, and
+    the step divides by it. A step whose gradients overflow is left out and the scale divided by
+    `factor`; after `every` steps without one it is multiplied by it.
+
+    Micikevicius et al.: Mixed precision training, 2018.
+    """
+
+    LEAST = 2.0**-14  # below it what overflows is not the scale's fault
+
+    def __init__(self, value=2.0**16, factor=2.0, every=2000):
+        if not (value > 0 and factor > 1 and every >= 1):
+            raise ValueError("LossScale: value, factor and every must be above 0, above 1 and at "
+                             f"least 1, got {value}, {factor}, {every}")
+        self.value, self.factor, self.every, self.good = value, factor, every, 0
+
+    def went(self, well):
+        """Says of a step whether its gradients were finite. False if it was not and the scale is
+        as small as it gets."""
+        self.good = self.good + 1 if well else 0
+        if not well:
+            self.value /= self.factor
+        elif self.good == self.every:
+            self.value, self.good = self.value * self.factor, 0
+        return self.value >= self.LEAST
+
+    def state(self):
+        """{name: array} to go on from later."""
+        return {"value": np.array(self.value), "good": np.array(self.good)}
+
+    def load(self, state):
+        """Go on from `state()`."""
+        self.value, self.good = float(state["value"]), int(state["good"])
 
 
 # -- clipping
@@ -126,8 +182,8 @@ class AdamW(Adam):
 
 def gradient_norm(model):
     """The Euclidean norm of all gradients together."""
-    return sqrt(float(sum((p.grad * p.grad).sum().astype("f8")
-                          for p in model.parameters().values() if p.grad is not None)))
+    gradients = (wide(p.grad) for p in model.parameters().values() if p.grad is not None)
+    return sqrt(float(sum((g * g).sum().astype("f8") for g in gradients)))
 
 
 def clip_norm(model, limit):

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ._arrays import module
+from ._arrays import like, module, wide
 from .layer import Layer
 from .windows import LAYOUTS, Windows
 
@@ -44,7 +44,7 @@ class MaxPool(Pool):
         dy = self.windows.first(dy)
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
-        left = dy.astype(dy.dtype, order="K")  # what has not found its element yet
+        left = wide(dy).astype(wide(dy).dtype, order="K")  # what has not found its element yet
         for slices in self.windows.each(counts):
             here = left * (x[slices] == y)
             dx[slices] += here
@@ -56,24 +56,24 @@ class AveragePool(Pool):
     """y = the mean of each window; dy goes to all its elements in equal parts."""
 
     def forward(self, x):
-        n, c = x.shape[0], x.shape[-1 if self.windows.last else 1]
-        x, inside, counts = self.opened(x, 0)
-        y = self.windows.empty(x, n, c, counts)
+        given, (x, inside, counts) = x, self.opened(x, 0)
+        x = wide(x)
+        y = self.windows.empty(x, *x.shape[:2], counts)
         y[...] = 0
         for slices in self.windows.each(counts):
             y += x[slices]
         share = self._share(x, inside, counts)
         y *= share
-        return self.keep(self.windows.back(y), x, inside, counts, share)
+        return self.keep(like(self.windows.back(y), given), x, inside, counts, share)
 
     def backward(self, dy):
         x, inside, counts, share = self.kept(dy)
-        dy = self.windows.first(dy) * share
+        shared = self.windows.first(dy) * share
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
         for slices in self.windows.each(counts):
-            dx[slices] += dy
-        return self.windows.back(dx[inside])
+            dx[slices] += shared
+        return like(self.windows.back(dx[inside]), dy)
 
     def _share(self, x, inside, counts):
         """1 / the number of elements of x, padding left out, in each window."""
@@ -107,7 +107,8 @@ class GlobalMaxPool(GlobalPool):
     def backward(self, dy):
         largest, axes = self.kept(dy)
         dy = module(dy).expand_dims(dy, axes)
-        return largest * (dy / largest.sum(axes, dtype=dy.dtype, keepdims=True))
+        count = largest.sum(axes, dtype="f4", keepdims=True)
+        return like(largest * (dy / like(count, wide(dy))), dy)
 
 
 class GlobalAveragePool(GlobalPool):
@@ -115,7 +116,7 @@ class GlobalAveragePool(GlobalPool):
 
     def forward(self, x):
         axes = self.axes(x)
-        return self.keep(x.mean(axes), x.shape, axes)
+        return self.keep(like(wide(x).mean(axes), x), x.shape, axes)
 
     def backward(self, dy):
         shape, axes = self.kept(dy)

@@ -20,13 +20,16 @@ A mask (n, time) says which elements are there: where not, the state passes unch
 output is 0. `truncate` = k lets no gradient through from one piece of k steps to the one before:
 backpropagation through time, truncated.
 
+Of half precision are what comes in, what goes out and the operands of products; between them gates
+and states are in single.
+
 Hochreiter, Schmidhuber: Long short-term memory, 1997. Cho et al.: Learning phrase representations
 using RNN encoder-decoder, 2014. Werbos: Backpropagation through time, 1990.
 """
 
 import numpy as np
 
-from ._arrays import add_product, column_sums, fused, glorot, module, product, uniform
+from ._arrays import add_product, column_sums, fused, glorot, like, module, product, uniform, wide
 from .layer import Layer, Parameter
 
 
@@ -64,29 +67,28 @@ class Recurrence(Layer):
             raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
                              f"{mask.dtype} {mask.shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
-        xW = product(rows, self.W.value).reshape(times, batch, self.GATES * self.n)
-        if mask is None and (gpu := fused(x)):
+        xW = wide(product(rows, self.W.value)).reshape(times, batch, self.GATES * self.n)
+        if mask is None and (gpu := fused(xW)):
             if found := self.at_once(gpu, xW, given and state):
-                y, self.state, kept = found
-                return self.keep(y.swapaxes(0, 1), rows, None, kept, None)
-        z = _by_columns(xp, times, batch, self.GATES * self.n, x.dtype)
+                y, state, kept = found
+                self.state = tuple(like(s, x) for s in state)
+                return self.keep(like(y.swapaxes(0, 1), x), rows, None, kept, None)
+        z = _by_columns(xp, times, batch, self.GATES * self.n, xW.dtype)
         xp.add(xW, self.b.value, out=z)
         y = _by_columns(xp, times, batch, self.n, x.dtype)
         U = xp.asfortranarray(self.U.value)
         before, steps = [None] * times, [None] * times
         for t in self._order(times):
             before[t] = state
-            if self.SPLIT:
-                hU = product(state[0], U)
-            else:
-                hU = add_product(state[0], U, z[t])
+            h = like(state[0], x)
+            hU = wide(product(h, U)) if self.SPLIT else add_product(h, U, z[t])
             state, steps[t] = self.step(z[t], hU, state)
             y[t] = state[0]
             if mask is not None:
                 there = mask[:, t, None]
                 state = tuple(xp.where(there, new, old) for new, old in zip(state, before[t]))
                 y[t] *= there
-        self.state = state
+        self.state = tuple(like(s, x) for s in state)
         return self.keep(y.swapaxes(0, 1), rows, before, steps, mask)
 
     def at_once(self, gpu, z, state):
@@ -100,21 +102,24 @@ class Recurrence(Layer):
         rows, before, steps, mask = self.kept(dy)
         (batch, times, _), dstate = dy.shape, self._start(module(dy), dstate, len(dy))
         if before is None:
-            dz, h, self.dstate = self.unstep_at_once(fused(dy), dy, dstate, *steps)
+            gates, *_ = steps
+            dz, h, dstate = self.unstep_at_once(fused(gates), wide(dy), dstate, *steps)
             dhU = dz
         else:
-            dz, dhU, h, self.dstate = self._unsteps(dy, dstate, before, steps, mask)
+            dz, dhU, h, dstate = self._unsteps(dy, dstate, before, steps, mask)
+        self.dstate = tuple(like(d, dy) for d in dstate)
+        dz, dhU, h = (like(a, dy) for a in (dz, dhU, h))
         self.W.add(product(rows.T, dz))
         self.U.add(product(h.T, dhU))
         self.b.add(column_sums(dz))
         if self.SPLIT:
-            self.c.add(dhU[:, -self.n:].sum(0))
+            self.c.add(column_sums(dhU[:, -self.n:]))
         return product(dz, self.W.value.T).reshape(times, batch, self.n_in).swapaxes(0, 1)
 
     def _unsteps(self, dy, dstate, before, steps, mask):
         """dz, dhU and h of all steps, a time after the other, and the gradient in the first
         state."""
-        xp, (batch, times, _) = module(dy), dy.shape
+        xp, (batch, times, _), given, dy = module(dy), dy.shape, dy, wide(dy)
         dz = _by_columns(xp, times, batch, self.GATES * self.n, dy.dtype)
         dhU = xp.empty_like(dz) if self.SPLIT else dz
         U = xp.asfortranarray(self.U.value.T)
@@ -126,7 +131,7 @@ class Recurrence(Layer):
                 there = mask[:, t, None]
                 new = tuple(d * there for d in (dstate[0] + dy[t], *dstate[1:]))
             beside, *others = self.unstep(dz[t], dhU[t], new, before[t], steps[t])
-            dh = product(dhU[t], U)
+            dh = wide(product(like(dhU[t], given), U))
             old = (dh if beside is None else dh + beside, *others)
             if mask is not None:
                 old = tuple(d + e * ~there for d, e in zip(old, dstate))
@@ -146,12 +151,12 @@ class Recurrence(Layer):
 
     def _start(self, xp, state, batch):
         if state is None:
-            return tuple(xp.zeros((batch, self.n), self.W.value.dtype, "F")
+            return tuple(wide(xp.zeros((batch, self.n), self.W.value.dtype, "F"))
                          for _ in range(self.STATES))
         if len(state) != self.STATES:
             raise ValueError(f"{self!r}: state must be {self.STATES} arrays, got {len(state)}")
-        return tuple(xp.asfortranarray(self.given(s, batch, self.n, argument="state", like=self.W))
-                     for s in state)
+        return tuple(xp.asfortranarray(wide(self.given(
+            s, batch, self.n, argument="state", like=self.W))) for s in state)
 
     def described(self):
         return self.n_in, self.n
@@ -199,7 +204,7 @@ class GRUCell(Recurrence):
         gates = z[:, :2 * n] + hU[:, :2 * n]
         gates = 0.5 * xp.tanh(0.5 * gates) + 0.5
         r, u = gates[:, :n], gates[:, n:]
-        s = hU[:, 2 * n:] + self.c.value
+        s = hU[:, 2 * n:] + wide(self.c.value)
         new = xp.tanh(z[:, 2 * n:] + r * s)
         return (new + u * (h - new),), (r, u, s, new)
 
@@ -229,7 +234,8 @@ class LSTMCell(Recurrence):
         self.b.value[n:2 * n] = 1  # the cell remembers until it has learnt what to forget
 
     def at_once(self, gpu, z, state):
-        found = gpu.lstm(z, self.U.value, self.b.value, state, self.clip, self.reverse)
+        found = gpu.lstm(z, wide(self.U.value), wide(self.b.value), state, self.clip,
+                         self.reverse)
         if found is None:
             return None
         y, cells = found
@@ -237,13 +243,12 @@ class LSTMCell(Recurrence):
         return y, (y[last], cells[last]), (z, y, cells, state)
 
     def unstep_at_once(self, gpu, dy, dstate, gates, y, cells, state):
-        """dz and h by rows of all steps, and the gradient in the first state: a kernel and a
-        product a step."""
+        """dz and h by rows of all steps, by one kernel, and the gradient in the first state."""
         order = self._order(len(y))
         start = state or self._start(module(y), None, y.shape[1])
-        cut = [self._cut(t, len(y)) for t in order]
-        dz, dstate = gpu.lstm_backward(dy.swapaxes(0, 1), gates, cells, start[1], self.U.value,
-                                       dstate, self.clip, order, cut)
+        dz, dstate = gpu.lstm_backward(
+            dy.swapaxes(0, 1), gates, cells, start[1], wide(self.U.value), dstate, self.clip,
+            self.reverse, self.truncate)
         h = module(y).empty_like(y)
         h[order[0]] = start[0]
         if self.reverse:

@@ -11,16 +11,18 @@ import numpy as np
 from . import checkpoint as files
 from ._arrays import module
 from .layer import Layer, Parameter
-from .optim import clip_norm, gradient_norm
+from .optim import gradient_norm
 
 
 @dataclass
 class History:
-    """What `fit` saw. `losses` has every step; the others every epoch. `stopped` says why it
-    ended early, and is empty if it did not."""
+    """What `fit` saw. `losses` has every step; `epochs` every epoch. `skipped` counts steps that
+    were left out because a scaled gradient overflowed. `stopped` says why it ended early, and is
+    empty if it did not."""
 
     losses: list = field(default_factory=list)
     epochs: list = field(default_factory=list)
+    skipped: int = 0
     stopped: str = ""
 
     def plot(self, path):
@@ -40,7 +42,7 @@ class History:
 
 
 def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, validation=None,
-        augment=None, checkpoint=None, resume=False, progress=True):
+        augment=None, scale=None, checkpoint=None, resume=False, progress=True):
     """Train a model on samples x with targets y.
 
     Parameters
@@ -59,6 +61,9 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
         Evaluated after every epoch.
     augment : function (x, rng) -> x, optional
         Applied to the samples of every batch.
+    scale : LossScale, optional
+        Of the loss, for gradients in half precision (`model.to(dtype="float16")`; bfloat16 has
+        the range of single precision and needs none).
     checkpoint : path, optional
         Written after every epoch; with `resume` read first where it exists.
     progress : bool
@@ -79,7 +84,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     _data(x, y, *(validation or ()))
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
-        history, done = _restore(checkpoint, model, optimiser)
+        history, done = _restore(checkpoint, model, optimiser, scale)
     count = len(y)
     for epoch in range(done, epochs):
         rng = np.random.default_rng((seed, epoch))
@@ -91,18 +96,25 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
             xs, ys = _rows(x, chosen), _rows(y, chosen)
             if augment:
                 xs = augment(xs, rng)
-            answer = model.forward(xs)
+            answer, loss.scale = model.forward(xs), scale.value if scale else 1.0
             value = float(loss.forward(answer, ys))
             if not np.isfinite(value):
                 history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
                 break
-            dy = loss.backward()
-            model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-            norm = clip_norm(model, clip) if clip else gradient_norm(model)
-            if not np.isfinite(norm):
+            with np.errstate(**dict.fromkeys(("over", "invalid"), "ignore") if scale else {}):
+                dy = loss.backward()
+                model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
+                norm = gradient_norm(model) / loss.scale
+            well = bool(np.isfinite(norm))
+            if not (scale.went(well) if scale else well):
                 history.stopped = _first_bad_gradient(model)
                 break
-            optimiser.step()
+            if well:
+                optimiser.step((clip / norm if clip and norm > clip else 1.0) / loss.scale)
+            else:
+                history.skipped += 1
+                for p in model.parameters().values():
+                    p.grad = None
             history.losses.append(value)
             total += value * len(chosen)
             hits += loss.accuracy(answer, ys) * len(chosen) if loss.accuracy else 0
@@ -120,7 +132,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
         history.epochs.append(line)
         bar.end("  ".join(f"{name} {v:.4g}" for name, v in line.items() if name != "epoch"))
         if checkpoint is not None:
-            _store(checkpoint, model, optimiser, history)
+            _store(checkpoint, model, optimiser, scale, history)
     return history
 
 
@@ -210,13 +222,14 @@ def _first_bad_gradient(model):
 # -- checkpoints
 
 
-def _store(path, model, optimiser, history):
+def _store(path, model, optimiser, scale, history):
     arrays = {f"model.{n}": x for n, x in model.state().items()}
     arrays |= {f"optimiser.{n}": x for n, x in optimiser.state().items()}
+    arrays |= {f"scale.{n}": x for n, x in scale.state().items()} if scale else {}
     files.save(path, arrays, {"history": json.dumps(asdict(history))})
 
 
-def _restore(path, model, optimiser):
+def _restore(path, model, optimiser, scale):
     arrays, metadata = files.load(path)
     if "history" not in metadata:
         raise ValueError(f"fit: checkpoint must be one that fit wrote, {path} is not")
@@ -226,6 +239,8 @@ def _restore(path, model, optimiser):
 
     model.load(under("model."))
     optimiser.load(under("optimiser."))
+    if scale and "scale.value" in arrays:
+        scale.load(under("scale."))
     history = History(**json.loads(metadata["history"]))
     return history, len(history.epochs)
 

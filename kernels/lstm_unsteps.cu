@@ -1,0 +1,254 @@
+// lstm_unsteps.cu: backward through all time steps of an LSTM in one launch, from the last to the
+// first. With dh = dy + dz' U^T, dz' and dc what the step after it leaves,
+//
+//     dc += dh o (1 - tanh^2 c)
+//     di = dc g,   df = dc c',   do = dh tanh c,   dg = dc i
+//
+// each times the slope of its function make dz, 4 H numbers a row, i f o g side by side as in the
+// gates; dc f goes on. Where c was clipped no gradient goes through. Between steps k and k - 1, k a
+// multiple of `truncate`, none goes at all (0: everywhere).
+//
+// A block has UNITS units and ROWS rows of the batch, and keeps its UNITS rows of U, as pairs of half
+// precision (pairs.cuh), in registers: a warp 16 DEEP columns of them, as tiles B of products dz' U^T.
+// The warps' products are added in shared memory; a thread has one unit of one row, or several, and
+// their dc, for all steps.
+//
+// dZ is EMPTY before and travels as it is (words.cuh): a nan with the bits of EMPTY gets others. The
+// blocks of the same rows wait for each other: all blocks have to be on the GPU together.
+//
+// Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of the 16 AHEAD
+// of its row that go through the tensor cores together, each with its scale; their sums are rounded.
+//
+// Floor, a step: every block reads 4 ROWS H words, from the L2 cache; the way of a word through it
+// (a store, a load: about 1.5 us) and two barriers of the block.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int WARPS = 8;    // of a block
+constexpr int UNITS = 16;   // of a block, a multiple of 8
+constexpr int ROWS = 16;    // of a block, a multiple of 16
+constexpr int DEEP = 16;    // sixteens of k in a warp
+constexpr int AHEAD = 4;    // of them whose words a warp asks for together; divides DEEP
+#endif
+#include "block.cuh"
+#include "launch.cuh"
+#include "pairs.cuh"
+#include "words.cuh"
+
+constexpr int TILES = UNITS / 8, PITCH = UNITS + 4, CHUNKS = DEEP / AHEAD;
+constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
+static_assert(UNITS % 8 == 0 && ROWS % 16 == 0 && DEEP % AHEAD == 0);
+
+// What a warp asks for: of rows g and g + 8 four words of each of AHEAD sixteens
+using Asked = Four[2][AHEAD];
+
+// The largest of `most` and four numbers without their signs
+__device__ inline unsigned larger(unsigned most, const Four& w)
+{
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const unsigned bits = w.x[e] & 0x7fffffff;
+        most = most < bits ? bits : most;
+    }
+    return most;
+}
+
+// Four numbers, scaled, as two pairs
+__device__ inline void split(const Four& w, Scale scale, unsigned (&high)[2], unsigned (&low)[2])
+{
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const Pair of = pairs_of(scale.of(__int_as_float(int(w.x[2 * e]))),
+                                 scale.of(__int_as_float(int(w.x[2 * e + 1]))));
+        high[e] = of.high;
+        low[e] = of.low;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_before,
+             const float* dY, const float* dH, float* dC, unsigned* dZ, size clip_bits,
+             size backwards, size truncate, size times, size batch, size rows, size units)
+{
+    wait_for_stream();
+    __shared__ float parts[WARPS][ROWS][PITCH];
+    __shared__ unsigned largest[WARPS];
+    const int groups = (int(units) + UNITS - 1) / UNITS, H = int(units);
+    const int first_unit = int(blockIdx.x) % groups * UNITS, lane = thread() % 32;
+    const int first_row = int(blockIdx.x) / groups * ROWS, left = int(rows) - first_row;
+    const int g = lane / 4, t = lane % 4, first_k = warp() * 16 * DEEP + 4 * t;
+
+    // Of tile i lane (g, t) has unit g, of the k-th sixteen columns 4 t ... 4 t + 3 of U
+    const auto weights = [=](int k, int i) {
+        const int j = first_unit + 8 * i + g, column = first_k + 16 * k;
+        return column < 4 * H && j < H
+            ? *reinterpret_cast<const Four*>(U + j * size(4 * H) + column) : Four{};
+    };
+    unsigned most = 0;
+    #pragma unroll 1
+    for (int k = 0; k < DEEP; ++k)
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i) most = larger(most, weights(k, i));
+    most = __reduce_max_sync(ALL, most);
+    if (lane == 0) largest[warp()] = most;
+    __syncthreads();
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) most = most < largest[w] ? largest[w] : most;
+    const int lift = scale_of(most);
+    unsigned high[DEEP][TILES][2], low[DEEP][TILES][2];
+    #pragma unroll
+    for (int k = 0; k < DEEP; ++k)
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i) {
+            split(weights(k, i), Scale(lift), high[k][i], low[k][i]);
+            __syncwarp();  // no more weights at a time than there is room for
+        }
+
+    // The units of this thread: unit and row in the block, whether they are there, dc
+    const float clip = float(__longlong_as_double(clip_bits));
+    float dc[EACH];
+    const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
+    const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
+    const auto there = [=](int e) {
+        return row_of(e) < ROWS && row_of(e) < left && first_unit + unit_of(e) < H;
+    };
+    const auto at_ends = [=](int e) {
+        return (first_row + row_of(e)) * size(H) + first_unit + unit_of(e);
+    };
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e) dc[e] = there(e) ? dC[at_ends(e)] : 0.0f;
+
+    for (int step = 0; step < int(times); ++step) {
+        const int k = int(times) - 1 - step;  // of the steps as they went forward
+        const size now = (backwards ? step : k) * batch + first_row;
+        const size after = backwards ? now - batch : now + batch;
+        const bool through = step && !(truncate && (k + 1) % truncate == 0);
+        if (through) {
+            #pragma unroll 1
+            for (int n = 0; n < ROWS; n += 16) {
+                const unsigned* const from = dZ + (after + n + g) * 4 * H + first_k;
+                const bool here[2] = {n + g < left, n + g + 8 < left};
+                const auto ask = [&](Asked& w, int chunk, bool again) {
+                    bool missing = false;
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r)
+                        #pragma unroll
+                        for (int a = 0; a < AHEAD; ++a) {
+                            const int k = 16 * (chunk * AHEAD + a);
+                            if (again ? !w[r][a].there() : here[r] && first_k + k < 4 * H)
+                                w[r][a] = look(from + r * 32 * H + k);
+                            else if (!again) w[r][a] = Four{};
+                        }
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r)
+                        #pragma unroll
+                        for (int a = 0; a < AHEAD; ++a) missing |= !w[r][a].there();
+                    return missing;
+                };
+                Asked w;
+                float total[TILES][4] = {};
+                #pragma unroll
+                for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+                    for (bool missing = ask(w, chunk, false); __any_sync(ALL, missing);
+                         missing = ask(w, chunk, true)) give_way();
+                    Line lines[2];
+                    Scale scales[2];
+                    #pragma unroll
+                    for (int r = 0; r < 2; ++r) {
+                        unsigned top = 0;
+                        #pragma unroll
+                        for (int a = 0; a < AHEAD; ++a) top = larger(top, w[r][a]);
+                        #pragma unroll
+                        for (int d = 1; d < 4; d *= 2) {
+                            const unsigned other = __shfl_xor_sync(ALL, top, d);
+                            top = top < other ? other : top;
+                        }
+                        lines[r] = line_of(scale_of(top));
+                        scales[r] = Scale(scale_of(top));
+                    }
+                    float sum[TILES][4] = {};
+                    unsigned head[AHEAD][4];
+                    #pragma unroll
+                    for (int a = 0; a < AHEAD; ++a) {
+                        unsigned rest[4], high_of[2], low_of[2];
+                        #pragma unroll
+                        for (int r = 0; r < 2; ++r) {
+                            split(w[r][a], scales[r], high_of, low_of);
+                            #pragma unroll
+                            for (int e = 0; e < 2; ++e) {
+                                head[a][2 * e + r] = high_of[e];
+                                rest[2 * e + r] = low_of[e];
+                            }
+                        }
+                        #pragma unroll
+                        for (int i = 0; i < TILES; ++i) {
+                            const int at = chunk * AHEAD + a;
+                            tensor_product(sum[i], head[a], low[at][i], half{});
+                            tensor_product(sum[i], rest, high[at][i], half{});
+                        }
+                    }
+                    #pragma unroll
+                    for (int a = 0; a < AHEAD; ++a)
+                        #pragma unroll
+                        for (int i = 0; i < TILES; ++i)
+                            tensor_product(sum[i], head[a], high[chunk * AHEAD + a][i], half{});
+                    #pragma unroll
+                    for (int i = 0; i < TILES; ++i)
+                        #pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            total[i][e] += sum[i][e] * lines[e / 2].down * lines[e / 2].rest;
+                }
+                #pragma unroll
+                for (int i = 0; i < TILES; ++i)
+                    #pragma unroll
+                    for (int e = 0; e < 4; ++e)
+                        parts[warp()][n + g + e / 2 * 8][8 * i + 2 * t + e % 2] = total[i][e];
+            }
+        }
+        float of[EACH][4], c[EACH], before[EACH], dh[EACH];
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            const size at = (now + row_of(e)) * H + first_unit + unit_of(e);
+            #pragma unroll
+            for (int q = 0; q < 4; ++q)
+                of[e][q] = there(e) ? gates[at + (now + row_of(e)) * 3 * H + q * H] : 0.0f;
+            c[e] = there(e) ? C[at] : 0.0f;
+            before[e] = !there(e) ? 0.0f : k ? C[backwards ? at + batch * H : at - batch * H]
+                                              : c_before[at_ends(e)];
+            dh[e] = there(e) ? dY[at] : 0.0f;
+            if (!step && there(e)) dh[e] += dH[at_ends(e)];
+            if (step && !through) dc[e] = 0;
+        }
+        if (through) {
+            __syncthreads();
+            #pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                float sum = 0;
+                if (row_of(e) < ROWS)
+                    #pragma unroll
+                    for (int v = 0; v < WARPS; ++v) sum += parts[v][row_of(e)][unit_of(e)];
+                const Line line = line_of(lift);
+                dh[e] += sum * line.down * line.rest;
+            }
+            __syncthreads();
+        }
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (!there(e)) continue;
+            const float i = of[e][0], f = of[e][1], o = of[e][2], d = of[e][3];
+            const float squashed = tanhf(c[e]);
+            float into = dc[e] + dh[e] * o * (1 - squashed * squashed);
+            if (!(fabsf(c[e]) < clip)) into = into * 0;
+            const float dz[4] = {into * d * (i * (1 - i)), into * before[e] * (f * (1 - f)),
+                                 dh[e] * squashed * (o * (1 - o)), into * i * (1 - d * d)};
+            dc[e] = into * f;
+            unsigned* const to = dZ + (now + row_of(e)) * 4 * H + first_unit + unit_of(e);
+            #pragma unroll
+            for (int q = 0; q < 4; ++q) {
+                const unsigned word = __float_as_uint(dz[q]);
+                show(to + q * H, word == EMPTY ? 0x7fffffff : word);
+            }
+        }
+    }
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e)
+        if (there(e)) dC[at_ends(e)] = dc[e];
+}
