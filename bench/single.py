@@ -83,7 +83,7 @@ def from_torch(*tensors):
 
 def gemm(letter, n, routine="gemm"):
     """C = A B, of normal numbers or uniform ones in 0..1. The error is by element. `own kernel`: of
-    half precision, where cuBLAS serves."""
+    half precision, where cuBLAS serves; `by remainders`: of double."""
     a, b = normal(letter, n, n), normal(letter, n, n) + 1
     if routine == "gemm_uniform":
         random = timing.gpu().random.RandomState(n)
@@ -110,7 +110,12 @@ def gemm(letter, n, routine="gemm"):
 
         return Side(lambda: (a.copy("F"), b.copy("F")), run)
 
-    variants = {"out of place": ours} | ({"own kernel": by_half} if letter in "hb" else {})
+    def by_remainders():
+        return Side(lambda: (a.copy("F"), b.copy("F")),
+                    partial(blasx_function(letter, "gemm"), 1.0, variant="crt"))
+
+    variants = {"out of place": ours} | ({"own kernel": by_half} if letter in "hb" else {}) | (
+        {"by remainders": by_remainders} if letter == "d" else {})
     return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
                timing.gpu_clock(3 * a.nbytes, PAUSE))

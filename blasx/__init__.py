@@ -11,7 +11,7 @@ the GPU in the current stream; anything that speaks DLPack is taken without a co
 from . import blas, lapack, linalg
 from ._config import show_config
 from ._ragged import Ragged
-from ._routine import TransferWarning
+from ._routine import RefinementWarning, TransferWarning
 from ._trace import trace
 from .batched import *
 from .blas import *

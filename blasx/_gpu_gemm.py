@@ -1,4 +1,4 @@
-"""Products on the GPU by kernels of ours; cuBLAS takes what they leave.
+"""Products on the GPU by kernels of ours; cuBLAS takes what they leave. By remainders: _gpu_crt.py.
 
 gemm_small takes small ones, where cuBLAS would cost the host more than the product, gemm_tiled
 those of orders where it is ahead of cuBLAS; which, tuned rows say, by the largest of m, n, k.
@@ -23,7 +23,7 @@ from struct import Struct
 
 import cupy
 
-from . import _ladder
+from . import _gpu_crt, _ladder
 from ._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors, pack
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
@@ -91,7 +91,7 @@ def _in_steps(*operands):
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
-    `by_parts`: single precision may be."""
+    `by_parts`: single precision may be by pairs, real double precision by remainders."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -109,6 +109,8 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
             return True
+        if me.letter == "d" and by_parts and _gpu_crt.pays(m, n, k, device):
+            return _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b)
         if me.letter not in "sc" or not by_parts or not by_pairs(
                 m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
             return False  # a graph keeps no memory of ours
@@ -145,18 +147,23 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
 def by_pairs(m, n, k, is_complex, device):
     """True if products of these extents are faster by pairs than by cuBLAS."""
     parts = 1 + is_complex
-    _, side, depth = _by_tiles(isqrt(parts * m * n), device)
+    _, side, depth, _ = _by_tiles(isqrt(parts * m * n), device)
     return min(m, n) >= side and parts * k >= depth
+
+
+def by_halves(m, n, k, device):
+    """True if products of real operands rounded to half precision are ours, too."""
+    return by_pairs(m, n, k, False, device) and _by_tiles(isqrt(m * n), device)[3]
 
 
 @looked_up
 def _by_tiles(order, device):
     """The constants of gemm_wgmma for that many elements of C, the least m and n, and k, for which
-    it is used."""
+    it is used; whether it is for products of the high parts alone."""
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
-        return None, 2**63, 2**63
-    return capitals(found), found.get("side", 1), found.get("depth", 1)
+        return None, 2**63, 2**63, 0
+    return capitals(found), found.get("side", 1), found.get("depth", 1), found.get("halves", 0)
 
 
 @looked_up
@@ -215,12 +222,13 @@ class Pairs:
         return (self.of.data.ptr, len(self.of), *strides, team, self.how, self.pairs, self.room,
                 self.about)
 
-    def describe(self, tensor, side):
-        """Boxes of 64 of k and `side` lines, or, across, 64 of these."""
+    def describe(self, tensor, side, parts):
+        """Boxes of 64 of k and `side` lines, or, across, 64 of these, of the high part or of both.
+        """
         rows, columns = self.extents
         pitch = 2 * self.room
         tensor.describe(TensorMap.HALF, self.pairs, (columns, rows, 2), (pitch, self.plane),
-                        (64, 64 if self.across else side, 2))
+                        (64, 64 if self.across else side, parts))
 
 
 def split(*operands, conjugated=(0, 0)):
@@ -246,21 +254,24 @@ def split(*operands, conjugated=(0, 0)):
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c):
-    """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
+def multiply_pairs(alpha, a, b, beta, c, high_only=False):
+    """C := alpha A B^T + beta C, A and B split, each row of C in one piece. `high_only`: of A and B
+    what half precision has of their scaled lines; as many bytes are under way in twice the stages.
+    """
     device = current_device()
     m, n = a.lines, b.lines
-    values = _by_tiles(isqrt(m * n), device)[0]
+    values, planes = _by_tiles(isqrt(m * n), device)[0], 2 - high_only
+    values = values | {"STAGES": values["STAGES"] * (1 + high_only)}
     kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
-                       COMPLEX=a.parts - 1)
+                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only))
     high, wide = 64 * values["GROUPS"], values["BN"]
-    a.describe(_local.a, high)
-    b.describe(_local.b, wide)
+    a.describe(_local.a, high, planes)
+    b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
                 b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(min(tiles, multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
-                  _local.wgmma, wgmma_bytes(values))
+                  _local.wgmma, wgmma_bytes(values, planes))
 
 
 # -- half precision and bfloat16

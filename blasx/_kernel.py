@@ -91,7 +91,7 @@ class TensorMap:
     `place`. A thread keeps one for each such parameter and has it describe what each launch is of.
     """
 
-    HALF, BFLOAT16 = 6, 9  # CU_TENSOR_MAP_DATA_TYPE_...
+    BYTE, HALF, BFLOAT16 = 0, 6, 9  # CU_TENSOR_MAP_DATA_TYPE_...
     _SWIZZLE, _PROMOTION = 3, 3  # of 128 bytes; misses of the L2 cache bring 256
 
     def __init__(self, rank):

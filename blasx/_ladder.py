@@ -38,8 +38,9 @@ def place(x, row, column, conjugated=0):
     return x.data.ptr, row // size, column // size, int(conjugated)
 
 
-def launch(plan, m, n, k, alpha, a, b, beta, c):
-    """C := alpha A B + beta C, m x n, k terms, each where `place` says."""
+def launch(plan, m, n, k, alpha, a, b, beta, c, marks=0):
+    """C := alpha A B + beta C, m x n, k terms, each where `place` says; of a plan of `marked`
+    elements those of which `marks`, an address, has bits, 16 of a row of C in a word."""
     from ._kernel import pack
     from .batched._gpu_blas import bits
     if c[2] != 1 and c[1] == 1:  # C^T = B^T A^T
@@ -47,15 +48,15 @@ def launch(plan, m, n, k, alpha, a, b, beta, c):
         c = c[0], c[2], c[1]
     kernel, tile, threads, shared = plan
     kernel.launch(-(-m // tile[0]) * -(-n // tile[1]), 1, *threads, pack(
-        m, n, k if alpha != 0 else 0, *a, *b, *c[:3], *bits(alpha), *bits(beta)), shared)
+        m, n, k if alpha != 0 else 0, *a, *b, *c[:3], *bits(alpha), *bits(beta), marks), shared)
 
 
 @looked_up
-def plan(rung, letter, n, device):
+def plan(rung, letter, n, device, marked=False):
     """(kernel, tile of a block, its threads, its bytes of shared memory) for order n"""
     from ._kernel import Kernel, gpu
     v = constants(rung, letter, n, gpu(device))
-    kernel = Kernel(rung, letter, **v)
+    kernel = Kernel(rung, letter, **v, **{"MARKED": 1} if marked else {})
     if rung == "gemm_naive":
         return kernel, (v["DIM_Y"], v["DIM_X"]), (v["DIM_X"], v["DIM_Y"]), 0
     return kernel, (v["BM"], v["BN"]), (32 * v["WARPS"], 1), tiled_bytes(letter, v)

@@ -39,6 +39,10 @@ class TransferWarning(UserWarning):
     """A routine without a GPU implementation copied its operands to the CPU and back."""
 
 
+class RefinementWarning(UserWarning):
+    """Factors of a lower precision were not good enough, and double precision had to be used."""
+
+
 class Typed:
     """One typed name of a routine: its type and its argument checks."""
 
@@ -507,4 +511,5 @@ def cupy():
 
 from . import _arrays  # noqa: E402 (the two know each other)
 
-__all__ = ["BY_DTYPE", "TransferWarning", "Typed", "also", "cupy", "ndarray", "public", "typed"]
+__all__ = ["BY_DTYPE", "RefinementWarning", "TransferWarning", "Typed", "also", "cupy", "ndarray",
+           "public", "typed"]

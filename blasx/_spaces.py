@@ -576,10 +576,10 @@ def divides(a, b):
 # -- gemm_wgmma: groups of four warps on Hopper's tensor cores, and the kernels that split operands
 
 
-def wgmma_bytes(v):
-    """Shared memory: stages of both halves of 64 of k, at a multiple of 1024 bytes, and what is
-    known of the 16 rows and BN columns of each warp."""
-    return (v["STAGES"] * 2 * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+def wgmma_bytes(v, parts=2):
+    """Shared memory: stages of both halves of 64 of k, or of one, at a multiple of 1024 bytes, and
+    what is known of the 16 rows and BN columns of each warp."""
+    return (v["STAGES"] * parts * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
             + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
 
 
@@ -614,6 +614,43 @@ def half_product_fits(letter, n, v, gpu):
             and v["CLUSTER"] in (1, 2) and v["BN"] % (64 * v["CLUSTER"]) == 0
             and v["GROUPS"] * v["BN"] <= 512 and v["STAGES"] >= 2
             and half_bytes(v) + 256 <= gpu.shared)
+
+
+# -- gemm_crt: the same for bytes; crt_split, crt_join: what becomes bytes, and what of them
+
+
+def crt_bytes(v):
+    """Shared memory: stages of 128 of k, at a multiple of 1024 bytes."""
+    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+
+
+def crt_fits(letter, n, v, gpu):
+    return half_product_fits(letter, n, v, gpu) and crt_bytes(v) + 256 <= gpu.shared
+
+
+def crt_split_bytes(v):
+    """Shared memory: two stages of LINES lines, with what keeps neighbours in different banks."""
+    return 2 * 8 * max(v["DEEP"] * (v["LINES"] + 1), v["LINES"] * (v["DEEP"] + 2))
+
+
+def crt_split_stages(letter, n):
+    return (options(LINES=(16, 32), DEEP=(256, 128, 512)),
+            options(WARPS=(8, 4, 16), BLOCKS=(3, 2, 4, 1)))
+
+
+def crt_split_fits(letter, n, v, gpu):
+    return (v["LINES"] % 16 == 0 and v["LINES"] % v["WARPS"] == 0 and v["DEEP"] % 128 == 0
+            and v["LINES"] // v["WARPS"] <= 4
+            and 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and v["BLOCKS"] * (crt_split_bytes(v) + 1024) <= gpu.shared)
+
+
+def crt_join_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), BLOCKS=(2, 1, 3, 4)),)
+
+
+def crt_join_fits(letter, n, v, gpu):
+    return 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
 
 
 def pair_stages(letter, n):
@@ -689,6 +726,31 @@ def potrf_panel_fits(letter, n, v, gpu):
             and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
             and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
+
+
+# -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
+
+
+def substitution_bytes(letter, v):
+    size = TYPES[letter].dtype.itemsize
+    return size * 64 * (v["SIDES"] * (1 + v["WARPS"] // 2) + 66) + 128
+
+
+def large_triangle_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), SIDES=(4, 2, 1)),)
+
+
+def large_triangle_fits(letter, n, v, gpu):
+    return (v["WARPS"] in (4, 8, 16) and v["SIDES"] <= v["WARPS"]
+            and substitution_bytes(letter, v) <= BY_DEFAULT)
+
+
+def permutation_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def permutation_fits(letter, n, v, gpu):
+    return 1 <= v["WARPS"] <= 16
 
 
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
@@ -820,16 +882,16 @@ def line_pair_fits(letter, n, v, gpu):
 
 def lstm_back_stages(letter, n):
     return (options(UNITS=(16, 8, 32), DEEP=(16, 4, 8, 32), WARPS=(8, 4, 16)),
-            options(ROWS=(16, 32), AHEAD=(4, 2, 8)))
+            options(ROWS=(16, 32), CHUNK=(4, 1, 2, 8)))
 
 
 def lstm_back_fits(letter, n, v, gpu):
     """Weights, words and two sums in the registers of a thread, the warps' sums in shared
     memory."""
-    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["AHEAD"]
+    weights, chunks = v["DEEP"] * v["UNITS"] // 2, 8 * v["CHUNK"]
     each = -(-v["UNITS"] * v["ROWS"] // (32 * v["WARPS"]))
     return (4 * n <= 16 * v["DEEP"] * v["WARPS"] and v["UNITS"] % 8 == v["ROWS"] % 16 == 0
-            and v["DEEP"] % v["AHEAD"] == 0 and 32 * v["WARPS"] <= 1024
+            and v["DEEP"] % v["CHUNK"] == 0 and 32 * v["WARPS"] <= 1024
             and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
             and weights <= 128
             and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
@@ -871,6 +933,17 @@ def qr_t_stages(letter, n):
 
 def qr_t_fits(letter, n, v, gpu):
     return gpu.capability >= 90 and v["WARPS"] <= 8
+
+
+# -- orhr_top: the top of tall orthonormal columns in the shared memory of a block
+
+
+def top_of_tall_stages(letter, n):
+    return (options(WARPS=(8, 16, 4, 32)),)
+
+
+def top_of_tall_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and n * (n + 1) * TYPES[letter].dtype.itemsize <= gpu.shared
 
 
 SPACES = {
@@ -928,6 +1001,12 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
+    "gemm_crt": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True, True,
+                      letters="d", smallest=1024, largest=16384),
+    "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="d", smallest=1024,
+                       largest=16384),
+    "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="d", smallest=1024,
+                      largest=16384),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,
@@ -938,12 +1017,17 @@ SPACES = {
                        largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
+    "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
+                         letters="sc", smallest=257, largest=4096),
+    "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
+                         largest=4096),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
                         largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,
                          largest=16384),
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
+    "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sdhb", largest=8192),

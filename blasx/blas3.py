@@ -18,10 +18,11 @@ _gpu_gemm = None  # the module, which wants CuPy: bound with the first product o
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
 PRECISIONS = ("fp32", "strict", "tf32", "bf16", "fp16")
+VARIANTS = ("auto", "native", "crt")
 
 
 def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0, *, bias=None,
-         activation=None, precision="fp32"):
+         activation=None, precision="fp32", variant="auto"):
     """C := f(alpha op(A) op(B) + bias) + beta C.
 
     Parameters
@@ -43,6 +44,10 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         Of single precision, real or complex, on the GPU: errors no larger than ordinary single
         precision's; ordinary single precision; or operands rounded to TF32, bfloat16 or half
         precision first. The CPU and other types are as exact as they are.
+    variant : {'auto', 'native', 'crt'}
+        Of real double precision on the GPU: what was measured to be fastest; products of double
+        precision; or, on Hopper, of integers that stand for the numbers, by their remainders. The
+        CPU, other types and other GPUs have one way only, and so has a graph.
 
     Returns
     -------
@@ -55,6 +60,15 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     synchronisation. Large ones of single precision are three products of half precision with sums
     in single: smaller errors than ordinary single precision's, but a times the identity is a to
     2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
+
+    By remainders (Ozaki, Uchino, Imamura: Ozaki scheme II, 2025), rows of op(A) and columns of
+    op(B) are scaled and rounded to integers of up to 58 bits, less where a number is small for its
+    row or column, whose product is exact: for any numbers at most (k + 3) 2^-53 (|alpha A| |B| +
+    |beta C|) off, as in ordinary double precision, and far less where the numbers of a row and of
+    a column are alike; products of integers that fit are right to the last bit.
+    Elements for which that bound is not sure (large numbers that meet small ones or zeros, inf,
+    nan) are computed again in double precision, in tiles, on the device. The same bits every time,
+    and for all tiles. 16 bytes of memory for each entry of a, b and c, in blocks from 4 GiB on.
 
     Half precision (`hgemm`, float16) and bfloat16 (`bgemm`; the dtype of the package ml_dtypes)
     are multiplied and summed in single precision, and rounded once. On Hopper a product with bias
@@ -75,9 +89,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
     if precision != "fp32":
         precision = me.choice(precision, "precision", PRECISIONS)
+    if variant != "auto":
+        variant = me.choice(variant, "variant", VARIANTS)
     if bias is not None or activation is not None or me.type.sums != me.letter:
         c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
-                       _bias(me, bias, m, n), _activation(me, activation), precision)
+                       _bias(me, bias, m, n), _activation(me, activation), precision, variant)
     elif me.on_cpu(a, b, c):
         if not (m and n and k):  # SciPy's wrapper refuses empty operands
             c = scaled(me, beta, c, (m, n), overwrite_c)
@@ -93,13 +109,17 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         if k == 0 or alpha == 0:
             gpu.scale(c, beta)
         elif m and n:
-            _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
+            _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision, variant)
     return c.reshape(-1) if one else c
 
 
-def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
+def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):
+    if variant == "crt" and me.letter == "d":
+        from . import _gpu_crt
+        if _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b):
+            return
     if precision in ("fp32", "strict") or me.letter not in "sc":
-        by_parts = precision == "fp32"
+        by_parts = (variant if me.letter == "d" else precision) in ("auto", "fp32")
         if own_gemm().multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts):
             return
     _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
@@ -114,7 +134,7 @@ def own_gemm():
 
 
 def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, bias, activation,
-               precision):
+               precision, variant):
     """gemm of short types, or with something after it: by one kernel, or a product and then that,
     in the type of its sums."""
     if c is None:
@@ -145,7 +165,7 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
     if not empty:
         if short:
             a, b = a.astype(single.dtype), b.astype(single.dtype)
-        _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision)
+        _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
     return _follow(total, bias, activation, beta, out, out)
 
 

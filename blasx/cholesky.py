@@ -115,7 +115,8 @@ def potrs(me, c, b, lower=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xpotrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: a kernel of ours for a few right-hand sides of single precision, else cuSOLVER
+    Xpotrs; in the current stream, no synchronisation.
     2 n^2 nrhs operations. A real `c` may lie by rows at no cost; a complex one is copied.
     """
     c = me.square(c, "c")
@@ -142,8 +143,12 @@ def potrs(me, c, b, lower=0, overwrite_b=0):
 def _potrs_gpu(me, c, x, lower):
     """Solve in place of column-major `x`; info."""
     from . import _cuda as gpu
+    from .large import triangular
     info = cupy().zeros((), np.int32)
-    if x.size:
+    if x.size and triangular.serves(me, *x.shape):
+        for trans in (0, 2) if lower else (2, 0):
+            triangular.solve(me, c, x, lower, trans, 0)
+    elif x.size:
         t = me.type.cuda
         gpu.solver("Xpotrs", "hinnipnipnp", gpu.params(), gpu.fill(lower), *x.shape, t,
                    c.data.ptr, gpu.ld(c), t, x.data.ptr, gpu.ld(x), info.data.ptr)
@@ -172,7 +177,7 @@ def posv(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: as potrf, and cuSOLVER Xpotrs, in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: as potrf and potrs, in the current stream, no synchronisation.
     n^3 / 3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xPOSV.
     """
     a = me.square(a, "a", overwrite_a)

@@ -152,7 +152,7 @@ def _getrs_gpu(me, lu, piv, x, trans=0):
     return info
 
 
-def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
+def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir"):
     """Solve A X = B by LU with partial pivoting.
 
     Parameters
@@ -161,6 +161,12 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
         Overwritten by its factors if `overwrite_a`.
     b : (n,) or (n, nrhs) array
         Overwritten by X if `overwrite_b`.
+    factor : {None, 'fp32', 'tf32', 'fp16', 'bf16'}
+        Of double precision: factor in single precision by products of this one, and refine X to
+        double. `a` and `b` are left alone then.
+    refine : {'ir', 'gmres'}
+        How: by the factors alone, for condition numbers up to about 1 / eps of `factor`, or by
+        GMRES with them, beyond.
 
     Returns
     -------
@@ -170,15 +176,25 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
         B itself where info > 0.
     info : int (GPU: 0-d array)
         k > 0: U[k-1, k-1] is exactly zero, and nothing was solved.
+    iter, backward_error, r, c
+        With `factor`: steps of refinement, negative, with a RefinementWarning, where double
+        precision had to be used after all; the largest |b - A x| / (|A| |x| + |b|) of a column, at
+        most eps sqrt(n) / 2 where not; and scales: `lu` is of diag(r) A diag(c) then
+        (blasx.refined.Refined).
 
     Notes
     -----
-    CPU: LAPACK. GPU: getrf, and cuSOLVER Xgetrs, in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: getrf, and cuSOLVER Xgetrs, in the current stream, no synchronisation. With
+    `factor` the host waits for every step of refinement, or of GMRES; the CPU has no such products
+    and rounds what it multiplies: the same answers, in more time than without.
     2/3 n^3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xGESV.
     """
     a = me.square(a, "a", overwrite_a)
     n = a.shape[0]
     b, one = me.columns(b, "b", n, overwrite_b)
+    refine = me.choice(refine, "refine", ("ir", "gmres"))
+    if factor is not None:
+        return _gesv_refined(me, a, b, one, factor, refine)
     if overwrite_a:
         me.distinct(a, "a", b=b)
     if overwrite_b:
@@ -200,6 +216,15 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0):
         piv, info = _getrf_gpu(me, lu)
         gpu.guarded(x, info, lambda y: _getrs_gpu(me, lu, piv, y))
     return lu, piv, (x.reshape(n) if one else x), info
+
+
+def _gesv_refined(me, a, b, one, factor, refine):
+    from . import refined
+    if me.letter not in "dz":
+        me.illegal("factor", factor, "None but in double precision")
+    factor = me.choice(factor, "factor", refined.FACTORS)
+    found = refined.gesv(me, a, b, factor, refine)
+    return found._replace(x=found.x.reshape(-1)) if one else found
 
 
 def getri(me, lu, piv, lwork=None, overwrite_lu=0):

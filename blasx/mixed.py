@@ -2,6 +2,11 @@
 
 The O(n^3) work runs in the lower precision; x is accepted when every column of the residual has
 |b - A x| <= |x| |A| eps sqrt(n), as the double factorization would give it (LAPACK's test).
+
+On the GPU what is decided of a step stays there, in a number RUNNING until x is good. Where solves
+are kernels of ours, which that number stops, the host queues a few steps before it looks: the
+first of them while the factorization runs. Else it looks at every step, as a solve that nobody
+needs would cost more than the wait.
 """
 
 import numpy as np
@@ -9,11 +14,15 @@ import numpy as np
 from . import _trace
 from ._lapack import INT, by_columns, by_rows, ld, output
 from ._routine import Typed, cupy, public, typed
+from .blas3 import gemm
 from .cholesky import _potrf_gpu, _potrs_gpu
 from .lu import _getrf_gpu, _getrs_gpu, from_zero
 from .norms import part
+from .qr import _adjoint_flags, gels, geqrf, ormqr, unmqr
+from .triangular import trtrs
 
 STEPS = 30  # of refinement, as LAPACK
+RUNNING = -(STEPS + 1)  # the steps that a solution took, while it is not there
 LOWER = {"d": Typed("sgesv", "s"), "z": Typed("cgesv", "c")}
 
 
@@ -40,8 +49,9 @@ def mixed_gesv(me, a, b, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xgetrf and Xgetrs, and cuBLAS gemm for the residual, in the current
-    stream; the host waits once for the factorization and once for each step, as it decides.
+    CPU: LAPACK. GPU: getrf of single precision, solves by kernels of ours for a few right-hand
+    sides, else by cuSOLVER Xgetrs, and cuBLAS for the residual, in the current stream; the host
+    waits for every step, or a few (`ahead` of a tuned row), as it decides.
     2/3 n^3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -61,7 +71,7 @@ def mixed_gesv(me, a, b, overwrite_a=0):
     fits = cupy().isfinite(lu).all()
     piv, info = _getrf_gpu(low, lu)
     x, steps = _refined(me, a, b, abs(a).sum(axis=1), fits, info,
-                        lambda y: _getrs_gpu(low, lu, piv, y), _subtract_product)
+                        *_by_lu(low, lu, piv, b.shape[1]), _subtract_product)
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
         piv, info = _getrf_gpu(me, a)
@@ -93,8 +103,9 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xpotrf and Xpotrs, and cuBLAS symm or hemm for the residual, in the
-    current stream; the host waits once for the factorization and once for each step.
+    CPU: LAPACK. GPU: potrf of single precision, solves by kernels of ours for a few right-hand
+    sides, else by cuSOLVER Xpotrs, and cuBLAS for the residual, in the current stream; the host
+    waits for every step, or a few.
     n^3 / 3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -118,7 +129,7 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
     fits = xp.isfinite(c).all()
     info = _potrf_gpu(low, c, lower)
     x, steps = _refined(me, a, b, size.sum(axis=0) + size.sum(axis=1) - size.diagonal(), fits,
-                        info, lambda y: _potrs_gpu(low, c, y, lower),
+                        info, *_by_cholesky(low, c, lower, b.shape[1]),
                         lambda me, a, x, r: _subtract_product(me, a, x, r, gpu.fill(lower)))
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
@@ -142,36 +153,76 @@ def _workspaces(me, b):
     return np.empty((n, nrhs), me.dtype, order="F"), work
 
 
-def _refined(me, a, b, row_sums, fits, info, solve, subtract_product):
+def _refined(me, a, b, row_sums, fits, info, solve, ahead, subtract_product):
     """X by the factors in low precision, which solve in place, and refinement on the GPU; and the
-    steps it took, as LAPACK counts them. `fits` and `info` say what became of the factors."""
+    steps it took, as LAPACK counts them. `fits` and `info` say what became of the factors; the host
+    looks at every `ahead` steps."""
     xp, n = cupy(), b.shape[0]
     x = b.astype(LOWER[me.letter].dtype, order="F")
     if not x.size:
         return b.copy(order="F"), 0
-    fits, regular = xp.stack((fits & xp.isfinite(x).all(), info == 0)).tolist()
-    _trace.note(synced=1)
-    if not (fits and regular):
-        return None, -3 if fits else -2
-    solve(x)
+    fits = fits & xp.isfinite(x).all()
+    taken = xp.where(info == 0, xp.full((), RUNNING, np.int32), np.int32(-3))
+    taken = xp.where(fits, taken, np.int32(-2))
+    solve(x, taken)
     x = x.astype(me.dtype)
     limit = row_sums.max() * (np.finfo(me.dtype).eps / 2 * n**0.5)
-    for steps in range(STEPS + 1):
+    for step in range(STEPS + 1):
         r = b.copy(order="F")
         subtract_product(me, a, x, r)
-        _trace.note(synced=1)
-        if bool((abs(r).max(axis=0) <= abs(x).max(axis=0) * limit).all()):
-            return x, steps
+        good = (abs(r).max(axis=0) <= abs(x).max(axis=0) * limit).all()
+        taken = xp.where((taken == RUNNING) & good, np.int32(step), taken)
+        if step == STEPS or not (step + 1) % ahead:
+            _trace.note(synced=1)
+            if int(taken) != RUNNING:
+                break
         correction = r.astype(LOWER[me.letter].dtype)
-        solve(correction)
-        x += correction
-    return None, -(STEPS + 1)
+        solve(correction, taken)
+        xp.copyto(x, x + correction, where=taken == RUNNING)
+    return x, int(taken)
+
+
+def _by_lu(me, lu, piv, nrhs):
+    """What solves with these factors in place on the GPU, while a state is RUNNING; and how many
+    steps of refinement may be queued before the host looks."""
+    from .large import triangular
+    ahead = triangular.serves(me, len(lu), nrhs)
+    if not ahead:
+        return (lambda y, state: _getrs_gpu(me, lu, piv, y)), 1
+    source = triangular.permutation(piv, len(lu))
+
+    def solve(y, state):
+        y[...] = y[source]
+        triangular.solve(me, lu, y, 1, 0, 1, state, RUNNING)
+        triangular.solve(me, lu, y, 0, 0, 0, state, RUNNING)
+
+    return solve, ahead
+
+
+def _by_cholesky(me, c, lower, nrhs):
+    """As `_by_lu`."""
+    from .large import triangular
+    ahead = triangular.serves(me, len(c), nrhs)
+    if not ahead:
+        return (lambda y, state: _potrs_gpu(me, c, y, lower)), 1
+
+    def solve(y, state):
+        for trans in (0, 2) if lower else (2, 0):
+            triangular.solve(me, c, y, lower, trans, 0, state, RUNNING)
+
+    return solve, ahead
 
 
 def _subtract_product(me, a, x, r, triangle=None):
     """R := R - A X on the GPU, A general, or Hermitian by one triangle."""
     from . import _cuda as gpu
     n, nrhs = x.shape
+    if nrhs == 1:
+        name, flags = ("gemv", (0, n)) if triangle is None else (
+            "hemv" if me.is_complex else "symv", (triangle,))
+        gpu.blas(me.L + name, *flags, n, gpu.scalar(me, -1.0), a.data.ptr, gpu.ld(a), x.data.ptr, 1,
+                 gpu.scalar(me, 1.0), r.data.ptr, 1)
+        return
     operands = (gpu.scalar(me, -1.0), a.data.ptr, gpu.ld(a), x.data.ptr, gpu.ld(x),
                 gpu.scalar(me, 1.0), r.data.ptr, gpu.ld(r))
     if triangle is None:
@@ -181,7 +232,103 @@ def _subtract_product(me, a, x, r, triangle=None):
                  *operands)
 
 
+def mixed_gels(me, a, b, trans="N"):
+    """Least squares or minimum norm solution of op(A) X = B, A of full rank, in double precision by
+    QR in single precision and iterative refinement.
+
+    Parameters
+    ----------
+    a : (m, n) array
+    b : (max(m, n),) or (max(m, n), nrhs) array
+        The right-hand sides in its first rows, m of them, n if op(A) is not A, as of gels.
+    trans : {'N', 'T'}, complex {'N', 'C'}
+        op(A) = A or A^H.
+
+    Returns
+    -------
+    x : (n,) or (n, nrhs) array, of m rows if op(A) is not A
+        Of the accuracy of gels; meaningless where info > 0.
+    iter : int (GPU: 0-d array)
+        Steps of refinement. Negative where gels in double precision was needed: -2 a number too
+        large for single precision, -3 not of full rank there, -31 no convergence in 30 steps.
+    info : int (GPU: 0-d array)
+        As of gels.
+
+    Notes
+    -----
+    With F = A or A^H, whichever has more rows than columns, both problems are
+        r + F y = f,    F^H r = g:
+    g = 0 and X = y for least squares, f = 0 and X = r for the minimum norm. Both residuals are
+    taken in double precision, and corrections come by F = Q R in single:
+        h = R^-H g,  d = Q^H f,  y = R^-1 (d1 - h),  r = Q (h, d2).
+    Wanted are |f - r - F y| <= eps sqrt(m) s and |g - F^H r| <= eps sqrt(m) |F| s', columns in
+    2-norms, s = |r| + |F| |y|, and s' = s or, for the minimum norm, |r|.
+
+    CPU: LAPACK and BLAS. GPU: geqrf, ormqr, trtrs of single precision and gemm of double, in the
+    current stream; the host waits once for each step. 2 m n^2 - 2/3 n^3 operations in single
+    precision, 8 m n nrhs in double and 10 m n nrhs in single a step (m >= n).
+    Bjorck, BIT 7 (1967) 257; Demmel, Hida, Riedy, Li, ACM TOMS 35 (2009) 28.
+    """
+    a = me.matrix(a, "a")
+    m, n = a.shape
+    b, one = me.columns(b, "b", max(m, n))
+    trans = me.flag(trans, "trans", _adjoint_flags(me))
+    xp = np if me.on_cpu(a, b) else cupy()
+    rows, unknowns = (m, n) if trans == "N" else (n, m)
+    with np.errstate(all="ignore"):  # what overflows or is nan does not converge
+        x, steps = _augmented(me, xp, a, b[:rows], (m >= n) == (trans == "N"))
+    info = 0 if xp is np else xp.zeros((), np.int32)
+    if steps < 0:
+        _, x, info = gels(a, b, trans)
+        x = x[:unknowns]
+    if xp is not np:
+        steps = xp.full((), steps, np.int32)
+    return (x.reshape(unknowns) if one else x), steps, info
+
+
+def _augmented(me, xp, a, b, tall):
+    """X of F X = B if F is `tall`, or else of F^H X = B, and the steps of refinement that it
+    took."""
+    low, high = LOWER[me.letter].dtype, a.shape[0] >= a.shape[1]
+    m, n, nrhs = max(a.shape), min(a.shape), b.shape[1]
+    of = "C" if me.is_complex else "T"
+    if not (n and nrhs):
+        return xp.zeros((n if tall else m, nrhs), me.dtype, order="F"), 0
+
+    def by(x, adjoint):  # F X, or F^H X
+        return gemm(1.0, a, x, trans_a=0 if high != adjoint else 2)
+
+    f = b if tall else xp.zeros((m, nrhs), me.dtype)
+    g = xp.zeros((n, nrhs), me.dtype) if tall else b
+    qr = (a if high else a.conj().T).astype(low, order="F")
+    fits = xp.isfinite(qr).all()
+    qr, tau = geqrf(qr, overwrite_a=1)[:2]
+    multiply, R = unmqr if me.is_complex else ormqr, qr[:n]
+    fits, regular = xp.stack((fits, (R.diagonal() != 0).all())).tolist()
+    _trace.note(synced=int(xp is not np))
+    if not (fits and regular):
+        return None, -3 if fits else -2
+    norm, r, y = xp.linalg.norm, xp.zeros((m, nrhs), me.dtype), xp.zeros((n, nrhs), me.dtype)
+    size, limit = norm(a), np.finfo(me.dtype).eps * m**0.5
+    for steps in range(-1, STEPS + 1):
+        p, q = f - r - by(y, False), g - by(r, True)
+        if steps >= 0:
+            whole = norm(r, axis=0) + size * norm(y, axis=0)
+            s = whole if tall else norm(r, axis=0)
+            good = (norm(p, axis=0) <= limit * whole) & (norm(q, axis=0) <= limit * size * s)
+            _trace.note(synced=int(xp is not np))
+            if good.all():
+                return (y if tall else r), steps
+        h = trtrs(R, q.astype(low), 0, 2)[0]
+        d = multiply("L", of, qr, tau, p.astype(low))[0]
+        y = y + trtrs(R, d[:n] - h)[0]
+        d[:n] = h
+        r = r + multiply("L", "N", qr, tau, d)[0]
+    return None, RUNNING
+
+
 _, dsgesv, zcgesv = typed(mixed_gesv, "dz", "dsgesv zcgesv")
 _, dsposv, zcposv = typed(mixed_posv, "dz", "dsposv zcposv")
+_, dsgels, zcgels = typed(mixed_gels, "dz", "dsgels zcgels")
 
 __all__ = public(globals())

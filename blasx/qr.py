@@ -370,7 +370,7 @@ def geqp3(me, a, lwork=None, overwrite_a=0):
     return (qr.reshape(-1) if one else qr), jpvt.astype(np.intc, copy=False), tau, work, info
 
 
-def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
+def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0, *, mode="auto"):
     """Least squares or minimum norm solution of op(A) X = B, A of full rank.
 
     Parameters
@@ -384,6 +384,9 @@ def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
         op(A) = A or A^H.
     lwork : int, optional
         As of geqrf, at least min(m, n) + max(min(m, n), nrhs).
+    mode : {'auto', 'native', 'vendor'}
+        As of geqrf, and 'native' factors what is tall, or wide, enough by Cholesky's QR twice, for
+        which the host waits once; by reflectors if A turns out to be too ill-conditioned.
 
     Returns
     -------
@@ -397,9 +400,9 @@ def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: geqrf, ormqr and trsm of A, or of A^H where m < n, in the current stream, no
-    synchronisation; the elements are not scaled first, as LAPACK does where they are near the
-    ends of the range of numbers.
+    CPU: LAPACK. GPU: geqrf, ormqr and trsm of A, or of A^H where m < n, or large/tall.py, in the
+    current stream, no synchronisation but that of `mode`; the elements are not scaled first, as
+    LAPACK does where they are near the ends of the range of numbers.
     2 m n^2 - 2/3 n^3 + 4 m n nrhs operations (m >= n). LAPACK Users' Guide, xGELS.
     """
     a = me.matrix(a, "a", overwrite=overwrite_a)
@@ -411,7 +414,9 @@ def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
         me.distinct(a, "a", b=b)
     if overwrite_b:
         me.distinct(b, "b", a=a)
-    if me.on_cpu(a, b):
+    cpu = me.on_cpu(a, b)
+    mode = me.mode(mode, cpu, "native", "vendor")
+    if cpu:
         lqr, x = taken(a, overwrite_a), taken(b, overwrite_b)
         # LAPACK does not factor where there is nothing to solve: solve for a zero then
         y = x if x.shape[1] else np.zeros((max(m, n), 1), me.dtype)
@@ -423,11 +428,11 @@ def gels(me, a, b, trans="N", lwork=None, overwrite_a=0, overwrite_b=0):
         x = gpu.output(b, overwrite_b)
         fits = (m >= n) == (trans == "N")  # op(A) is tall: least squares
         lqr, info = _transposed(a, overwrite_a, "qr" if m >= n else "lq",
-                                lambda f: _gels_gpu(me, f, x, fits))
+                                lambda f: _gels_gpu(me, f, x, fits, mode))
     return lqr, (x.reshape(-1) if one else x), info
 
 
-def _gels_gpu(me, f, x, fits):
+def _gels_gpu(me, f, x, fits, mode):
     """Factor column-major F, m >= n, in place and overwrite X by the least squares solutions of
     F X = B if it `fits` X, else by the minimum norm solutions of F^H X = B; info."""
     from . import _cuda as gpu
@@ -435,8 +440,14 @@ def _gels_gpu(me, f, x, fits):
     if not n:
         x.fill(0)
         return xp.zeros((), np.int32)
+    if mode != "vendor":
+        from .large import tall
+        if tall.serves(me, *f.shape, mode == "native"):
+            if tall.gels(me, f, x, fits):
+                return xp.zeros((), np.int32)
+            mode = "auto"
     zero, tau = (f == 0).all(), xp.empty(n, me.dtype)
-    _geqrf_gpu(me, f, tau)
+    _geqrf_gpu(me, f, tau, mode)
     rank = gpu.first(f.diagonal() == 0)
 
     def solve(y):

@@ -30,10 +30,12 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
-ONE = ("gemm", "split", "getrf_large", "potrf_large", "geqrf_large", *_ladder.RUNGS)
+ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
+       *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
 # Of a row, beside its order: they are kept.
-RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width")
+RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
+         "halves")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -175,6 +177,21 @@ def problem(routine, letter, n, batch, xp):
         case "gemm" | "split":
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
+                           lambda of, x: matrix_product(*of, *x, a[0]))
+        case "mixed":
+            double, solve = "dz"[t.is_complex], (blasx.dsgesv, blasx.zcgesv)[t.is_complex]
+            a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
+            return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
+                           lambda of, x: solution(*of, *x))
+        case "gels_tall":
+            gels, many = getattr(blasx, letter + "gels"), 200
+            a, b = (xp.concatenate([x[0]] * many) for x in (a, b))
+            a[n:] *= xp.linspace(0.5, 1, len(a) - n)[:, None].astype(t.real)
+            return Problem((a, b), lambda a, b: gels(a, b, overwrite_a=1)[:1],
+                           lambda of, r: _errors.triangular_of_qr(of[0], *r))
+        case "crt":
+            gemm = getattr(blasx, letter + "gemm")
+            return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b, variant="crt"),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
         case "potrf_large":
             potrf = getattr(blasx, letter + "potrf")

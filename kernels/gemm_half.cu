@@ -1,12 +1,8 @@
 // gemm_half.cu: C := f(alpha A B^T + bias) + beta C in half precision or bfloat16, sums in single
 // precision, by the tensor cores of Hopper; f nothing, relu or gelu.
 //
-// A block has a multiprocessor to itself, and a CLUSTER of them takes tiles of C in turn that lie
-// one under the other, each 64 GROUPS rows and BN columns: they share the tile's lines of B, of
-// which each asks for its part on behalf of all. The first four warps of a block are the producer,
-// of which one thread asks for boxes of 64 of k, STAGES of them under way, and those of the next
-// tile while this one is stored. A group of four warps each multiplies 64 rows. Operands are read
-// as they lie, along k or across their lines.
+// Tiles and who has what of them: tile_ring.cuh. A stage is 64 of k. Operands are read as they lie,
+// along k or across their lines.
 //
 // Floor: 2 m n k operations at 990 Tflop/s, or what 700 W allow, about 700. A stage is
 // 128 (BM + BN / CLUSTER) bytes from L2 for BM BN 64 products.
@@ -21,119 +17,14 @@ constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each 
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
 #endif
 #include "async.cuh"
-#include "cluster.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 #include "scalar.cuh"
 #include "shuffle.cuh"
 
-using size = long long;
-
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2;
-constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = PART_A + PART_B;
-static_assert(BN % (64 * CLUSTER) == 0);
-// Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
-constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 40;
-constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
-constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
-
-struct Tiles {  // of a cluster: in strips WIDE high, along which those at work share lines
-    int down, across;
-
-    __device__ Tiles(size m, size n)
-        : down(int((m + BM * CLUSTER - 1) / (BM * CLUSTER))), across(int((n + BN - 1) / BN)) {}
-    __device__ int count() const { return down * across; }
-    __device__ void place(int tile, int& i, int& j) const
-    {
-        const int strip = tile / (WIDE * across), left = down - strip * WIDE;
-        const int high = left < WIDE ? left : WIDE, rest = tile - strip * WIDE * across;
-        i = strip * WIDE + rest % high;
-        j = rest / high;
-    }
-};
-
-// The ring's position: a stage and the phase of its barriers
-struct Place {
-    unsigned stage, phase;
-    __device__ void next()
-    {
-        if (++stage == STAGES) stage = 0, phase ^= 1;
-    }
-};
-
-// BK of k of LINES lines, for this block or for all of the cluster
-template <int ACROSS, int LINES, bool ALL_BLOCKS>
-__device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k, int line)
-{
-    constexpr int EACH = ACROSS ? 64 : LINES;
-    #pragma unroll
-    for (int l = 0; l < LINES; l += EACH) {
-        const int x = ACROSS ? line + l : k, y = ACROSS ? k : line;
-        if constexpr (ALL_BLOCKS)
-            load_box(to + l * TILE_ROW, X, full, x, y, 0, (unsigned short)((1 << CLUSTER) - 1));
-        else
-            load_box(to + l * TILE_ROW, X, full, x, y, 0);
-    }
-}
-
-__device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
-                               int rank, unsigned shared, unsigned full, unsigned empty)
-{
-    constexpr int MINE = BN / CLUSTER;
-    Place at{0, 0};
-    for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
-        int i, j;
-        tiles.place(tile, i, j);
-        i = (i * CLUSTER + rank) * BM, j = j * BN + rank * MINE;
-        for (int c = 0; c < chunks; ++c, at.next()) {
-            await(empty + 8 * at.stage, at.phase ^ 1);
-            expect(full + 8 * at.stage, STAGE);
-            const unsigned to = shared + at.stage * STAGE;
-            load_lines<A_ACROSS, BM, false>(to, A, full + 8 * at.stage, c * BK, i);
-            load_lines<B_ACROSS, MINE, (CLUSTER > 1)>(to + PART_A + rank * MINE * TILE_ROW, B,
-                                                      full + 8 * at.stage, c * BK, j);
-        }
-    }
-}
-
-// A group has done with a stage: each block of the cluster that fills it is told so.
-__device__ inline void release(unsigned empty)
-{
-    if (CLUSTER == 1) {
-        if (threadIdx.x % 128 == 0) arrive(empty);
-    } else if (threadIdx.x % 128 < CLUSTER) {
-        arrive_in(threadIdx.x % 128, empty);
-    }
-}
-
-// sums := A B^T for the 64 rows of a group; one stage is multiplied while the next is asked for
-__device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks, int group,
-                                     unsigned shared, unsigned full, unsigned empty)
-{
-    #pragma unroll
-    for (int e = 0; e < SUMS; ++e) sums[e] = 0;
-    keep(sums);
-    unsigned before = 0;
-    for (int c = 0; c < chunks; ++c) {
-        await(full + 8 * at.stage, at.phase);
-        const unsigned from = shared + at.stage * STAGE;
-        const word a = tile_at<A_ACROSS>(from + 64 * group * TILE_ROW, 64 * TILE_ROW);
-        const word b = tile_at<B_ACROSS>(from + PART_A, 64 * TILE_ROW);
-        begin_products();
-        #pragma unroll
-        for (int p = 0; p < 4; ++p)
-            multiply<0, A_ACROSS, B_ACROSS>(sums, a + p * ONE_PRODUCT<A_ACROSS>,
-                                            b + p * ONE_PRODUCT<B_ACROSS>, scalar_t());
-        end_products();
-        await_products<1>();
-        if (c) release(before);
-        before = empty + 8 * at.stage;
-        at.next();
-    }
-    await_products<0>();
-    keep(sums);
-    release(before);
-}
+constexpr int PLANES = 1;
+using number_t = scalar_t;
+#include "tile_ring.cuh"
 
 // -- what becomes of a sum
 
@@ -302,42 +193,18 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
           size k, float alpha, float beta, scalar_t* C, size ldc, const scalar_t* bias)
 {
     wait_for_stream();
-    __shared__ alignas(8) word barriers[2 * STAGES];
-    const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
-    const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; ++s) {
-            make_barrier(full + 8 * s, 1);
-            make_barrier(empty + 8 * s, GROUPS * CLUSTER);
-        }
-        show_barriers();
-    }
-    meet_cluster<CLUSTER>();
-    const Tiles tiles(m, n);
-    const int chunks = int((k + BK - 1) / BK), rank = blockIdx.x % CLUSTER;
-    if (threadIdx.x < 128) {
-        give_registers<GIVEN>();
-        if (threadIdx.x == 0) produce(A, B, tiles, chunks, rank, shared, full, empty);
-    } else {
-        take_registers<TAKEN>();
-        const int group = threadIdx.x / 128 - 1;
-        const size both = size(C) | 2 * ldc;
-        const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0,
-                            both % 4 == 0, size(bias) % 16 == 0};
-        Columns& columns = reinterpret_cast<Columns*>(
-            dynamic_shared + STAGES * STAGE + 1024)[threadIdx.x / 32 - 4];
-        Place at{0, 0};
-        for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
-            int i, j;
-            tiles.place(tile, i, j);
-            i = (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
+    const size both = size(C) | 2 * ldc;
+    const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0, both % 4 == 0,
+                        size(bias) % 16 == 0};
+    // Of the first warps, which have no sums, nobody looks there.
+    Columns& columns = reinterpret_cast<Columns*>(
+        dynamic_shared + STAGES * STAGE + 1024)[int(threadIdx.x / 32) - 4];
+    take_tiles<float>(A, B, Tiles(m, n), int((k + BK - 1) / BK),
+        [&](int, int j) {
             if (BIAS == 1) columns.fetch(j, result);
-            float sums[SUMS];
-            multiply_tile(sums, at, chunks, group, shared, full, empty);
+        },
+        [&](const float (&sums)[SUMS], int i, int j, int) {
             if (BIAS == 1) columns.await();
             store_tile(sums, i, j, result, columns);
-        }
-    }
-    __syncwarp();
-    meet_cluster<CLUSTER>();  // no block ends while another tells it something
+        });
 }

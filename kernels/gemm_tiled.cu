@@ -28,6 +28,7 @@ constexpr int AHEAD = 1;           // 1: a step is read while the one before it 
 constexpr int GROUP = 8;           // rows of tiles that are worked on together
 constexpr int WARPS = 8;           // of the block
 constexpr int BLOCKS = 1;          // per multiprocessor for which registers are rationed
+constexpr int MARKED = 0;          // 1: only elements that have a bit
 #endif
 #include "launch.cuh"
 #include "async.cuh"
@@ -235,6 +236,12 @@ struct Result {
     size m, n, rs, cs;
     scalar_t alpha, beta;
     bool read, vectors;
+    const unsigned short* marks;  // bits of 16 elements of a row each
+
+    __device__ bool marked(int i, int j) const
+    {
+        return !MARKED || marks[i * ((n + 15) / 16) + j / 16] >> j % 16 & 1;
+    }
 
     // N neighbours in a row, from (i, j) on
     template <int N> __device__ void put(const scalar_t (&x)[N], int i, int j) const
@@ -243,7 +250,7 @@ struct Result {
         struct alignas(bytes > 16 ? 16 : bytes) Few { scalar_t x[N]; };
         if (i >= m || j >= n) return;
         scalar_t* const at = C + i * rs + j * cs;
-        if (vectors && j + N <= n) {
+        if (!MARKED && vectors && j + N <= n) {
             Few few{};
             if (read) few = *reinterpret_cast<const Few*>(at);
             #pragma unroll
@@ -252,7 +259,8 @@ struct Result {
         } else {
             #pragma unroll
             for (int e = 0; e < N; ++e)
-                if (j + e < n) at[e * cs] = finished(x[e], read ? at[e * cs] : scalar_t{});
+                if (j + e < n && marked(i, j + e))
+                    at[e * cs] = finished(x[e], read ? at[e * cs] : scalar_t{});
         }
     }
     __device__ scalar_t finished(scalar_t x, scalar_t old) const
@@ -319,10 +327,26 @@ template <bool A_BY_ROWS, bool B_BY_ROWS> __device__ void multiply(Tile& tile, c
     }
 }
 
+// Whether any element of the block's tile, which begins at (i, j), is marked
+__device__ inline bool any_marked(const unsigned short* marks, int m, int n, int i, int j)
+{
+    __shared__ bool found[WARPS];
+    const int rows = min(BM, m - i), words = (min(BN, n - j) + 15) / 16;
+    const size next = (n + 15) / 16;
+    bool any = false;
+    for (int e = threadIdx.x; e < rows * words; e += THREADS)
+        any |= marks[(i + e / words) * next + j / 16 + e % words] != 0;
+    any = __any_sync(0xffffffffu, any);
+    if (threadIdx.x % 32 == 0) found[warp()] = any;
+    __syncthreads();
+    for (int w = 0; w < WARPS; ++w) any |= found[w];
+    return any;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size conj_a,
            const scalar_t* B, size brs, size bcs, size conj_b, scalar_t* C, size crs, size ccs,
-           size alpha_re, size alpha_im, size beta_re, size beta_im)
+           size alpha_re, size alpha_im, size beta_re, size beta_im, const unsigned short* marks)
 {
     wait_for_stream();
     // Tile number blockIdx.x: down the rows of a group first, then across
@@ -331,6 +355,7 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
     const int within = int(blockIdx.x) % (GROUP * across);
     const int i = (first + within % high) * BM, j = within / high * BN;
 
+    if (MARKED && !any_marked(marks, int(m), int(n), i, j)) return;
     Tile tile{};
     const Product w{int(m), int(n), int(k), i, j, A, B, ars, acs, brs, bcs, conj_a ? 1 << 31 : 0,
                     conj_b ? 1 << 31 : 0};
@@ -345,7 +370,7 @@ gemm_tiled(size m, size n, size k, const scalar_t* A, size ars, size acs, size c
 
     const size beta_bits = (beta_re | beta_im) & 0x7fffffffffffffff;  // 0: a zero of either sign
     const Result result{C, m, n, crs, ccs, number(alpha_re, alpha_im), number(beta_re, beta_im),
-                        beta_bits != 0, in_vectors(C, crs, ccs, 0)};
+                        beta_bits != 0, in_vectors(C, crs, ccs, 0), marks};
     const int i_warp = i + warp() / WARPS_ACROSS * TM, j_warp = j + warp() % WARPS_ACROSS * TN;
     tile.runs([&](int r, int s, scalar_t (&x)[Tile::RUN]) {
         result.put(x, i_warp + r, j_warp + s);

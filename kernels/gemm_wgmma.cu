@@ -19,8 +19,11 @@
 // the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
 // tensor cores.
 //
+// HIGH_ONLY: one product of half precision for those who asked for no more. Lost numbers are those
+// of all others then; what is not finite is still computed again.
+//
 // Floor: 6 m n k operations of the tensor cores at 990 Tflop/s, or what 700 W allow, 216 to 247
-// Tflop/s of 2 m n k.
+// Tflop/s of 2 m n k; a third of it for HIGH_ONLY, and 8 bytes an element of C that is not new.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int BN = 128;     // columns of a tile
@@ -29,6 +32,7 @@ constexpr int EACH = 8;     // parts of 64 of k that are added before the sums o
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
+constexpr int HIGH_ONLY = 0;  // 1: the high parts of both, their product alone
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
@@ -39,7 +43,9 @@ constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbe
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
-constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = 2 * (PART_A + PART_B);
+constexpr int PARTS = HIGH_ONLY ? 1 : 2;
+constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
+constexpr unsigned STAGE = PARTS * (PART_A + PART_B);
 // Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
 constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
@@ -77,13 +83,14 @@ __device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k
     if (!ACROSS) return load_box(to, X, full, k, line, 0);
     #pragma unroll
     for (int l = 0; l < LINES; l += 64)
-        load_box(to + 2 * l * TILE_ROW, X, full, line + l, k, 0);
+        load_box(to + PARTS * l * TILE_ROW, X, full, line + l, k, 0);
 }
 // The parts of the lines from `first` on
 template <int ACROSS, int LINES> struct Parts {
     word high, low;
     __device__ Parts(unsigned at, int first)
-        : high(tile_at<ACROSS>(at + first * TILE_ROW * (1 + ACROSS), 2 * 64 * TILE_ROW)),
+        : high(tile_at<ACROSS>(at + first * TILE_ROW * (ACROSS ? PARTS : 1),
+                               PARTS * 64 * TILE_ROW)),
           low(high + ((ACROSS ? 64 : LINES) * TILE_ROW >> 4))
     {}
 };
@@ -100,7 +107,7 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
             expect(full + 8 * at.stage, STAGE);
             const unsigned to = shared + at.stage * STAGE;
             load_lines<A_ACROSS, BM>(to, A, full + 8 * at.stage, c * BK, i * BM);
-            load_lines<B_ACROSS, BN>(to + 2 * PART_A, B, full + 8 * at.stage, c * BK, j * BN);
+            load_lines<B_ACROSS, BN>(to + PARTS * PART_A, B, full + 8 * at.stage, c * BK, j * BN);
         }
     }
 }
@@ -123,17 +130,19 @@ __device__ inline void multiply_tile(float (&sums)[SUMS], Place& at, int chunks,
         await(full + 8 * at.stage, at.phase);
         const unsigned from = shared + at.stage * STAGE;
         const Parts<A_ACROSS, BM> a(from, 64 * group);
-        const Parts<B_ACROSS, BN> b(from + 2 * PART_A, 0);
+        const Parts<B_ACROSS, BN> b(from + PARTS * PART_A, 0);
         wait_turn(group);
         keep(part);
         begin_products();
-        products<FRESH>(part, a.low, b.high, 0);
+        products<FRESH>(part, HIGH_ONLY ? a.high : a.low, b.high, 0);
         #pragma unroll
-        for (int p = 1; p < 4; ++p) products<0>(part, a.low, b.high, p);
-        #pragma unroll
-        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
-        #pragma unroll
-        for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
+        for (int p = 1; p < 4; ++p) products<0>(part, HIGH_ONLY ? a.high : a.low, b.high, p);
+        if constexpr (!HIGH_ONLY) {
+            #pragma unroll
+            for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.low, p);
+            #pragma unroll
+            for (int p = 0; p < 4; ++p) products<0>(part, a.high, b.high, p);
+        }
         end_products();
         give_turn(group + 1 < GROUPS ? group + 1 : 0);
         await_products<0>();
@@ -304,7 +313,9 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool inside = i + g + 8 * r < m && j + 8 * (q + e / 2) + 2 * t + e % 2 < n;
-                const bool good = fabsf(sums[at]) >= DAMAGE * float(rows[r].lost + cols[e].lost);
+                const int lost = rows[r].lost + cols[e].lost;
+                const bool good = HIGH_ONLY ? lost < NOT_FINITE
+                                            : fabsf(sums[at]) >= DAMAGE * float(lost);
                 if (inside && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
                 x[e] = good ? sums[at] * (rows[r].down * cols[e].down)

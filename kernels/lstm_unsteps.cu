@@ -16,7 +16,7 @@
 // dZ is EMPTY before and travels as it is (words.cuh): a nan with the bits of EMPTY gets others. The
 // blocks of the same rows wait for each other: all blocks have to be on the GPU together.
 //
-// Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of the 16 AHEAD
+// Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of the 16 CHUNK
 // of its row that go through the tensor cores together, each with its scale; their sums are rounded.
 //
 // Floor, a step: every block reads 4 ROWS H words, from the L2 cache; the way of a word through it
@@ -26,19 +26,19 @@ constexpr int WARPS = 8;    // of a block
 constexpr int UNITS = 16;   // of a block, a multiple of 8
 constexpr int ROWS = 16;    // of a block, a multiple of 16
 constexpr int DEEP = 16;    // sixteens of k in a warp
-constexpr int AHEAD = 4;    // of them whose words a warp asks for together; divides DEEP
+constexpr int CHUNK = 4;    // of them whose words a warp asks for together; divides DEEP
 #endif
 #include "block.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
 #include "words.cuh"
 
-constexpr int TILES = UNITS / 8, PITCH = UNITS + 4, CHUNKS = DEEP / AHEAD;
+constexpr int TILES = UNITS / 8, PITCH = UNITS + 4, CHUNKS = DEEP / CHUNK;
 constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
-static_assert(UNITS % 8 == 0 && ROWS % 16 == 0 && DEEP % AHEAD == 0);
+static_assert(UNITS % 8 == 0 && ROWS % 16 == 0 && DEEP % CHUNK == 0);
 
-// What a warp asks for: of rows g and g + 8 four words of each of AHEAD sixteens
-using Asked = Four[2][AHEAD];
+// What a warp asks for: of rows g and g + 8 four words of each of CHUNK sixteens
+using Asked = Four[2][CHUNK];
 
 // The largest of `most` and four numbers without their signs
 __device__ inline unsigned larger(unsigned most, const Four& w)
@@ -131,8 +131,8 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                     #pragma unroll
                     for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int a = 0; a < AHEAD; ++a) {
-                            const int k = 16 * (chunk * AHEAD + a);
+                        for (int a = 0; a < CHUNK; ++a) {
+                            const int k = 16 * (chunk * CHUNK + a);
                             if (again ? !w[r][a].there() : here[r] && first_k + k < 4 * H)
                                 w[r][a] = look(from + r * 32 * H + k);
                             else if (!again) w[r][a] = Four{};
@@ -140,7 +140,7 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                     #pragma unroll
                     for (int r = 0; r < 2; ++r)
                         #pragma unroll
-                        for (int a = 0; a < AHEAD; ++a) missing |= !w[r][a].there();
+                        for (int a = 0; a < CHUNK; ++a) missing |= !w[r][a].there();
                     return missing;
                 };
                 Asked w;
@@ -155,7 +155,7 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                     for (int r = 0; r < 2; ++r) {
                         unsigned top = 0;
                         #pragma unroll
-                        for (int a = 0; a < AHEAD; ++a) top = larger(top, w[r][a]);
+                        for (int a = 0; a < CHUNK; ++a) top = larger(top, w[r][a]);
                         #pragma unroll
                         for (int d = 1; d < 4; d *= 2) {
                             const unsigned other = __shfl_xor_sync(ALL, top, d);
@@ -165,9 +165,9 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                         scales[r] = Scale(scale_of(top));
                     }
                     float sum[TILES][4] = {};
-                    unsigned head[AHEAD][4];
+                    unsigned head[CHUNK][4];
                     #pragma unroll
-                    for (int a = 0; a < AHEAD; ++a) {
+                    for (int a = 0; a < CHUNK; ++a) {
                         unsigned rest[4], high_of[2], low_of[2];
                         #pragma unroll
                         for (int r = 0; r < 2; ++r) {
@@ -180,16 +180,16 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                         }
                         #pragma unroll
                         for (int i = 0; i < TILES; ++i) {
-                            const int at = chunk * AHEAD + a;
+                            const int at = chunk * CHUNK + a;
                             tensor_product(sum[i], head[a], low[at][i], half{});
                             tensor_product(sum[i], rest, high[at][i], half{});
                         }
                     }
                     #pragma unroll
-                    for (int a = 0; a < AHEAD; ++a)
+                    for (int a = 0; a < CHUNK; ++a)
                         #pragma unroll
                         for (int i = 0; i < TILES; ++i)
-                            tensor_product(sum[i], head[a], high[chunk * AHEAD + a][i], half{});
+                            tensor_product(sum[i], head[a], high[chunk * CHUNK + a][i], half{});
                     #pragma unroll
                     for (int i = 0; i < TILES; ++i)
                         #pragma unroll

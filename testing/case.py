@@ -197,6 +197,7 @@ class Case:
     in_place: bool = False  # SciPy's name overwrites operands without being asked
     lapack: Callable | None = None  # lapack(p): the reference where SciPy has no such name
     modes: tuple = ("vendor",)  # beside auto, on the GPU; none where it runs on the CPU
+    refined: "Case | None" = None  # of the same name, told a precision to factor in
     members: "Case | None" = None  # of members of different sizes: the Case of each, a batch of one
 
     @property
@@ -267,8 +268,8 @@ class Case:
             # One equation cannot be judged: its residual is rounding, of the size of the bound.
             found.setdefault("iter", p.options.allow_fallback or p.n < 2 or bool(
                 named["iter"] >= 0))
-        found["dtype"] = all(x.dtype in (p.dtype, p.real) for x in outputs
-                             if isinstance(x, np.ndarray) and x.dtype.kind in "fcV")
+        found.setdefault("dtype", all(x.dtype in (p.dtype, p.real) for x in outputs
+                                      if isinstance(x, np.ndarray) and x.dtype.kind in "fcV"))
         return found
 
     def limit_of(self, what, options):

@@ -96,6 +96,14 @@ def solve(A, x, b):
     return residual(A, x, b) / max(A.shape[-1], 1)
 
 
+def backward(A, x, b):
+    """The worst |b - A x|_I / (|A|_I |x|_I + |b|_I) of a column."""
+    (A, ea), (x, ex) = unit(A), unit(x)
+    b = shift(wide(b), -ea - ex)
+    sizes = [abs(y).max(axis=0, initial=0) for y in (b - A @ x, x, b)]
+    return ratio(sizes[0], norm_inf(A) * sizes[1] + sizes[2])
+
+
 def permuted(A, piv):
     """P A by LAPACK's row swaps, counted from 0."""
     A, rows = A.copy(), np.arange(len(A)) if A.ndim == 3 else ...

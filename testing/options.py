@@ -36,6 +36,8 @@ class Options:
     device: str = ""
     mode: str = "auto"
     allow_fallback: bool = False
+    factor: str = ""
+    refine: str = "ir"
     precisions: str = "d"
     all_flags: bool = False
     json: str = ""
@@ -182,6 +184,9 @@ def parser(prog, description=None):
                    help="what must have done the work: a line that ran otherwise fails")
     p.add_argument("--allow-fallback", action="store_true",
                    help="mixed precision: iter < 0 is no failure")
+    p.add_argument("--factor", choices=("fp32", "tf32", "fp16", "bf16"),
+                   help="gesv: factor in this precision, and refine")
+    p.add_argument("--refine", choices=("ir", "gmres"), help="how")
     p.add_argument("-p", dest="precisions", type=letters, metavar="sdcz",
                    help="precisions, where the name has no letter")
     p.add_argument("-a", "--all-flags", action="store_true", help="all flags of the routine")

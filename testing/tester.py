@@ -11,6 +11,8 @@ from time import perf_counter, strftime
 import numpy as np
 import scipy
 
+from blasx import RefinementWarning
+
 from . import flops
 from .case import as_tuple, on_device
 from .cases import CASES, find
@@ -276,6 +278,10 @@ def main(name, arguments):
         raise Refused(error.args[0]) from None
     options = parse(f"testing {name}", arguments)
     prepare(options, case.group in ("batched", "vbatched"))
+    if options.factor:
+        if not case.refined or letter not in (None, *case.refined.typed):
+            raise Refused(f"{name} has no --factor: dgesv and zgesv have")
+        case = case.refined
     refuse_mode(case, options.mode, options.device)
     letters = [letter] if letter else [x for x in options.precisions if x in case.typed]
     if not letters:
@@ -291,7 +297,8 @@ def main(name, arguments):
     print(f"% Usage: python -m {__package__} {name} [options] [-h|--help]\n")
     rng, rows = np.random.default_rng(options.seed), []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+        for said in (RuntimeWarning, RefinementWarning):  # Iter says so, too
+            warnings.simplefilter("ignore", said)
         for x in letters:
             for flags in variants:
                 rows += table(case, x, flags, options, rng)

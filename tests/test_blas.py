@@ -833,7 +833,8 @@ def test_a_generic_product_keeps_half_precision():
     ("dgemm", {"bias": np.ones((2, 1))}, r"dgemm: bias must be of shape \(3,\) or \(3, 1\)"),
     ("dgemm", {"activation": "tanh"}, "dgemm: activation must be one of 'relu', 'gelu'"),
     ("zgemm", {"activation": "relu"}, "zgemm: activation must be None for complex"),
-    ("sgemm", {"precision": "fp8"}, "sgemm: precision must be one of 'fp32', 'strict'")])
+    ("sgemm", {"precision": "fp8"}, "sgemm: precision must be one of 'fp32', 'strict'"),
+    ("dgemm", {"variant": "int8"}, "dgemm: variant must be one of 'auto', 'native', 'crt'")])
 def test_what_cannot_follow_a_product(name, words, match):
     with pytest.raises(ValueError, match=match):
         getattr(blasx, name)(1.0, np.eye(3), np.eye(3), **words)

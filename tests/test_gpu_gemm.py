@@ -1,6 +1,6 @@
 """Products on a Hopper GPU (-m gpu): of single precision by pairs of half precision no worse than
 cuBLAS's own, for every order of the operands, and right where pairs do not suffice; of half
-precision with what follows them."""
+precision with what follows them; of double precision by remainders, the same bits by all tiles."""
 
 from itertools import product
 
@@ -265,3 +265,90 @@ def test_views_of_half_precision(cp, by_half):
     assert (abs(gemm(1.0, odd, b).astype("f8") - exact) <= bound).all()
     first = gemm(1.0, a, b)
     assert all((gemm(1.0, a, b) == first).all() for _ in range(50))
+
+
+# -- double precision by remainders
+
+REMAINDERS = [dict(GROUPS=g, BN=b, STAGES=s, CLUSTER=c, WIDE=8)
+              for g, b, s, c in ((2, 256, 4, 2), (1, 128, 6, 1), (2, 192, 4, 1))]
+
+
+def in_double(kind, m, n, k, seed=0):
+    """Operands of a kind on the CPU."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    if kind == "uniform":
+        a, b = rng.random((m, k)), rng.random((k, n))
+    elif kind == "spread":
+        a, b = (x * np.exp(2 * rng.standard_normal(x.shape)) for x in (a, b))
+    elif kind == "graded":
+        a, b = a * 10.0 ** np.linspace(-150, 150, m)[:, None], b * 10.0 ** np.linspace(150, -150, n)
+    elif kind == "cancelling":
+        h = k // 2
+        a[:, h:2 * h], b[h:2 * h] = a[:, :h], b[:h] * (2.0**-30 - 1)
+    elif kind == "large meets zero":
+        a[:, :k // 2] *= 2.0**60
+        b[:k // 2] = 0
+    elif kind == "integers":
+        a, b = (rng.integers(-1000, 1000, x.shape).astype(float) for x in (a, b))
+    return a, b
+
+
+@pytest.mark.parametrize("kind", ("normal", "uniform", "spread", "graded", "cancelling",
+                                  "large meets zero", "integers"))
+def test_double_precision_by_remainders(cp, kind):
+    """Within double precision's bound where it is sure, and no worse than cuBLAS on ordinary
+    numbers, against 64 bits of mantissa; the same bits by all tiles; products of integers are
+    right."""
+    a, b = in_double(kind, 300, 520, 1000)
+    with np.errstate(over="ignore"):
+        exact = a.astype(np.longdouble) @ b.astype(np.longdouble)
+        size = abs(a).astype(np.longdouble) @ abs(b).astype(np.longdouble)
+    found = []
+    for order_a, order_b, order_c in ("CCC", "FCF", "CFC"):
+        left, right = cp.array(a, order=order_a), cp.array(b, order=order_b)
+        for values in REMAINDERS:
+            with _tuned.using("d", gemm_crt=values), blasx.trace() as ran:
+                c = cp.full((300, 520), cp.nan, order=order_c)
+                found.append(blasx.dgemm(1, left, right, 0, c, overwrite_c=1, variant="crt"))
+            assert "gemm_crt" in str(ran)
+    assert all((c == found[0]).all() for c in found)
+    wrong = abs(found[0].get() - exact)
+    assert (wrong <= 1003 * 2.0**-53 * size).all()
+    if kind in ("normal", "uniform", "graded", "cancelling"):
+        theirs = abs(cp.matmul(left, right).get() - exact)
+        assert (wrong / size).max() <= (theirs / size).max()
+    if kind == "integers":
+        assert not wrong.any()
+
+
+def test_remainders_with_everything(cp):
+    """Transposes, alpha and beta, views, inf and nan, an operand that serves again, many runs."""
+    from blasx import _gpu_crt
+    with _tuned.using("d", gemm_crt=REMAINDERS[0]):
+        for (m, n, k), ta, tb in product(((130, 67, 200), (257, 300, 65)), (0, 1), (0, 2)):
+            a, b = in_double("normal", m, n, k)
+            for order in "CF":
+                left = cp.array(a.T if ta else a, order=order)
+                right = cp.array(b.T if tb else b)[:, ::-1][:, ::-1]
+                before = cp.array(a[:, :1] * b[:1], order=order)
+                c = before.copy(order="K")
+                out = blasx.dgemm(-0.5, left, right, 2.0, c, ta, tb, 1, variant="crt")
+                size = abs(a) @ abs(b) + 2 * abs(before.get())
+                assert out is c
+                assert (abs(c.get() - (2 * before.get() - 0.5 * a @ b)) <= 1e-14 * size).all()
+        a, b = in_double("normal", 300, 280, 500)
+        a[5, 7], a[9, 3], b[4, 8], a[20] = np.inf, np.nan, -np.inf, 0
+        with np.errstate(invalid="ignore"):
+            right = a @ b
+        c = blasx.dgemm(1, cp.asarray(a), cp.asarray(b), variant="crt").get()
+        assert np.array_equal(np.isnan(c), np.isnan(right))
+        assert np.array_equal(c[np.isinf(right)], right[np.isinf(right)])
+        a, b = (cp.asarray(x) for x in in_double("spread", 700, 900, 1100))
+        first = blasx.dgemm(1, a, b, variant="crt")
+        assert all((blasx.dgemm(1, a, b, variant="crt") == first).all() for _ in range(100))
+        again, = _gpu_crt.split(b.T)
+        c = cp.zeros((700, 900))
+        for _ in range(3):
+            _gpu_crt.multiply_remainders(-1, *_gpu_crt.split(a), again, 1, c)
+        assert (abs(c + 3 * (a @ b)) <= 1e-14 * (abs(a) @ abs(b)) * 30).all()

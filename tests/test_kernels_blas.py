@@ -39,7 +39,7 @@ def test_products_of_a_block(folder, letter):
 
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
-SPLIT = ("split_lines",)
+SPLIT = ("split_lines", "crt_split", "crt_join")
 BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
 
 
@@ -131,7 +131,25 @@ def test_products_by_pairs(simulated):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize(("kernel", "letter"), [("gemm_wgmma", "s"), ("gemm_half", "h")])
+def test_products_by_remainders(folder):
+    """dgemm on a simulated GPU, gemm_crt itself exact sums in NumPy (tests/sim/run_crt.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_crt", folder], cwd=ROOT,
+                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
+                         text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@given(st.integers(-2**31 + 2**14, 2**31 - 2**14), st.integers(-3, 3))
+def test_bytes_of_sums(x, beside):
+    """What gemm_crt stores is right modulo p for all sums, those beside multiples of p among
+    them."""
+    from tests.sim.run_crt import MODULI, remainder
+    for p in MODULI:
+        remainder(np.array([x, min(max(x // p * p + beside, -2**31 + 2**14), 2**31 - 2**14)]), p)
+
+
+@pytest.mark.parametrize(("kernel", "letter"), [("gemm_wgmma", "s"), ("gemm_half", "h"),
+                                                ("gemm_crt", "d")])
 def test_products_of_four_warps_compile(kernel, letter):
     """Every row, for Hopper: no spills, no products that wait for each other."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

@@ -31,6 +31,7 @@ geqrf:sdcz orgqr:sd ungqr:cz ormqr:sd unmqr:cz gelqf:sdcz orglq:sd unglq:cz orml
 geqp3:sdcz gels:sdcz gelsd:sdcz
 syevd:sd heevd:cz syevr:sd heevr:cz syevx:sd heevx:cz sygvd:sd hegvd:cz sygvx:sd hegvx:cz
 geev:sdcz gesvd:sdcz gesdd:sdcz lange:sdcz lacpy:sdcz laset:sdcz dsgesv zcgesv dsposv zcposv
+dsgels zcgels
 """
 BATCHED = """
 getrf_batched:sdcz getrs_batched:sdcz gesv_batched:sdcz
@@ -57,6 +58,7 @@ BY_HAND = {
     "laset": (["m", "n", "alpha", "beta"], {"uplo": "A", "a": None}),
     "dsgesv": (["a", "b"], {"overwrite_a": 0}),
     "dsposv": (["a", "b"], {"lower": 0, "overwrite_a": 0}),
+    "dsgels": (["a", "b"], {"trans": "N"}),
     "getrf_batched": (["a"], {"overwrite_a": 0}),
     "getrs_batched": (["lu", "piv", "b"], {"trans": 0, "overwrite_b": 0}),
     "gesv_batched": (["a", "b"], {"overwrite_a": 0, "overwrite_b": 0, "compute_lu": 1}),
@@ -112,10 +114,11 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("trmm_batched", "trsm_batched"), ("symm_batched", "hemm_batched"),
     ("syrk_batched", "herk_batched"), ("orgqr_batched", "ungqr_batched"),
     ("ormqr_batched", "unmqr_batched"))}
-KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf"), {"mode": "auto"}) | {  # of blasx alone
-    "gemm": {"bias": None, "activation": None, "precision": "fp32"}}
+KEYWORDS = dict.fromkeys(("getrf", "potrf", "geqrf", "gels"), {"mode": "auto"}) | {  # of our own
+    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"},
+    "gesv": {"factor": None, "refine": "ir"}}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
-           "zcgesv": "dsgesv", "zcposv": "dsposv"}
+           "zcgesv": "dsgesv", "zcposv": "dsposv", "zcgels": "dsgels"}
 
 
 def typed_names(table):

@@ -276,6 +276,25 @@ def test_fallback_of_mixed_precision_fails_unless_allowed(capsys):
     assert main([*line.split(), "--allow-fallback"]) == 0
 
 
+def test_a_precision_to_factor_in_is_judged(capsys):
+    line = "gesv -p dz -n 60 --matrix svd_geo --cond 1e6 --device cpu --factor"
+    assert main([*line.split(), "fp32"]) == 0
+    assert "backward/sqrt(N)" in capsys.readouterr().out
+    assert main([*line.split(), "bf16"]) == 2  # falls back
+    assert main([*line.split(), "bf16", "--refine", "gmres"]) == 0
+    assert main([*line.split(), "bf16", "--allow-fallback"]) == 0
+    case = find("dgesv")[0].refined
+    p = case.problem("d", (50, 50, 50), options=Options(factor="fp16"))
+    outputs = case.call(p)
+    assert not case.failures(p, case.errors(p, outputs))
+    for at, wrong in ((2, outputs[2] * 1.001), (4, -31), (5, 0.0), (0, outputs[0].astype("f8"))):
+        spoiled = [*outputs[:at], wrong, *outputs[at + 1:]]
+        spoiled[2] = spoiled[2] + 1e-13 * (at == 5)
+        assert case.failures(p, case.errors(p, spoiled)), at
+    for name in ("sgesv", "dgetrf"):
+        assert main(f"{name} -n 5 --factor fp16 --device cpu".split()) == 1
+
+
 def test_parse_opts(capsys):
     assert main(["parse_opts", "-N", "100,200:1000:100,300"]) == 0
     out = [x for x in capsys.readouterr().out.splitlines() if x[0] != "%"]

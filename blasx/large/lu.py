@@ -9,9 +9,10 @@ one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
 import cupy
 
 from .. import _cuda
-from .._gpu_gemm import by_pairs, multiply_pairs, split
+from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
+from ..blas3 import _gemm_cublas
 from ._blocks import ByBlocks, serving
 from ._bytes import panel_bytes, rows_bytes, up
 
@@ -33,12 +34,13 @@ def _plan(letter, m, order, device):
     return found | ({"cusolver": 1} if panel.get("cusolver") else {})
 
 
-def getrf(me, a):
+def getrf(me, a, precision="fp32"):
     """Factor a column-major matrix in place; pivots, counted from 0, and info. Memory is asked for
-    before the matrix is touched."""
+    before the matrix is touched. `precision`: of what is taken off in single precision, as of
+    gemm."""
     order, found = min(a.shape), plan(me, *a.shape)
     block = min(found.get("block", order), order)
-    lu = Factoring(me, a, block, found.get("panel", block))
+    lu = Factoring(me, a, block, found.get("panel", block), precision)
     if found.get("ahead") and block < order:
         lu.factor_ahead()
     else:
@@ -49,8 +51,8 @@ def getrf(me, a):
 class Factoring(ByBlocks):
     """A matrix on its way to L and U."""
 
-    def __init__(self, me, a, block, panel):
-        self.me, self.a, self.block, self.panel = me, a, block, panel
+    def __init__(self, me, a, block, panel, precision):
+        self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
         (self.m, self.n), self.order = a.shape, min(a.shape)
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
@@ -60,7 +62,9 @@ class Factoring(ByBlocks):
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.lists = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
-        self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+        self.halves = precision == "fp16"
+        self.pairs = me.letter == "s" and (self.halves or precision == "fp32") and (
+            not cupy.cuda.get_current_stream().is_capturing())
 
     def reserve(self, columns):
         if self.pairs:
@@ -114,10 +118,14 @@ class Factoring(ByBlocks):
         m, n = self.m - below, last - first
         if m <= 0 or n <= 0:
             return
-        if self.pairs and by_pairs(m, n, width, self.device):
-            a = self.a
+        a, device = self.a, self.device
+        if self.pairs and (by_halves(m, n, width, device) if self.halves else
+                           by_pairs(m, n, width, False, device)):
             multiply_pairs(-1, *split(a[j:below, first:last].T, a[below:, j:below]), 1,
-                           a[below:, first:last].T)
+                           a[below:, first:last].T, self.halves)
+        elif self.precision != "fp32":
+            _gemm_cublas(self.me, -1, a[below:, j:below], a[j:below, first:last], 1,
+                         a[below:, first:last], 0, 0, self.precision)
         else:
             _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
                        self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),

@@ -122,14 +122,14 @@ class Factoring(ByBlocks):
                 apply_bytes(self.me.dtype, values))
             return
         x, y = self.x[:width, first:last], self.y[:width, first:last]
-        if self.pairs and by_pairs(n, width, m, self.device):
+        if self.pairs and by_pairs(n, width, m, False, self.device):
             multiply_pairs(1, *split(self.a[j:, first:last].T, its.part(above, m, width).T), 0, x.T)
         else:
             self.gemm(ADJOINT, width, n, m, self.one, v, its.ld, c, self.ld, self.zero,
                       x.data.ptr, self.block)
         self.gemm(0, width, n, width, self.one, t, self.block, x.data.ptr, self.block, self.zero,
                   y.data.ptr, self.block)
-        if self.pairs and by_pairs(n, m, width, self.device):
+        if self.pairs and by_pairs(n, m, width, False, self.device):
             multiply_pairs(-1, *split(y.T, its.part(above, m, width)), 1, self.a[j:, first:last].T)
         else:
             self.gemm(0, m, n, width, self.minus, v, its.ld, y.data.ptr, self.block, self.one, c,

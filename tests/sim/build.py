@@ -13,7 +13,7 @@ from blasx import _sources
 from blasx._types import TYPES
 
 SHIM = Path(__file__).with_name("cuda_sim.h")
-FLAGS = ("-std=c++17", "-O1", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
+FLAGS = ("-std=c++17", "-O0", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
          "-Wno-unknown-pragmas", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
          "-fno-sanitize=null,pointer-overflow,object-size",  # a fifth of the time; ASan sees it
          "-fno-gnu-unique")  # each library has its own shared memory, sized by its constants

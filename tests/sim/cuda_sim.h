@@ -33,6 +33,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define BLASX_SIM  // for the few lines of a kernel that are PTX
 #define __global__
 #define __device__
+#define __constant__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
@@ -549,6 +550,11 @@ static inline unsigned __float_as_uint(float x) { return unsigned(__float_as_int
 static inline float __int_as_float(int i) { float x; std::memcpy(&x, &i, 4); return x; }
 static inline int __double2hiint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i >> 32); }
 static inline int __double2loint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i); }
+static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned(uint64_t(x) * y >> 32); }
+static inline long long __double2ll_rn(double x) { return llrint(x); }
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) double2 { double x, y; };
+static inline double2 make_double2(double x, double y) { return {x, y}; }
 static inline double __longlong_as_double(long long i)
 {
     double x;

@@ -79,7 +79,7 @@ def run(launch, values, dtype, rng, sizes, layouts, conj, alpha, beta, special=F
     for schedule in SCHEDULES:
         A, B, C = (Memory(x, layout) for x, layout in zip((a, b, c), layouts))
         numbers = [m, n, k, *A.cells(), conj[0], *B.cells(), conj[1], *C.cells(), *bits(alpha),
-                   *bits(beta)]
+                   *bits(beta), 0]
         launch(-(-m // tile[0]) * -(-n // tile[1]), *threads, schedule, shared,
                ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers]))
         results.append(C.array.copy())

@@ -150,7 +150,7 @@ def recurrence(xp, rng, dtype):
     """Three blocks to the units, which wait for each other; two launches for the rows."""
     from blasx import _tuned, nn
     few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
-    back = {"UNITS": 8, "ROWS": 16, "WARPS": 2, "DEEP": 2, "AHEAD": 1}
+    back = {"UNITS": 8, "ROWS": 16, "WARPS": 2, "DEEP": 2, "CHUNK": 1}
     with _tuned.using("s", lstm_steps=few, lstm_unsteps=back):
         for options in ({}, {"clip": 0.2, "bidirectional": True, "truncate": 3}):
             here = nn.LSTM(5, 12, rng=1, **options)

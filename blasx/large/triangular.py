@@ -1,0 +1,61 @@
+"""Solves with a large triangular matrix and a few right-hand sides on the GPU, and the rows that
+interchanges bring to each place."""
+
+import cupy
+import numpy as np
+
+from .. import _cuda
+from .._kernel import current_device, gpu, kernel_of, pack
+from .._tuned import capitals, looked_up, row
+
+ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
+
+
+@looked_up
+def _trsv_on(letter, n, device):
+    """The kernel for triangles of order n, up to how many right-hand sides it serves, and how many
+    steps of refinement with it go ahead of the host."""
+    found = row("trsv_blocks", letter, n, gpu(device))
+    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"],
+            found["ahead"]) if found else (None, 0, 0)
+
+
+@looked_up
+def _permutation_on(n, device):
+    return kernel_of("permutation", "s", **capitals(row("permutation", "s", n, gpu(device))))
+
+
+def serves(me, n, nrhs):
+    """How many steps of refinement go ahead of the host where `solve` is for so many right-hand
+    sides; 0 where it is not."""
+    _, most, ahead = _trsv_on(me.letter, n, current_device())
+    return ahead if 0 < nrhs <= most else 0
+
+
+def solve(me, t, x, lower, trans, unit, state=None, open_=0):
+    """Solve op(T) X = B in place of column-major `x`, T by columns and read in one triangle; where
+    there is a `state`, a 0-d int32 array, only if that is `open_`."""
+    kernel = _trsv_on(me.letter, len(t), current_device())[0]
+    (n, nrhs), sides, item = x.shape, kernel.constants["SIDES"], t.itemsize
+    rs, cs, at, to, xs = 1, _cuda.ld(t), t.data.ptr, x.data.ptr, 1
+    if bool(lower) == bool(trans):  # from the last row up
+        at, to = at + (n - 1) * (rs + cs) * item, to + (n - 1) * item
+        rs, cs, xs = -rs, -cs, -1
+    if trans:
+        rs, cs = cs, rs
+    gate = (0, 0) if state is None else (state.data.ptr, open_)
+    down = -(-n // ROWS)
+    for first in range(0, nrhs, sides):
+        words = cupy.zeros(down * ROWS * sides * (item // 4) + 1, np.uint64)
+        kernel.launch(down, 1, 32 * kernel.constants["WARPS"], 1, pack(
+            at, rs, cs, trans == 2, unit, to + first * _cuda.ld(x) * item, xs, _cuda.ld(x), n,
+            min(sides, nrhs - first), words.data.ptr, words.data.ptr + 8 * (words.size - 1), *gate))
+
+
+def permutation(piv, n):
+    """The row that the interchanges of getrf bring to each place."""
+    kernel = _permutation_on(n, current_device())
+    source, threads = cupy.empty(n, np.int32), 32 * kernel.constants["WARPS"]
+    kernel.launch(-(-n // threads), 1, threads, 1, pack(
+        piv.data.ptr, piv.size, source.data.ptr, n))
+    return source

@@ -1,0 +1,73 @@
+"""trsv_blocks and permutation on a GPU that is simulated; for a process that has the sanitizers:
+
+    python -m tests.sim.run_solves FOLDER
+
+Both triangles, all transposes, with and without a unit diagonal, one and several right-hand sides;
+and the whole of posv in single precision.
+"""
+
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from .gpu import Array, install
+
+
+def solves(big, me, rng, n, nrhs):
+    def random(*shape):
+        x = rng.standard_normal(shape)
+        return x + 1j * rng.standard_normal(shape) if me.is_complex else x
+
+    t, x = (Array(shape, me.dtype, order="F") for shape in ((n + 1, n), (n, nrhs)))
+    t = t[1:]
+    t[...] = 0.05 * random(n, n) + np.diag(2 + rng.random(n))
+    b = random(n, nrhs).astype(me.dtype)
+    for lower, trans, unit in product((0, 1), (0, 1, 2), (0, 1)):
+        x[...] = b
+        big.solve(me, t, x, lower, trans, unit)
+        a = np.asarray(np.tril(t) if lower else np.triu(t)).astype(complex)
+        if unit:
+            np.fill_diagonal(a, 1)
+        a = (a, a.T, a.T.conj())[trans]
+        error = abs(a @ np.asarray(x) - b).max() / (abs(a).sum(1).max() * abs(x).max())
+        assert error < n * np.finfo(me.dtype).eps, (me.letter, n, nrhs, lower, trans, unit, error)
+
+
+def closed(big, me, rng):
+    """What is not wanted any more stays as it is."""
+    t, x, state = Array((80, 80), me.dtype, order="F"), Array((80, 1), me.dtype), Array((), "i4")
+    t[...], x[...], state[...] = np.eye(80), 3, 2
+    big.solve(me, 2 * t, x, 1, 0, 0, state, -31)
+    assert (x == 3).all()
+    big.solve(me, 2 * t, x, 1, 0, 0, state, 2)
+    assert (x == 1.5).all()
+
+
+def main(folder):
+    Path(folder).mkdir(exist_ok=True)
+    kernels = install(folder)
+    from blasx._routine import Typed
+    from blasx._tuned import using
+    from blasx.large import triangular as big
+    rng = np.random.default_rng(0)
+    for letter, n, nrhs, sides in (("s", 150, 1, 4), ("s", 129, 6, 4), ("c", 70, 3, 2)):
+        me = Typed(letter + "trsv", letter)
+        assert not big.serves(me, n, nrhs)  # until it has been measured
+        with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8, ahead=4)):
+            assert big.serves(me, n, nrhs) and not big.serves(me, n, 9)
+            solves(big, me, rng, n, nrhs)
+            closed(big, me, rng)
+    piv, rows = Array(500, "i4"), np.arange(600)
+    piv[...] = [rng.integers(i, 600) for i in range(500)]
+    source = np.asarray(big.permutation(piv, 600))
+    for k, p in enumerate(np.asarray(piv)):
+        rows[[k, p]] = rows[[p, k]]
+    assert np.array_equal(source, rows)
+    assert set(kernels.launched) == {"trsv_blocks", "permutation"}
+    print("ok")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
