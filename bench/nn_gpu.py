@@ -1,6 +1,6 @@
 """blasx.nn on the GPU beside torch: rows (norms, softmax, cross entropy), elements (activations,
-dropout, Adam), LSTM, steps of training (nn_steps.py). A "step" of a layer is forward and backward
-with all gradients.
+dropout, Adam), LSTM, attention, steps of training (nn_steps.py). A "step" of a layer is forward and
+backward with all gradients.
 
 Answers are judged by torch's in double precision. Floors are the bytes of what a layer has to read
 and write, as if a step's two passes shared nothing. torch computes in single precision, also where
@@ -9,6 +9,7 @@ it would round products to 10 bits unless told not to (cuDNN's recurrences).
 
 from blasx import _errors as errors
 from blasx import nn
+from blasx._types import TYPES
 
 from . import nn_steps, timing
 from .timing import Row, Side
@@ -16,6 +17,8 @@ from .timing import Row, Side
 ROWS = ((16384, 1024), (4096, 4096), (131072, 256))
 SCORES = ((16384, 1024), (4096, 32000), (4096, 50257))
 COUNT = 2**25
+# batch, heads, time, width, causal
+ATTENTIONS = ((8, 16, 2048, 64, False), (8, 16, 2048, 128, True), (64, 8, 128, 64, False))
 LSTMS = ((128, 64, 512, 512), (256, 32, 1024, 1024), (50, 128, 128, 128))  # time, n, in, width
 
 
@@ -36,6 +39,9 @@ def rows(letters, quick, family):
         yield adam(letter)
     for shape in LSTMS[take] if "s" in letters else ():
         yield from lstm(*shape)
+    for letter in [x for x in letters if x in "shb"]:
+        for shape in ATTENTIONS[take]:
+            yield from attention(letter, *shape)
     yield from nn_steps.rows(letters)
 
 
@@ -253,3 +259,52 @@ def lstm(times, batch, n_in, n):
 
     yield row_of("lstm_forward", forward, their_forward, lambda found: [on_cupy(found[0])])
     yield row_of("lstm", step, their_step, as_ours)
+
+
+# -- attention
+
+
+def attention(letter, batch, heads, times, width, causal):
+    """The rows of the forward pass and of the step beside torch's scaled_dot_product_attention; of
+    single precision as it is chosen, and fused."""
+    import torch
+    dtype = TYPES[letter].dtype
+    operands = tuple(x.astype(dtype) for x in normal("s", 4, batch, heads, times, width))
+
+    def tensor(x):
+        return on_torch(x.view("i2")).view(torch.bfloat16) if letter == "b" else on_torch(x)
+
+    def wide(found):
+        return [on_cupy(x.detach().to(torch.float64)) for x in found]
+
+    def theirs(step):
+        def run(q, k, v, dy):
+            asked = [x.requires_grad_(step) for x in (q, k, v)]
+            y = torch.nn.functional.scaled_dot_product_attention(*asked, is_causal=causal)
+            return y, *(torch.autograd.grad(y, asked, dy) if step else ())
+        return run
+
+    def ours(step, fused):
+        layer = nn.DotProductAttention(causal, fused)
+
+        def run(q, k, v, dy):
+            y = layer.forward(q, k, v)
+            return y, *(layer.backward(dy) if step else ())
+        return run
+
+    def copies():
+        return tuple(x.copy() for x in operands)
+
+    for name, step in (("attention_forward", False), ("attention", True)):
+        def check(found, step=step):
+            wanted = wide(theirs(step)(*(tensor(x).double() for x in operands)))
+            return max(errors.near(a.astype("f8"), b, dtype, width**0.5)
+                       for a, b in zip(found, wanted, strict=True))
+
+        variants = {"": None, "fused": True} if letter == "s" else {"": None}
+        yield Row(name, letter, f"{batch}x{heads}x{times}x{width}{' causal' * causal}",
+                  {variant: lambda f=fused, s=step: Side(copies, ours(s, f))
+                   for variant, fused in variants.items()},
+                  {"torch": lambda s=step: Side(lambda: tuple(map(tensor, copies())), theirs(s),
+                                                wide)},
+                  check, timing.gpu_clock(sum(x.nbytes for x in operands)))

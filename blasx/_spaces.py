@@ -31,7 +31,8 @@ from .batched._block import (
 from .large._bytes import apply_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT")  # 0 or 1; every other constant is at least 1
+# 0 or 1; every other constant is at least 1
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -806,6 +807,77 @@ def lstm_fits(letter, n, v, gpu):
             and 4 * v["WARPS"] * v["ROWS"] * (4 * v["UNITS"] + 4) + 128 <= BY_DEFAULT)
 
 
+# -- attention: ROWS lines of a side to a block, LINES of the other to a tile; fp32 as pairs
+
+
+def line_width(n):
+    """The numbers of a line for which kernels of attention are compiled."""
+    return -(-n // 32) * 32
+
+
+def attention_bytes(kernel, letter, v):
+    """Shared memory: what a block has of a side, Q, or two operands; a ring of tiles of two."""
+    line, rows = 2 * v["WIDTH"] * (1 + (letter == "s")), 16 * v["TILES"] * v["WARPS"]
+    if kernel == "attention_forward":
+        return line * (rows + 2 * v["STAGES"] * v["KEYS"])
+    of_queries = 8 * v["LINES"] * (kernel == "attention_keys")
+    return 2 * line * rows + v["STAGES"] * (2 * line * v["LINES"] + of_queries)
+
+
+def attention_stages(across):
+    def stages(letter, n):
+        return ([v | {"WIDTH": line_width(n)} for v in options(
+                    WARPS=(4, 8), TILES=(1, 2), BLOCKS=(1, 2, 3))],
+                options(**{across: (64, 32, 128, 16)}, STAGES=(2, 3)))
+    return stages
+
+
+def attention_fits(kernel, across):
+    """`sums` for each of 16 lines: of a tile of S (dS, too), of the answers."""
+    def fits(letter, n, v, gpu):
+        sums = {"attention_forward": (1, 1), "attention_queries": (2, 1), "attention_keys": (2, 2)}
+        of_tile, of_answers = sums[kernel]
+        part = v["TILES"] * (of_tile * v[across] + of_answers * v["WIDTH"]) // 2
+        return (v["WIDTH"] == line_width(n) and v["TILES"] in (1, 2, 4) and v["WARPS"] <= 16
+                and v[across] in (16, 32, 64, *(128,) * (letter != "s")) and v["STAGES"] >= 2
+                and part <= PART
+                and (part + 60) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+                and v["BLOCKS"] * (attention_bytes(kernel, letter, v) + 1024) <= gpu.shared + 1024)
+    return fits
+
+
+def wgmma_width(n):
+    """The numbers of a line in boxes of 64."""
+    return -(-n // 64) * 64
+
+
+def attention_wgmma_bytes(v):
+    """Shared memory: Q and STAGES of K and V, at a multiple of 1024 bytes."""
+    return 2 * v["WIDTH"] * (64 * v["GROUPS"] + 2 * v["STAGES"] * v["KEYS"]) + 1024
+
+
+def attention_wgmma_stages(letter, n):
+    return ([dict(GROUPS=g, TURNS=t, WIDTH=wgmma_width(n)) for g, t in ((2, 1), (2, 0), (3, 0))],
+            options(KEYS=(128, 64, 192), STAGES=(2, 3, 4)))
+
+
+def attention_wgmma_fits(letter, n, v, gpu):
+    part = v["WIDTH"] // 2 + v["KEYS"] // 2 + v["KEYS"] // 4
+    return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
+            and v["KEYS"] in (64, 128, 192) and v["STAGES"] >= 2 and v["TURNS"] in (0, 1)
+            and v["GROUPS"] in ((2,) if v["TURNS"] else (1, 2, 3))
+            and part <= (160 if v["GROUPS"] < 3 else 96)
+            and attention_wgmma_bytes(v) + 256 <= gpu.shared)
+
+
+def line_pair_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), WIDTH=(line_width(n),)),)
+
+
+def line_pair_fits(letter, n, v, gpu):
+    return v["WARPS"] in (4, 8, 16) and v["WIDTH"] == line_width(n)
+
+
 # -- lstm_unsteps: the same with four times the words, and a quarter of the units' products
 
 
@@ -994,6 +1066,16 @@ SPACES = {
     "adam_step": Space("adam", pack_stages, pack_fits, letters="sdhb"),
     "activation": Space("activation", pack_stages, pack_fits, letters="sdhb"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sdhb"),
+    **{f"attention_{part}": Space("attention", attention_stages(across),
+                                  attention_fits(f"attention_{part}", across), optional=True,
+                                  letters="shb", largest=128)
+       for part, across in (("forward", "KEYS"), ("queries", "LINES"), ("keys", "LINES"))},
+    "attention_wgmma": Space("attention", attention_wgmma_stages, attention_wgmma_fits,
+                             optional=True, vendor=True, letters="hb", largest=128),
+    "attention_pairs": Space("attention", line_pair_stages, line_pair_fits, optional=True,
+                             letters="s", largest=128),
+    "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",
+                            largest=128),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "lstm_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True, letters="s"),
 }

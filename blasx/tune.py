@@ -34,7 +34,7 @@ QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
        "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
-LAYERS = "norm softmax cross_entropy activation dropout adam lstm".split()
+LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
          "halves", "pace")
@@ -236,6 +236,11 @@ def layer_problem(routine, x, dy, xp):
                 layer = nn.LSTM(n, n, dtype=x.dtype, rng=0).to(xp)
                 x, dy = (a[:len(a) // 4 * 4].reshape(-1, len(a) // 4, n).swapaxes(0, 1)
                          for a in (x, dy))
+            case "attention":
+                rows = min(len(x), 1024)
+                x, dy = (a[:min(len(a) // rows, 64) * rows].reshape(-1, rows, n) for a in (x, dy))
+                layer = nn.DotProductAttention(fused=True)
+                return layer.forward(x, dy, x), *layer.backward(dy)
             case "adam":
                 model.w = nn.Parameter(x.copy())
                 model.w.add(dy)

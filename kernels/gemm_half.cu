@@ -28,13 +28,6 @@ using number_t = scalar_t;
 
 // -- what becomes of a sum
 
-__device__ inline unsigned two_of(float x, float y, half) { return two_halves(x, y); }
-__device__ inline unsigned two_of(float x, float y, bfloat16)
-{
-    unsigned both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
-    return both;
-}
 __device__ inline float number_of(unsigned short bits)
 {
     scalar_t x;

@@ -60,6 +60,18 @@ __device__ inline unsigned two_halves(float x, float y)
     return half(x).bits | unsigned(half(y).bits) << 16;
 #endif
 }
+// The same of the type that is asked for
+__device__ inline unsigned two_of(float x, float y, half) { return two_halves(x, y); }
+__device__ inline unsigned two_of(float x, float y, bfloat16)
+{
+#ifndef BLASX_SIM
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
+    return both;
+#else
+    return bfloat16(x).bits | unsigned(bfloat16(y).bits) << 16;
+#endif
+}
 __device__ inline float first_of(unsigned both)
 {
     half x;

@@ -54,6 +54,15 @@ __device__ inline void prefetch(const void* p)
     asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
 }
 
+// The same of a tensor of four axes
+__device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
+                                int z, int w)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
 // -- turns: groups of four warps that go one after the other, `wait_turn` and `give_turn` naming
 // whose turn it is; the last one gives the first turn
 
@@ -163,3 +172,19 @@ constexpr int FRESH = 1;
 MULTIPLY_ALL(float, OF_FLOAT, half, 16, "f32.f16.f16", OF_TWO_BYTES)
 MULTIPLY_ALL(float, OF_FLOAT, bfloat16, 16, "f32.bf16.bf16", OF_TWO_BYTES)
 MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", OF_ONE_BYTE)
+
+// The same, 16 of k, where A is in registers, as that of half.cuh's products in each warp
+#define MULTIPLY_HELD(N, R, A0, A1, A2, A3, B, D, TB, T, TYPES)                                    \
+    template <int fresh = 0, int b_across = 0>                                                     \
+    __device__ void multiply_held(float (&sums)[R], const int* a, word b, T)                       \
+    {                                                                                              \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R        \
+                     "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D ", 1, 1, %" #TB ";" \
+                     : SUMS_##R(OF_FLOAT)                                                          \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(!fresh),            \
+                       "n"(b_across));                                                             \
+    }
+MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, half, "f32.f16.f16")
+MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, half, "f32.f16.f16")
+MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, bfloat16, "f32.bf16.bf16")
+MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, bfloat16, "f32.bf16.bf16")

@@ -6,20 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from blasx import _tuned
+from blasx import _spaces, _tuned
 
 ROOT = Path(__file__).parent.parent
 KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
            "softmax_rows_backward": "h", "cross_entropy_rows": "b", "cross_entropy_mean": "s",
            "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
-           "lstm_unsteps": "s"}
+           "lstm_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
+           "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
+           "attention_wgmma": "b"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_compiles_without_drift_or_spills(kernel):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     letter = KERNELS[kernel]
-    label = resources.label(kernel, letter, _tuned.constants(kernel, letter, 1000, 90))
+    n = min(1000, _spaces.SPACES[kernel].largest)
+    label = resources.label(kernel, letter, _tuned.constants(kernel, letter, n, 90))
     wrong = list(resources.complaints(resources.measure([label], ["sm_90a"]),
                                       resources.recorded()))
     assert not wrong, "\n".join(wrong)
@@ -32,7 +35,7 @@ def simulate(folder, letter, part):
 
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
-                                          ("s", "recurrence")])
+                                          ("s", "recurrence"), ("s", "attention")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(simulated, letter, part)

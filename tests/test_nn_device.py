@@ -6,7 +6,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from blasx import nn
+from blasx import _tuned, nn
 from blasx.nn import optim
 from tests import device_arrays
 
@@ -143,3 +143,30 @@ def test_bad_numbers_are_named(xp):
     x[3, 0] = float("inf")
     with pytest.raises(ValueError, match="1 samples, the first 3"):
         nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1, progress=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype, bound", [("f4", 1e-6), ("f2", 2e-3), ("bfloat16", 1.6e-2)])
+def test_fused_attention(dtype, bound):
+    """Each kernel of it, beside the layer on the CPU in double precision."""
+    cupy = pytest.importorskip("cupy")
+    pytest.importorskip("ml_dtypes")
+    heads = normal(2, 3, 4, 150, 64)
+    looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
+    wide = {} if dtype == "f4" else {"attention_wgmma": {
+        "GROUPS": 2, "KEYS": 64, "STAGES": 2, "TURNS": 1, "WIDTH": 64}}
+    for kernels in [{}] + [wide] * bool(wide):
+        with _tuned.using({"f4": "s", "f2": "h"}.get(dtype, "b"), **kernels):
+            for causal, mask in ((True, None), (False, looks)):
+                q, v = heads.astype(dtype)
+                there = nn.DotProductAttention(causal, fused=True)
+                here = nn.DotProductAttention(causal)
+                on_gpu = None if mask is None else cupy.asarray(mask)
+                found = [there.forward(*map(cupy.asarray, (q, v, q)), on_gpu),
+                         *there.backward(cupy.asarray(v))]
+                q, v = q.astype("f8"), v.astype("f8")
+                wanted = [here.forward(q, v, q, mask), *here.backward(v)]
+                for a, b in zip(found, wanted, strict=True):
+                    error = np.linalg.norm(a.get().astype("f8") - b) / np.linalg.norm(b)
+                    assert error < bound, (kernels, causal, error)
+

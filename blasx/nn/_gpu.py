@@ -6,13 +6,18 @@ rows, from a multiple of 16 bytes on, are worked on where they lie; of others a 
 which trace() counts. Nothing synchronises.
 """
 
+import threading
 from struct import pack, unpack
 
 import cupy
 import numpy as np
 
 from .. import _trace
-from .._kernel import current_device, multiprocessors
+from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors
+from .._spaces import attention_bytes, attention_wgmma_bytes
+from .._tuned import capitals, looked_up
+from .._tuned import row as tuned_row
+from .._types import TYPES
 from ..batched._gpu import blocks
 from ._arrays import REALS, like, product
 
@@ -193,6 +198,155 @@ def lstm_backward(dy, gates, cells, c, U, dstate, clip, backwards, truncate):
                _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
                batch, rows, width, together=True)
     return dz, (product(dz[-1 if backwards else 0], U.T), dc)
+
+
+# -- attention
+
+_SCALED = 64  # lines of single precision that are scaled together (kernels/attention_pairs.cu)
+
+
+def attention(q, k, v, mask, causal, scale, asked):
+    """(y, what `attention_backward` takes), by one walk along the keys, of Q (..., m, d), K and V
+    (..., n, d), and a mask of bool or None. None where products serve: for lines that are not packs
+    of 16 bytes, or past the kernels' last row; and, unless `asked`, where they are faster."""
+    letter, d = REALS[q.dtype].letter, q.shape[-1]
+    row = _attention_row(letter, d, current_device())
+    if (row is None or d * q.itemsize % 16 or v.shape[-1] != d or not k.size
+            or not (asked or asked is None and "vendor" not in row)):
+        return None
+    shape, given = q.shape, [_lines(x) for x in (q, k, v)]
+    (batch, heads, m, _), n = given[0].shape, k.shape[-2]
+    looks = 0, 0, 0, 0, 0
+    if mask is not None:
+        mask = _members(cupy.broadcast_to(mask, (*shape[:-1], n)))
+        looks = mask.data.ptr, *mask.strides
+    y, L = _like_lines(given[0]), cupy.ndarray((batch, heads, m), np.float32)
+    lines, scales, at = given, [0, 0, 0, 0], None
+    if letter == "s":
+        parts = [batch * heads * -(-rows // _SCALED) for rows in (m, m, n, n)]  # of Q, dY, K, V
+        at = cupy.ndarray(sum(parts), np.int32)
+        scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
+        lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
+    numbers = *looks, heads, m, n, d, _bits(scale), causal
+    if not _by_wgmma(letter, lines, y, L, numbers):
+        _on_members("attention_forward", letter, d, batch * heads, m,
+                    (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
+    kept = letter, shape, lines, [_order(x) for x in given], y, L, mask, at, scales, numbers
+    return y.reshape(shape), kept
+
+
+def attention_backward(dy, kept):
+    """(dQ, dK, dV) of `attention`."""
+    letter, shape, (q, k, v), orders, y, L, _, _, scales, numbers = kept
+    (batch, heads, m, d), n = y.shape, k.shape[2]
+    dy, D = _lines(dy), cupy.ndarray(L.shape, np.float32)
+    sums = blocks("attention_sums", TYPES[letter], d)
+    sums(-(-8 * D.size // sums.threads), 0, *_places(dy, y), D.data.ptr, heads, m, D.size, d)
+    grads = [_new_lines((batch, heads, rows, d), order, y.dtype)
+             for rows, order in zip((m, n, n), orders)]
+    if letter == "s":
+        dy = _pairs(dy, scales[1])
+    given, of_rows = _places(q, k, v, dy), (L.data.ptr, D.data.ptr, scales[0], *numbers)
+    _on_members("attention_queries", letter, d, batch * heads, m,
+                (*given, *_places(grads[0]), *of_rows))
+    _on_members("attention_keys", letter, d, batch * heads, n,
+                (*given, *_places(*grads[1:]), *of_rows))
+    return [x.reshape(*shape[:-2], *x.shape[2:]) for x in grads]
+
+
+@looked_up
+def _attention_row(letter, d, device):
+    """The row that serves heads of this width, or None where one of the kernels has none."""
+    rows = [tuned_row(f"attention_{kernel}", letter, d, gpu(device)) for kernel in
+            ("forward", "queries", "keys")] if letter != "d" else [None]
+    return rows[0] if all(rows) else None
+
+
+class _Local(threading.local):
+    """Each thread's parameters of attention_wgmma: what Q, K and V are, and 16 numbers."""
+
+    def __init__(self):
+        self.maps, self.cells = [TensorMap(4) for _ in range(3)], ffi.new("int64_t[]", 16)
+        self.parameters = ffi.new("void *[]", [*(tensor.place for tensor in self.maps),
+                                               *(self.cells + i for i in range(16))])
+
+
+_local = _Local()
+_KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
+
+
+@looked_up
+def _wgmma_row(letter, d, device):
+    return letter in _KIND and tuned_row("attention_wgmma", letter, d, gpu(device))
+
+
+def _by_wgmma(letter, lines, y, L, numbers):
+    """Launch attention_wgmma where it is known to be faster and lines can be copied in boxes."""
+    (batch, heads, m, d), device = y.shape, current_device()
+    row = _wgmma_row(letter, d, device)
+    if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:
+        return False
+    values = capitals(row)
+    rows = 64 * values["GROUPS"]
+    for x, tensor, high in zip(lines, _local.maps, (rows, values["KEYS"], values["KEYS"])):
+        tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch),
+                        (x.strides[2], x.strides[1], x.strides[0]), (64, high, 1, 1))
+    _local.cells[0:16] = [*_places(y), L.data.ptr, *map(int, numbers)]
+    kernel_of("attention_wgmma", letter, **values).launch(
+        batch * heads * -(-m // rows), 1, 128 * (values["GROUPS"] + 1), 1, _local.parameters,
+        attention_wgmma_bytes(values))
+    return True
+
+
+def _on_members(name, letter, d, members, lines, numbers):
+    """Launch a kernel of attention.cuh whose blocks have ROWS of the lines of a member."""
+    kernel = blocks(name, TYPES[letter], d)
+    rows = 16 * kernel.values["TILES"] * kernel.values["WARPS"]
+    kernel(members * -(-lines // rows), attention_bytes(name, letter, kernel.values), *numbers)
+
+
+def _pairs(x, scales):
+    """Lines of pairs of half precision, and at the address `scales` the exponents."""
+    (batch, heads, n, d), kernel = x.shape, blocks("attention_pairs", TYPES["s"], x.shape[3])
+    y = cupy.ndarray((batch, heads, n, 2 * kernel.values["WIDTH"]), np.float16)
+    kernel(batch * heads * -(-n // _SCALED), 0, *_places(x), y.data.ptr, scales, heads, n, d)
+    return y
+
+
+def _members(x):
+    """x with two axes before the last two."""
+    return x.reshape(*(1,) * (4 - x.ndim), *x.shape) if x.ndim < 4 else (
+        x.reshape(-1, *x.shape[-3:]))
+
+
+def _lines(x):
+    """(batch, heads, lines, width) whose lines kernels can read by packs: x itself, or a copy."""
+    x = _members(x)
+    *strides, last = x.strides
+    if last == x.itemsize and all(s % 16 == 0 for s in (x.data.ptr, *strides)):
+        return x
+    _trace.note(copied=x.nbytes)
+    return x.copy(order="C")
+
+
+def _order(x):
+    """The axes of lines in the order that they have in memory."""
+    return *sorted(range(3), key=lambda i: -abs(x.strides[i])), 3
+
+
+def _new_lines(shape, order, dtype):
+    new = cupy.ndarray([shape[i] for i in order], dtype)
+    return new.transpose([int(i) for i in np.argsort(order)])
+
+
+def _like_lines(x):
+    return _new_lines(x.shape, _order(x), x.dtype)
+
+
+def _places(*lines):
+    """Addresses and strides of lines, as kernels take them."""
+    return [n for x in lines
+            for n in (x.data.ptr, *(s // x.itemsize for s in x.strides[:3]))]
 
 
 # -- elements

@@ -11,6 +11,10 @@ A mask is True where a query may look; it is broadcast to (..., queries, keys). 
 look nowhere gets 0. Causal: query i looks at keys up to i, counted from the end if there are more
 keys than queries.
 
+On CuPy's arrays scaled dot products may be fused: one kernel goes along the keys and never has E or
+A in memory, and the gradients come of E anew. Milakov, Gimelshein: Online normalizer calculation
+for softmax, 2018. Dao: FlashAttention-2, 2023.
+
 Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate,
 2015. Vaswani et al.: Attention is all you need, 2017.
 """
@@ -19,7 +23,7 @@ from math import sqrt
 
 import numpy as np
 
-from ._arrays import glorot, like, module, product, products, transposed, wide
+from ._arrays import fused, glorot, like, module, product, products, transposed, wide
 from .activations import GELU, softmax
 from .dense import Dense
 from .dropout import Dropout
@@ -34,23 +38,43 @@ def causal_mask(xp, queries, keys):
 
 class DotProductAttention(Layer):
     """Y = softmax(Q K^T / sqrt(d)) V for stacks Q (..., m, d), K (..., n, d), V (..., n, e);
-    `backward` gives (dQ, dK, dV)."""
+    `backward` gives (dQ, dK, dV).
 
-    def __init__(self, causal=False):
-        self.causal = causal
+    Parameters
+    ----------
+    causal : bool
+        No query looks at what comes after it.
+    fused : bool, optional
+        Of CuPy's arrays: True, one kernel for all, without a matrix of m n numbers in memory;
+        False, products of such matrices; None, what is known to be faster. The one kernel is for
+        e = d up to 128, a multiple of 4 in single precision, of 8 in half precision and bfloat16;
+        others go by products.
+    """
+
+    def __init__(self, causal=False, fused=None):
+        self.causal, self.fused = causal, fused
 
     def forward(self, q, k, v, mask=None):
         d = self.given(q, ..., None, None).shape[-1]
         lead = q.shape[:-2]
         self.given(k, *lead, None, d, argument="k", like=q)
         self.given(v, *lead, k.shape[-2], None, argument="v", like=q)
+        if mask is not None:
+            _looks(self, mask, (*q.shape[:-1], k.shape[-2]))
+        if gpu := fused(q):
+            found = gpu.attention(q, k, v, mask, self.causal, 1 / sqrt(d), self.fused)
+            if found:
+                return self.keep(*found)
         scores = wide(products(q, transposed(k)))
         scores *= 1 / sqrt(d)
         a = like(softmax(self._masked(scores, mask)), q)
         return self.keep(products(a, v), q, k, v, a)
 
     def backward(self, dy):
-        q, k, v, a = self.kept(dy)
+        kept = self.kept(dy)
+        if len(kept) == 1:
+            return tuple(fused(dy).attention_backward(dy, *kept))
+        q, k, v, a = kept
         dv = products(transposed(a), dy)
         de, a = wide(products(dy, transposed(v))), wide(a)
         de -= (de * a).sum(-1, keepdims=True)
@@ -63,21 +87,20 @@ class DotProductAttention(Layer):
         """Scores with -inf where a query may not look."""
         xp, (m, n) = module(scores), scores.shape[-2:]
         if mask is not None:
-            _looks(self, mask, scores)
             scores = xp.where(mask, scores, -xp.inf)
         if self.causal:
             scores = xp.where(causal_mask(xp, m, n), scores, -xp.inf)
         return scores
 
 
-def _looks(layer, mask, scores):
-    """Refuse a mask that is not bool or not broadcast to the scores."""
+def _looks(layer, mask, shape):
+    """Refuse a mask that is not bool or not broadcast to scores of a shape."""
     kind = getattr(mask, "dtype", type(mask).__name__)
     if kind != "bool":
         raise TypeError(f"{layer!r}: mask must be an array of bool, got {kind}")
-    have, want = mask.shape[::-1], scores.shape[::-1]
+    have, want = mask.shape[::-1], shape[::-1]
     if len(have) > len(want) or any(h not in (1, w) for h, w in zip(have, want)):
-        raise ValueError(f"{layer!r}: mask must be broadcast to {scores.shape}, got {mask.shape}")
+        raise ValueError(f"{layer!r}: mask must be broadcast to {shape}, got {mask.shape}")
 
 
 class AdditiveAttention(Layer):
@@ -111,7 +134,7 @@ class AdditiveAttention(Layer):
         t = like(module(q).tanh(wide(qW) + wide(kU) + wide(self.b.value)), q)
         scores = product(t.reshape(-1, self.width), self.v.value[:, None]).reshape(n, m, keys)
         if mask is not None:
-            _looks(self, mask, scores)
+            _looks(self, mask, scores.shape)
             scores = module(q).where(mask, scores, -module(q).inf)
         self.weights = a = softmax(scores)
         return self.keep(products(a, k), q, k, t, a)

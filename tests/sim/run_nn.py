@@ -178,6 +178,67 @@ def recurrence(xp, rng, dtype):
         assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
 
 
+def attention(xp, rng, dtype):
+    """Several tiles on both sides, their last ones not full; self and cross, masks of each kind,
+    heads one after the other and beside each other."""
+    from blasx import _tuned
+    from blasx.nn._arrays import REALS
+    of = {"WARPS": 2, "TILES": 1, "STAGES": 2, "BLOCKS": 1, "WIDTH": 32}
+    letter = REALS[np.dtype(dtype)].letter
+    with _tuned.using(letter, attention_forward=of | {"KEYS": 32},
+                      attention_queries=of | {"LINES": 32},
+                      attention_keys=of | {"LINES": 16, "STAGES": 3},
+                      attention_pairs={"WARPS": 4, "WIDTH": 32}):
+        for lead, m, n, d, causal, mask in (((1, 2), 37, 70, 16, True, None),
+                                            ((2, 1), 40, 33, 24, False, "keys"),
+                                            ((2,), 21, 40, 32, True, "all")):
+            one_attention(xp, rng, TYPES[letter], lead, m, n, d, causal, mask)
+        nothing_to_look_at(xp, rng, dtype)
+
+
+def one_attention(xp, rng, me, lead, m, n, d, causal, mask):
+    from blasx import nn
+    q, k, v, dy = (rng.standard_normal((*lead, rows, d)) for rows in (m, n, n, m))
+    dy[..., m // 2:, :] *= 1e-5
+    if me.letter == "s":
+        q, k, v = q * 1e9, k * 2e-9, v * 7e14
+    q, k, v, dy = (np.asarray(x, me.dtype) for x in (q, k, v, dy))
+    if mask == "keys":
+        mask = np.arange(n) < rng.integers(n // 2, n, (*lead[:1], *(1,) * (len(lead) + 1)))
+    elif mask == "all":
+        mask = rng.random((m, n)) < 0.6
+        mask[3] = False  # who looks nowhere gets 0
+    here, there, runs = nn.DotProductAttention(causal), nn.DotProductAttention(causal, True), []
+    for schedule in SCHEDULES:
+        across = lambda x: x.swapaxes(-2, -3) if schedule % 2 else x  # noqa: B023, E731
+        given = [across(xp.asarray(across(x).copy())) for x in (q, k, v)]
+        y = there.forward(*given, None if mask is None else xp.asarray(mask))
+        assert across(y).flags.c_contiguous
+        runs.append([y, *there.backward(xp.asarray(dy))])
+    wide = [np.asarray(x, "f8") for x in (q, k, v, dy)]
+    wanted = here.forward(*wide[:3], mask), *here.backward(wide[3])
+    for i, (x, right) in enumerate(zip(same(runs), wanted, strict=True)):
+        error = np.linalg.norm(np.asarray(x, "f8") - right) / np.linalg.norm(right)
+        bound = 2**-21 if me.letter == "s" else finfo(me.dtype).eps
+        assert error <= bound, (me.letter, lead, m, n, d, i, error)
+
+
+def nothing_to_look_at(xp, rng, dtype):
+    """Zeros; a nan stays in its row, a weight of 0 does not hide one."""
+    from blasx import nn
+    layer = nn.DotProductAttention(True, True)
+    q, k, v = (xp.asarray(rng.standard_normal((3, rows, 16)).astype(dtype)) for rows in (9, 5, 5))
+    q[1, 7, 3] = np.nan
+    v[2, 0, 2] = np.inf
+    y = layer.forward(q, k, v)
+    assert not y[:2, :4].astype("f4").any()
+    bad = ~np.isfinite(y.astype("f4"))
+    assert bad[1, 7].all() and bad[2, :, 2].all() and bad.sum() == 16 + 9
+    dq, dk, dv = layer.backward(y)
+    assert not dq[:2, :4].astype("f4").any() and np.isfinite(dq[0].astype("f4")).all()
+    assert np.isnan(dk[1].astype("f4")).any() and np.isfinite(dk[0].astype("f4")).all()
+
+
 def main(folder, letter, part):
     kernels = gpu.install(folder)
     import cupy

@@ -154,7 +154,8 @@ def taken_off(blasx, rng):
         a = on_gpu(rng.standard_normal((20, 17)).astype("f4"))
         before, products[:], taken[:] = np.array(a), [], []
         it = SimpleNamespace(me=me, a=a, m=20, ld=_cuda.ld(a), device=0, pairs=True,
-                             precision=precision, halves=precision == "fp16")
+                             precision=precision, halves=precision == "fp16",
+                             part=lambda first, last, a=a: a[:, first:last])
         with mock.patch.multiple(large, **models, by_halves=lambda *x, row=row: row):
             large.Factoring.multiply(it, 4, 5, 12, 17)
         right = before.copy()
