@@ -116,6 +116,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
             a, b = by_columns(a), by_columns(b)
             me.fortran("gemm", "NTC"[trans_a], "NTC"[trans_b], m, n, k, me.scalar(alpha),
                        a, ld(a), b, ld(b), me.scalar(beta), c, ld(c))
+        elif c is None and alpha == 1 and not (me.is_complex and 2 in (trans_a, trans_b)):
+            c = _by_numpy(a.T if trans_a else a, b.T if trans_b else b)
         else:
             (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
             c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
@@ -126,6 +128,14 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         elif m and n:
             _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision, variant)
     return c.reshape(-1) if one else c
+
+
+def _by_numpy(a, b):
+    """A B, by columns, as B^T A^T by rows. NumPy's BLAS is ahead of the one that SciPy carries in
+    small products (bench/FACTS.md); matrices without a unit stride it would multiply by itself."""
+    if not (a.flags.forc and b.flags.forc):
+        a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
+    return np.matmul(b.T, a.T).T
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):
