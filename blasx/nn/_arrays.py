@@ -30,6 +30,8 @@ _GEMM_BATCHED = {TYPES[x].dtype: gemm for x, gemm in zip(
 
 def module(a):
     """The module of an array: numpy or cupy."""
+    if type(a) is np.ndarray:
+        return np
     return sys.modules[type(a).__module__.partition(".")[0]]
 
 
@@ -45,7 +47,7 @@ def like(y, x):
 
 def fused(x):
     """The module of fused kernels (_gpu.py) for an array of CuPy's; None for others."""
-    if module(x).__name__ != "cupy" or not x.size:
+    if type(x) is np.ndarray or module(x).__name__ != "cupy" or not x.size:
         return None
     from . import _gpu
     return _gpu
