@@ -1,7 +1,6 @@
 """The launchers of the batched routines and their kernels, as tuned for Hopper, on a simulated GPU
 (tests/sim/gpu.py): each routine's tester in one type, a member to a warp and one above order 32."""
 
-import os
 import subprocess
 import sys
 from itertools import cycle
@@ -20,8 +19,9 @@ TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
 def test_the_tester_passes(name, simulated):
     """Under AddressSanitizer and UBSan, another schedule at every launch."""
     asked = "-n 13,9,11 -n 12 -n 36 --batch 2 --nrhs 2 --check --niter 1 --nowarmup".split()
+    from tests.sim.gpu import sanitized
     run = subprocess.run([sys.executable, "-m", "tests.sim.gpu", simulated, name, *asked], cwd=ROOT,
-                         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+                         env=sanitized(), capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 

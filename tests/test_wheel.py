@@ -30,6 +30,8 @@ def wheel(tmp_path_factory):
     run("cp", "-r", *files, source, cwd=ROOT)
     for built in source.glob("blasx/*.so"):
         built.unlink()
+    core = source / "blasx/_batch_build.py"  # what it is compiled to is tested elsewhere
+    core.write_text(core.read_text().replace('"-O3"', '"-O0"'))
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
         "-w", out, source, cwd=out)
     (file,) = out.glob("*.whl")

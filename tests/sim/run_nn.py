@@ -66,10 +66,10 @@ def layer(xp, rng, dtype, make, *shape):
 
 
 def rows(xp, rng, dtype):
-    """Of single precision two warps to a row, rows that are read again, strips of sums; of double
-    precision lanes of a warp, as tuned."""
+    """Of single precision two warps to a row, rows that are read again, strips of sums; of others
+    lanes of a warp, as tuned, and whole packs."""
     from blasx import _tuned, nn
-    shapes = (5, 12), (3, 2, 7), (1, 1)
+    shapes = ((5, 16),)
     with ExitStack() as stack:
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
