@@ -11,6 +11,7 @@ Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subpr
 import numpy as np
 
 from . import _cuda as gpu
+from . import _trace
 from ._lapack import by_columns, column_major, ld, turned
 from ._routine import Typed, cupy, public, typed
 
@@ -60,11 +61,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
 
     Notes
     -----
-    2 m n k operations. CPU: SciPy's wrapper; GPU: own kernels for products of order 512 at most
-    and, on Hopper, for large ones of single precision, cuBLAS gemm for others, no
-    synchronisation. Large ones of single precision are three products of half precision with sums
-    in single: smaller errors than ordinary single precision's, but a times the identity is a to
-    2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
+    2 m n k operations. CPU: NumPy's product where there is no C, else SciPy's wrapper; GPU: own
+    kernels for products of order 512 at most and, on Hopper, for large ones of single precision,
+    cuBLAS gemm for others, no synchronisation. Large ones of single precision are three products of
+    half precision with sums in single: smaller errors than ordinary single precision's, but a times
+    the identity is a to 2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
 
     By remainders (Ozaki, Uchino, Imamura: Ozaki scheme II, 2025), rows of op(A) and columns of
     op(B) are scaled and rounded to integers of up to 58 bits, less where a number is small for its
@@ -135,6 +136,7 @@ def _by_numpy(a, b):
     small products (bench/FACTS.md); matrices without a unit stride it would multiply by itself."""
     if not (a.flags.forc and b.flags.forc):
         a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
+    _trace.note("numpy")
     return np.matmul(b.T, a.T).T
 
 

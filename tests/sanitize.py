@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 LETTERS = "sdczhb"
 ORDERS = (1, 3, 4, 7, 8, 13, 16, 31, 32)   # of kernels()
@@ -97,67 +98,60 @@ def one_warp_to_a_panel():
                 row["PANEL"] = 1
 
 
-def routines(letters, part=0, parts=1, tool=None):
-    """Every batched routine through its tester, answers judged: for each type and size one of its
-    combinations of flags, another each time. `part` of `parts` takes its share of the sizes."""
+def judged(attempts, **options):
+    """Run testers, (case, letter, size, flags, mode) each; how many failed."""
     import cupy
     import numpy as np
 
     from testing import run, tester
-    from testing.cases import CASES
     from testing.options import Options
     cupy.cuda.set_allocator(None)
-    if tool == "racecheck":
-        one_warp_to_a_panel()
-    options = Options(check=1, warmup=False, batch=2, nrhs=5, device="gpu")
-    tester.prepare(options)
     rng, tests, failed = np.random.default_rng(0), 0, 0
-    for case in (c for c in CASES if c.group in ("batched", "vbatched")):
-        variants = list(case.variants())
-        columns = case.columns.split()
-        sizes = [x for x in SIZES[part::parts]
-                 if x[0] == x[1] or ("M" in columns and "N" in columns)]
-        for letter in letters:
-            for size in sizes if letter in case.typed else ():
-                if tool == "racecheck" and case.name.startswith("gesvd") and size[2] > 128:
-                    continue  # by QR, Cholesky, products and syevd, each under the tool by itself
-                row = run.attempt(case, letter, size, variants[tests % len(variants)], options, rng,
-                                  None)
-                tests += 1
-                if row["failed"]:
-                    failed += 1
-                    run.print_row(case, row)
+    for case, letter, size, flags, mode in attempts:
+        asked = Options(check=1, warmup=False, device="gpu", mode=mode, **options)
+        tester.prepare(asked)
+        row = run.attempt(case, letter, size, flags, asked, rng, None)
+        tests += 1
+        if row["failed"]:
+            failed += 1
+            run.print_row(case, row)
     cupy.cuda.Device().synchronize()
     print("tests:", tests, "failed:", failed)
     return failed
+
+
+def routines(letters, part=0, parts=1, tool=None):
+    """Every batched routine through its tester, answers judged: for each type and size one of its
+    combinations of flags, another each time. `part` of `parts` takes its share of the sizes."""
+    from testing.cases import CASES
+    if tool == "racecheck":
+        one_warp_to_a_panel()
+
+    def attempts():
+        tests = count()
+        for case in (c for c in CASES if c.group in ("batched", "vbatched")):
+            flags, columns = list(case.variants()), case.columns.split()
+            sizes = [x for x in SIZES[part::parts]
+                     if x[0] == x[1] or ("M" in columns and "N" in columns)]
+            for letter in letters:
+                for size in sizes if letter in case.typed else ():
+                    if tool == "racecheck" and case.name.startswith("gesvd") and size[2] > 128:
+                        continue  # by QR, Cholesky, products, syevd, each under it by itself
+                    yield case, letter, size, flags[next(tests) % len(flags)], "auto"
+
+    return judged(attempts(), batch=2, nrhs=5)
 
 
 def one_matrix(letter):
     """What has panels and products of ours for one matrix, and gemm, through their testers."""
-    import cupy
-    import numpy as np
-
-    from testing import run, tester
     from testing.cases import CASES
-    from testing.options import Options
-    cupy.cuda.set_allocator(None)
-    rng, tests, failed = np.random.default_rng(0), 0, 0
-    for case in CASES:
-        factors = {"native", "hybrid"} <= set(case.modes)
-        if letter not in case.typed or not (factors or case.name == "gemm"):
-            continue
-        options = Options(check=1, warmup=False, device="gpu", mode="native" if factors else "auto")
-        tester.prepare(options)
-        for size in FACTORS if factors else PRODUCTS:
-            for variant in case.variants():
-                row = run.attempt(case, letter, size, variant, options, rng, None)
-                tests += 1
-                if row["failed"]:
-                    failed += 1
-                    run.print_row(case, row)
-    cupy.cuda.Device().synchronize()
-    print("tests:", tests, "failed:", failed)
-    return failed
+    factors = [c for c in CASES if {"native", "hybrid"} <= set(c.modes)]
+    products = [c for c in CASES if c.name == "gemm"]
+    return judged((case, letter, size, flags, mode)
+                  for cases, sizes, mode in ((factors, FACTORS, "native"),
+                                             (products, PRODUCTS, "auto"))
+                  for case in cases if letter in case.typed
+                  for size in sizes for flags in case.variants())
 
 
 def layers(letter):

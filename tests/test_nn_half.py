@@ -126,6 +126,22 @@ def test_a_resumed_training_is_the_same_one(dtype, tmp_path):
     assert model.layers[0].weight.value.dtype == dtype
 
 
-def test_a_wrong_scale():
+def test_wrong_scales_and_types():
     with pytest.raises(ValueError, match="LossScale: .*got 0"):
         nn.LossScale(0)
+    model = classifier("f4")
+    before = model.state()
+    with pytest.raises(TypeError, match="fit: scale must be a LossScale, got float"):
+        trained(model, scale=2.0**10)
+    for wrong in ("i4", "c8"):
+        with pytest.raises(TypeError, match="to: dtype must be one of float32.*got (int|complex)"):
+            model.to(dtype=wrong)
+    assert all(x is before[path] for path, x in model.state().items())
+
+
+def test_a_loss_is_left_without_a_scale():
+    loss, model, x = nn.MeanSquare(), nn.Dense(2, 2, rng=0).to(dtype="f2"), np.ones((3, 2), "f2")
+    for data in (x, x * np.float16(60000)):  # the second ends early
+        nn.fit(model, loss, nn.SGD(model, 0.1), data, x, epochs=1, scale=nn.LossScale(),
+               progress=False)
+        assert loss.scale == 1

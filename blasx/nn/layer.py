@@ -115,6 +115,9 @@ class Layer:
         """Move the parameters to an array module (numpy, cupy) or cast them; counts stay on the
         host, and what is not trained keeps single precision where the rest gets half. Returns
         the layer."""
+        if dtype is not None and np.dtype(dtype) not in REALS:
+            raise TypeError(f"{self!r}: to: dtype must be one of {', '.join(map(str, REALS))}, "
+                            f"got {np.dtype(dtype)}")
         for _, p in self.walk():
             if isinstance(p, Parameter) and p.value.dtype in REALS:
                 if dtype is not None:

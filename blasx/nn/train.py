@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +12,7 @@ import numpy as np
 from . import checkpoint as files
 from ._arrays import module
 from .layer import Layer, Parameter
-from .optim import gradient_norm
+from .optim import LossScale, gradient_norm
 
 
 @dataclass
@@ -81,6 +82,8 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     """
     if epochs < 0 or batch < 1:
         raise ValueError(f"fit: epochs and batch must be at least 0 and 1, got {epochs}, {batch}")
+    if scale is not None and not isinstance(scale, LossScale):
+        raise TypeError(f"fit: scale must be a LossScale, got {type(scale).__name__}")
     _data(x, y, *(validation or ()))
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
@@ -96,21 +99,22 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
             xs, ys = _rows(x, chosen), _rows(y, chosen)
             if augment:
                 xs = augment(xs, rng)
-            answer, loss.scale = model.forward(xs), scale.value if scale else 1.0
-            value = float(loss.forward(answer, ys))
-            if not np.isfinite(value):
-                history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
-                break
-            with np.errstate(**dict.fromkeys(("over", "invalid"), "ignore") if scale else {}):
+            times = scale.value if scale else 1.0
+            with _scaled(loss, times):
+                answer = model.forward(xs)
+                value = float(loss.forward(answer, ys))
+                if not np.isfinite(value):
+                    history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
+                    break
                 dy = loss.backward()
                 model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-                norm = gradient_norm(model) / loss.scale
+                norm = gradient_norm(model) / times
             well = bool(np.isfinite(norm))
             if not (scale.went(well) if scale else well):
                 history.stopped = _first_bad_gradient(model)
                 break
             if well:
-                optimiser.step((clip / norm if clip and norm > clip else 1.0) / loss.scale)
+                optimiser.step((clip / norm if clip and norm > clip else 1.0) / times)
             else:
                 history.skipped += 1
                 for p in model.parameters().values():
@@ -134,6 +138,17 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
         if checkpoint is not None:
             _store(checkpoint, model, optimiser, scale, history)
     return history
+
+
+@contextmanager
+def _scaled(loss, times):
+    """A loss whose gradients are so many times as large; that they overflow is no warning then."""
+    with np.errstate(**dict.fromkeys(("over", "invalid"), "ignore") if times != 1 else {}):
+        loss.scale = times
+        try:
+            yield
+        finally:
+            loss.scale = 1.0
 
 
 def evaluate(model, loss, x, y, batch=256):
