@@ -164,8 +164,11 @@ def _getrs_gpu(me, lu, piv, x, trans=0):
     import cupy
 
     from . import _cuda as gpu
+    from .large import triangular
     info = cupy.zeros((), np.int32)
-    if x.size:
+    if x.size and triangular.serves(me, *x.shape):
+        triangular.getrs(me, lu, triangular.permutation(piv, len(lu)), x, trans)
+    elif x.size:
         piv = piv.astype(np.int64) + 1
         trans, t = trans if me.is_complex else min(trans, 1), me.type.cuda
         gpu.solver("Xgetrs", "hinnipnpipnp", gpu.params(), trans, *x.shape, t, lu.data.ptr,

@@ -190,13 +190,7 @@ def _by_lu(me, lu, piv, nrhs):
     if not ahead:
         return (lambda y, state: _getrs_gpu(me, lu, piv, y)), 1
     source = triangular.permutation(piv, len(lu))
-
-    def solve(y, state):
-        y[...] = y[source]
-        triangular.solve(me, lu, y, 1, 0, 1, state, RUNNING)
-        triangular.solve(me, lu, y, 0, 0, 0, state, RUNNING)
-
-    return solve, ahead
+    return (lambda y, state: triangular.getrs(me, lu, source, y, 0, state, RUNNING)), ahead
 
 
 def _by_cholesky(me, c, lower, nrhs):

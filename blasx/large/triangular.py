@@ -59,3 +59,14 @@ def permutation(piv, n):
     kernel.launch(-(-n // threads), 1, threads, 1, pack(
         piv.data.ptr, piv.size, source.data.ptr, n))
     return source
+
+
+def getrs(me, lu, source, x, trans=0, *gate):
+    """Solve op(A) X = B in place of column-major `x`, by the factors of A, whose interchanges bring
+    row source[i] to place i; `gate`: as the last arguments of `solve`."""
+    if not trans:
+        x[...] = x[source]
+    for lower in (0, 1) if trans else (1, 0):
+        solve(me, lu, x, lower, trans, lower, *gate)
+    if trans:
+        x[source] = x.copy(order="F")

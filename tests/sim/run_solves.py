@@ -3,7 +3,7 @@
     python -m tests.sim.run_solves FOLDER
 
 Both triangles, all transposes, with and without a unit diagonal, one and several right-hand sides;
-and the whole of posv in single precision.
+and by the factors of an LU.
 """
 
 import sys
@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg import lapack
 
 from .gpu import Array, install
 
@@ -45,6 +46,21 @@ def closed(big, me, rng):
     assert (x == 1.5).all()
 
 
+def factors(big, me, rng, n, nrhs):
+    a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if me.is_complex else 0)
+    a, b = a.astype(me.dtype), rng.standard_normal((n, nrhs)).astype(me.dtype)
+    lu, pivots, _ = getattr(lapack, me.letter + "getrf")(a)
+    t, x, piv = Array((n, n), me.dtype, order="F"), Array((n, nrhs), me.dtype, order="F"), Array(
+        n, "i4")
+    t[...], piv[...] = lu, pivots
+    for trans in (0, 1, 2):
+        x[...] = b
+        big.getrs(me, t, big.permutation(piv, n), x, trans)
+        wanted = getattr(lapack, me.letter + "getrs")(lu, pivots, b, trans)[0]
+        error = abs(np.asarray(x) - wanted).max() / abs(wanted).max()
+        assert error < 100 * n * np.finfo(me.dtype).eps, (me.letter, n, nrhs, trans, error)
+
+
 def main(folder):
     Path(folder).mkdir(exist_ok=True)
     kernels = install(folder)
@@ -52,13 +68,15 @@ def main(folder):
     from blasx._tuned import using
     from blasx.large import triangular as big
     rng = np.random.default_rng(0)
-    for letter, n, nrhs, sides in (("s", 150, 1, 4), ("s", 129, 6, 4), ("c", 70, 3, 2)):
+    for letter, n, nrhs, sides in (
+            ("s", 150, 1, 4), ("s", 129, 6, 4), ("d", 100, 2, 4), ("c", 70, 3, 2)):
         me = Typed(letter + "trsv", letter)
-        assert not big.serves(me, n, nrhs)  # until it has been measured
+        assert not big.serves(me, n, nrhs)  # cuSOLVER's is as fast
         with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8, ahead=4)):
             assert big.serves(me, n, nrhs) and not big.serves(me, n, 9)
             solves(big, me, rng, n, nrhs)
             closed(big, me, rng)
+            factors(big, me, rng, n, nrhs)
     piv, rows = Array(500, "i4"), np.arange(600)
     piv[...] = [rng.integers(i, 600) for i in range(500)]
     source = np.asarray(big.permutation(piv, 600))
