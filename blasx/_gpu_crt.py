@@ -10,8 +10,9 @@ once:
     for a, c in ...:
         multiply_remainders(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
-Memory: 16 bytes for each entry of A and of B, and of C, of which as many columns are worked on
-together as make ROOM with the entries of B beside them: 3 GB for an order of 8192.
+Memory: 16 bytes for each entry of A and of B, and of C, of which as many rows are worked on together
+as make ROOM with those of A, and as many columns as do with those of B: 3 GB for an order of 8192,
+9 GB at most.
 
 Uchino, Ozaki, Imamura: Performance enhancement of the Ozaki scheme on integer matrix multiplication
 units, 2024; Ozaki, Uchino, Imamura: Ozaki scheme II: a GEMM-oriented emulation of floating-point
@@ -65,7 +66,8 @@ def pays(m, n, k, device):
 
 
 def multiply(alpha, a, b, beta, c, trans_a, trans_b):
-    """C := alpha op(A) op(B) + beta C by remainders where the GPU can; else False."""
+    """C := alpha op(A) op(B) + beta C by remainders where the GPU can and has memory for it; else
+    False, and C is as it was."""
     m, n = c.shape
     if not _tiles(isqrt(m * n), current_device()) or (
             cupy.cuda.get_current_stream().is_capturing()):
@@ -74,17 +76,33 @@ def multiply(alpha, a, b, beta, c, trans_a, trans_b):
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
         a, b, c = b, a, c.T
     (m, n), k = c.shape, a.shape[1]
-    width = max(ROOM // (PLANES * (m + min(k, DEPTH))) // 256, 1) * 256
-    for p in range(0, k, DEPTH):
-        x, y = a[:, p:p + DEPTH], b[:, p:p + DEPTH]
-        for j in range(0, n, width):
-            if j == 0:
-                left, right = split(x, y[:width])
-            else:
-                right, = split(y[j:j + width])
-            multiply_remainders(alpha, left, right, beta, c[:, j:j + width])
-            right = None
-        beta = 1
+    depth = min(k, DEPTH)
+    high = min(max(ROOM // (PLANES * depth) // 256, 1) * 256, m)
+    wide = min(max(ROOM // (PLANES * (high + depth)) // 256, 1) * 256, n)
+    if not _room(high, wide, depth):
+        return False
+    for i in range(0, m, high):
+        for p in range(0, k, DEPTH):
+            x, y = a[i:i + high, p:p + DEPTH], b[:, p:p + DEPTH]
+            for j in range(0, n, wide):
+                if j == 0:
+                    left, right = split(x, y[:wide])
+                else:
+                    right, = split(y[j:j + wide])
+                multiply_remainders(alpha, left, right, 1 if p else beta,
+                                    c[i:i + high, j:j + wide])
+                right = None
+            left = None
+    return True
+
+
+def _room(m, n, k):
+    """True if the pool has, or gets, the memory of such a product, which is then there for it."""
+    lines, blocks = PLANES * (-(-k // 128) * 128) + _LINE, -(-m // 16) * -(-n // 16)
+    try:
+        cupy.cuda.alloc((m + n) * lines + PLANES * 256 * blocks + 2 * m * -(-n // 16) + 2048)
+    except cupy.cuda.memory.OutOfMemoryError:
+        return False
     return True
 
 

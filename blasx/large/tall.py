@@ -4,7 +4,8 @@
 
 products and triangular solves over the length of A, where reflectors take its columns one at a
 time. R1 has lost cond(A)^2 eps of itself, and Q1 that much of its orthogonality; R2 brings it back,
-if |Q1^H Q1 - I| is below NEAR. The host looks whether it is, and if not A is left as it was.
+if |Q1^H Q1 - I| is below NEAR. The host looks whether it is, when it has queued all that leaves A
+and B as they were, and goes no further if not.
 
 What gels returns are reflectors all the same (kernels/orhr_top.cu): Q - (S; 0) = Y U. Below the top
 Y = Q1 (U R2)^-1, so that Q1 is passed over once for both. With c = Q^H b and w = Y1^-1 (b1 - S c)
@@ -13,18 +14,21 @@ Y = Q1 (U R2)^-1, so that Q1 is passed over once for both. With c = Q^H b and w 
 
 whose rows below the top have the norm of the residual; and R of the reflectors is S R.
 
-A is read or written ten times, m n numbers each: 200000 x 64 of double precision 1.0 GB, 0.21 ms.
+A and Q1 are read or written eight times, m n numbers each: 200000 x 64 of double precision 0.8 GB,
+0.17 ms.
 
 Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, ETNA 44 (2015) 306; Ballard, Demmel, Grigori, Jacquelin,
 Knight, Nguyen, Solomonik: Reconstructing Householder vectors from TSQR, JPDC 85 (2015) 3.
 """
 
 import cupy
+import numpy as np
 
 from .. import _cuda, _trace
 from .._kernel import current_device, gpu, kernel_of, pack
 from .._tuned import capitals, looked_up, row
 from ..batched._gpu_cholesky import potrf
+from ..batched._gpu_triangular import launch
 
 ADJOINT = 2  # cuBLAS's
 NEAR = 0.1   # in Frobenius' norm
@@ -47,18 +51,39 @@ def gels(me, a, x, fits):
     """Overwrite column-major A by its reflectors and R, and X by the least squares solutions of
     A X = B if it `fits` X, else by the minimum norm solutions of A^H X = B. False, and both are as
     they were, where A is too ill-conditioned."""
-    solver = _Tall(me, a)
-    R1, failed = solver.cholesky(solver.inner(a, a))
-    q = a.copy(order="F")
-    solver.solve(R1, q, right=True)
-    G = solver.inner(q, q)
-    far = cupy.linalg.norm(G - cupy.eye(len(G), dtype=me.dtype))
-    R2, failed_too = solver.cholesky(G)
-    good = (failed == 0) & (failed_too == 0) & (far <= NEAR)
+    t = _Tall(me, a)
+    n = t.n
+    R1, failed = t.cholesky(t.inner(a, a))
+    q = t.solve(R1, a, cupy.empty(a.shape, me.dtype, order="F"), right=True)
+    G = t.inner(q, q)
+    R2, _ = t.cholesky(G)
+    top = t.solve(R2, q[:n], cupy.empty((n, n), me.dtype, order="F"), right=True)
+    signs = cupy.empty(n, me.dtype)
+    t.kernel.launch(1, 1, 32 * t.kernel.constants["WARPS"], 1, pack(
+        top.data.ptr, n, n, signs.data.ptr), top.itemsize * n * (n + 1))
+    R, last = R2 @ R1, cupy.triu(top) @ R2
+    if fits and x.size:
+        c = t.inner(q, x)
+        t.solve(R2, c, c, trans=ADJOINT)
+        w = x[:n] - signs[:, None] * c
+        t.solve(top, w, w, lower=True, unit=1)
+        t.solve(R, c, c)
+    elif x.size:
+        y = x[:n].copy(order="F")
+        for r, trans in ((R1, ADJOINT), (R2, ADJOINT), (R2, 0)):
+            t.solve(r, y, y, trans=trans)
     _trace.note(synced=1)
-    if not bool(good):
+    if int(failed) or not np.linalg.norm(G.get() - np.eye(n)) <= NEAR:
         return False
-    solver.finish(a, q, R1, R2, x, fits)
+    if t.m > n:
+        t.solve(last, q[n:], a[n:], right=True)
+    a[:n] = cupy.tril(top, -1) + signs[:, None] * R
+    if fits and x.size:
+        x[:n] = c
+        if t.m > n:
+            t.gemm(0, a[n:], w, t.one, x[n:], t.minus)
+    elif x.size:
+        t.gemm(0, q, y, t.zero, x)
     return True
 
 
@@ -96,38 +121,7 @@ class _Tall:
         c, info = potrf(self.me, G[None], 0, 0)
         return cupy.triu(c[0]), info[0]
 
-    def solve(self, t, x, right=False, trans=0, lower=False, unit=0):
-        """X := op(T)^-1 X, or X T^-1, in place."""
-        t = t if t.flags.f_contiguous else cupy.asfortranarray(t)
-        _cuda.blas(self.me.L + "trsm", _cuda.RIGHT if right else _cuda.LEFT, _cuda.fill(lower),
-                   trans, unit, *x.shape, self.one, t.data.ptr, _cuda.ld(t), x.data.ptr,
-                   _cuda.ld(x))
-
-    def finish(self, a, q, R1, R2, x, fits):
-        """From Q1 = `q`, R1 and R2: reflectors and R to `a`, solutions to `x`."""
-        n = self.n
-        top = q[:n].copy(order="F")
-        self.solve(R2, top, right=True)
-        signs = cupy.empty(n, self.me.dtype)
-        values = self.kernel.constants
-        self.kernel.launch(1, 1, 32 * values["WARPS"], 1, pack(
-            top.data.ptr, n, n, signs.data.ptr), top.itemsize * n * (n + 1))
-        R = R2 @ R1
-        if fits and x.size:
-            c = self.inner(q, x)
-            self.solve(R2, c, trans=ADJOINT)
-            w = x[:n] - signs[:, None] * c
-            self.solve(top, w, lower=True, unit=1)
-            x[:n] = c
-            self.solve(R, x[:n])
-        elif x.size:
-            self.solve(R1, x[:n], trans=ADJOINT)
-            y = x[:n].copy(order="F")
-            self.solve(R2, y, trans=ADJOINT)
-            self.solve(R2, y)
-            self.gemm(0, q, y, self.zero, x)
-        self.solve(cupy.triu(top) @ R2, q[n:], right=True)
-        if fits and x.size and self.m > n:
-            self.gemm(0, q[n:], w, self.one, x[n:], self.minus)
-        a[n:] = q[n:]
-        a[:n] = cupy.tril(top, -1) + signs[:, None] * R
+    def solve(self, t, b, x, right=False, trans=0, lower=False, unit=0):
+        """X := op(T)^-1 B, or B T^-1; X may be B."""
+        launch(self.me, "trsm", 1.0, t, b[None], x[None], int(right), int(lower), trans, unit)
+        return x
