@@ -1,4 +1,5 @@
-"""One problem on the GPU: products (gemm), factorisations (lapack), vectors (blas12).
+"""One problem on the GPU: products (gemm), factorisations and solves (lapack), those of the host's
+matrices (host), vectors (blas12).
 
 Sides: blasx, with matrices by columns and overwriting them where the routine does; torch and CuPy
 through their own functions, out of place where those are (CuPy's lu_factor overwrites).
@@ -20,6 +21,9 @@ PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
           "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
           "syevd": (1024, 2048), "gesdd": (1024,)}
+MIXED = {"d": (8192, 16384, 32768), "z": (8192,)}  # solved by factors of single precision
+TALL = (200000, 64)  # least squares
+HOST = {"gesv": (8192, 16384), "potrf": (8192, 16384)}
 MOST = 2**33  # bytes of a matrix of theirs: every side has one or more of its own
 VECTORS = ("copy", "scal", "axpy", "dot", "nrm2", "gemv")
 LENGTH, ORDER = 2**27, 16384  # of a vector, of gemv's matrix
@@ -45,6 +49,15 @@ def rows(letters, quick, family):
                 for n in sizes[:1] if quick else sizes:
                     if n * n * TYPES[letter].dtype.itemsize <= MOST:
                         yield lapack(routine, letter, n)
+        for letter in letters:
+            for n in () if quick else MIXED.get(letter, ()):
+                yield lapack("gesv", letter, n, {"d": "dsgesv", "z": "zcgesv"}[letter])
+            yield least_squares(letter, *TALL)
+    elif family == "host":
+        for routine, sizes in HOST.items():
+            for letter in letters:
+                for n in sizes[:1] if quick else sizes:
+                    yield of_host(routine, letter, n)
     else:
         for routine in VECTORS:
             for letter in letters:
@@ -183,8 +196,9 @@ def update(letter, n, k):
                timing.gpu_clock(c0.nbytes, PAUSE))
 
 
-def lapack(routine, letter, n):
-    """A factorisation, a solve with one right-hand side, or a decomposition."""
+def lapack(routine, letter, n, mixed=None):
+    """A factorisation, a solve with one right-hand side, or a decomposition; gesv by `mixed`
+    precision, if told its name."""
     cupy = timing.gpu()
     a, b = normal(letter, n, n), normal(letter, n, 1)
     if routine == "potrf":
@@ -199,8 +213,58 @@ def lapack(routine, letter, n):
              "CuPy": partial(cupy_side, routine, a, b)}
     if routine == "getrf":
         sides["cuSOLVER"] = partial(our_side, routine, letter, a, b, mode="vendor")
+    if mixed:
+        import blasx
+        solve = getattr(blasx, mixed)
+        return Row(mixed, letter, f"{n}x{n}", {"": lambda: Side(
+            lambda: (a.copy("F"), b.copy("F")), lambda a, b: solve(a, b)[0])}, sides,
+            check["gesv"], timing.gpu_clock(a.nbytes))
     return Row(routine, letter, f"{n}x{n}", {"in place": partial(our_side, routine, letter, a, b)},
                sides, check[routine], timing.gpu_clock(a.nbytes))
+
+
+def least_squares(letter, m, n):
+    """One right-hand side; the error is A^H (b - A x)."""
+    a, b = normal(letter, m, n), normal(letter, m, 1)
+    gels = blasx_function(letter, "gels")
+
+    def ours():
+        return Side(lambda: (a.copy("F"), b.copy("F")),
+                    lambda a, b: gels(a, b, overwrite_a=1)[1][:n])
+
+    def torch():
+        import torch
+        return Side(lambda: to_torch(a.copy("F"), b.copy("F")),
+                    lambda a, b: torch.linalg.lstsq(a, b).solution, lambda x: from_torch(x)[0])
+
+    wide, right = errors.wide(a), errors.wide(b)
+    return Row("gels", letter, f"{m}x{n}", {"": ours}, {"torch": torch},
+               lambda x: errors.quotient(wide.conj().T @ (right - wide @ errors.wide(x)), wide, right,
+                                         like=a), timing.gpu_clock(a.nbytes))
+
+
+def of_host(routine, letter, n):
+    """A routine of NumPy arrays, overwritten, by the GPU; the same of CuPy arrays, which bounds it
+    from below as the transfer does; CuPy's solver of what it is sent, and sends back."""
+    row, cupy = lapack(routine, letter, n), timing.gpu()
+    f = blasx_function(letter, routine)
+    there = tuple(x.get(order="A") for x in row.ours["in place"]().operands())
+
+    def operands():
+        return tuple(x.copy("F") for x in there)
+
+    def streamed():
+        run = {"potrf": lambda a: f(a, 1, overwrite_a=1, device="gpu")[0],
+               "gesv": lambda a, b: f(a, b, 1, 1, device="gpu")[2]}[routine]
+        return Side(operands, run, cupy.asarray, tuple(range(len(there))))
+
+    def sent():
+        run = {"potrf": cupy.linalg.cholesky, "gesv": cupy.linalg.solve}[routine]
+        return Side(operands, lambda *x: run(*map(cupy.asarray, x)).get(), cupy.asarray)
+
+    return Row(f"{routine} of the host's", letter, f"{n}x{n}",
+               {"NumPy arrays": streamed, "CuPy arrays": row.ours["in place"]}, {"CuPy": sent},
+               row.check, timing.host_clock)
 
 
 def our_side(routine, letter, a, b, **how):

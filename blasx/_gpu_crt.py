@@ -10,9 +10,9 @@ once:
     for a, c in ...:
         multiply_remainders(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
-Memory: 16 bytes for each entry of A and of B, and of C, of which as many rows are worked on together
-as make ROOM with those of A, and as many columns as do with those of B: 3 GB for an order of 8192,
-9 GB at most.
+Memory: 16 bytes for each entry of A and of B, and of C, of which as many rows are worked on
+together as make ROOM with those of A, and as many columns as do with those of B: 3 GB for an order
+of 8192, 9 GB at most.
 
 Uchino, Ozaki, Imamura: Performance enhancement of the Ozaki scheme on integer matrix multiplication
 units, 2024; Ozaki, Uchino, Imamura: Ozaki scheme II: a GEMM-oriented emulation of floating-point

@@ -47,8 +47,9 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         precision first. The CPU and other types are as exact as they are.
     variant : {'auto', 'native', 'crt'}
         Of real double precision on the GPU: what was measured to be fastest; products of double
-        precision; or, on Hopper, of integers that stand for the numbers, by their remainders. The
-        CPU, other types and other GPUs have one way only, and so has a graph.
+        precision; or, on Hopper, of integers that stand for the numbers, by their remainders: the
+        fastest of large ones with long sums. The CPU, other types and other GPUs have one way
+        only, and so have a graph and a memory pool without room for remainders.
     device : {None, 'cpu', 'gpu'}
         'gpu' has the current GPU multiply NumPy arrays of the types s, d, c, z, of which it gets
         tiles while it works, without bias and f.
@@ -62,10 +63,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     Notes
     -----
     2 m n k operations. CPU: NumPy's product where there is no C, else SciPy's wrapper; GPU: own
-    kernels for products of order 512 at most and, on Hopper, for large ones of single precision,
-    cuBLAS gemm for others, no synchronisation. Large ones of single precision are three products of
-    half precision with sums in single: smaller errors than ordinary single precision's, but a times
-    the identity is a to 2^-22, not to the bit; 4 bytes of memory for each entry of a and b.
+    kernels for products of order 512 at most and, on Hopper, for large ones of single and of double
+    precision, cuBLAS gemm for others, no synchronisation. Large ones of single precision are three
+    products of half precision with sums in single: smaller errors than ordinary single precision's,
+    but a times the identity is a to 2^-22, not to the bit; 4 bytes of memory for each entry of a
+    and b.
 
     By remainders (Ozaki, Uchino, Imamura: Ozaki scheme II, 2025), rows of op(A) and columns of
     op(B) are scaled and rounded to integers of up to 58 bits, less where a number is small for its
@@ -74,7 +76,9 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     a column are alike; products of integers that fit are right to the last bit.
     Elements for which that bound is not sure (large numbers that meet small ones or zeros, inf,
     nan) are computed again in double precision, in tiles, on the device. The same bits every time,
-    and for all tiles. 16 bytes of memory for each entry of a, b and c, in blocks from 4 GiB on.
+    and for all tiles. 16 bytes of memory for each entry of a, b and c, in blocks from 4 GiB on;
+    nearly twice the time of ordinary double precision where all elements are computed again, as of
+    numbers that differ by many powers of ten within rows and columns.
 
     Half precision (`hgemm`, float16) and bfloat16 (`bgemm`; the dtype of the package ml_dtypes)
     are multiplied and summed in single precision, and rounded once. On Hopper a product with bias

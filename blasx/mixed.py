@@ -67,10 +67,10 @@ def mixed_gesv(me, a, b, overwrite_a=0):
         return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
     a, low = gpu.by_columns(a), LOWER[me.letter]
-    lu = a.astype(low.dtype, order="F")
-    fits = cupy().isfinite(lu).all()
+    lu = gpu.copied(a, low.dtype)
+    fits = cupy().isfinite(lu.T).all()
     piv, info = _getrf_gpu(low, lu)
-    x, steps = _refined(me, a, b, abs(a).sum(axis=1), fits, info,
+    x, steps = _refined(me, a, b, abs(a.T).sum(axis=0), fits, info,
                         *_by_lu(low, lu, piv, b.shape[1]), _subtract_product)
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
@@ -125,7 +125,7 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
     from . import _cuda as gpu
     a, low, xp = gpu.by_columns(a), LOWER[me.letter], cupy()
     half = xp.where(part(xp, "UL"[lower], a.shape), a, 0)
-    c, size = half.astype(low.dtype, order="F"), abs(half)
+    c, size = gpu.copied(half, low.dtype), abs(half)
     fits = xp.isfinite(c).all()
     info = _potrf_gpu(low, c, lower)
     x, steps = _refined(me, a, b, size.sum(axis=0) + size.sum(axis=1) - size.diagonal(), fits,

@@ -356,3 +356,22 @@ def test_remainders_with_everything(cp):
         for _ in range(3):
             _gpu_crt.multiply_remainders(-1, *_gpu_crt.split(a), again, 1, c)
         assert (abs(c + 3 * (a @ b)) <= 1e-14 * (abs(a) @ abs(b)) * 30).all()
+
+
+def test_remainders_where_they_pay(cp):
+    """By default, but not in a pool that has no room for them: C is untouched until there is."""
+    random = cp.random.RandomState(3)
+    a, b = (random.standard_normal((4096, 4096)) for _ in "ab")
+    exact, size = a @ b, abs(a) @ abs(b)
+    c, pool = cp.empty((4096, 4096)), cp.get_default_memory_pool()
+    for limit, by_remainders in ((0, True), (pool.used_bytes() + 2**28, False)):
+        pool.free_all_blocks()
+        pool.set_limit(size=limit)
+        try:
+            with blasx.trace() as ran:
+                blasx.dgemm(1, a, b, 0, c, overwrite_c=1)
+        finally:
+            pool.set_limit(size=0)
+        assert ("gemm_crt" in str(ran)) == by_remainders
+        assert (abs(c - exact) <= 4096 * 2.0**-53 * size).all()
+        c.fill(cp.nan)
