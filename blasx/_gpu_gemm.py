@@ -172,6 +172,19 @@ def _by_lines(k, is_complex, device):
     return kernel_of("split_lines", "s", **values, COMPLEX=int(is_complex))
 
 
+def multiply_halves(alpha, a, b, beta, c, trans_a, trans_b):
+    """C := alpha op(A) op(B) + beta C, all real, by products of half precision of their scaled
+    lines where that is faster than cuBLAS; else False."""
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c = b, a, c.T
+    if not by_halves(*c.shape, a.shape[1], current_device()) or (
+            cupy.cuda.get_current_stream().is_capturing()):
+        return False
+    multiply_pairs(alpha, *split(a, b), beta, c, high_only=True)
+    return True
+
+
 class Pairs:
     """The lines of an operand, split; `of`, from which they were, is read again where numbers were
     lost, and must not change before the last product. Lines that lie side by side (`across`) do so

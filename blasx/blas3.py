@@ -44,7 +44,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     precision : {'fp32', 'strict', 'tf32', 'bf16', 'fp16'}
         Of single precision, real or complex, on the GPU: errors no larger than ordinary single
         precision's; ordinary single precision; or operands rounded to TF32, bfloat16 or half
-        precision first. The CPU and other types are as exact as they are.
+        precision first, on Hopper to half precision once rows of op(A) and columns of op(B) are
+        scaled. The CPU and other types are as exact as they are.
     variant : {'auto', 'native', 'crt'}
         Of real double precision on the GPU: what was measured to be fastest; products of double
         precision; or, on Hopper, of integers that stand for the numbers, by their remainders: the
@@ -152,6 +153,9 @@ def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", vari
     if precision in ("fp32", "strict") or me.letter not in "sc":
         by_parts = (variant if me.letter == "d" else precision) in ("auto", "fp32")
         if own_gemm().multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts):
+            return
+    elif precision == "fp16" and me.letter == "s":
+        if own_gemm().multiply_halves(alpha, a, b, beta, c, trans_a, trans_b):
             return
     _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
 
