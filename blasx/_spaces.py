@@ -743,7 +743,7 @@ def large_triangle_stages(letter, n):
 
 def large_triangle_fits(letter, n, v, gpu):
     return (v["WARPS"] in (4, 8, 16) and v["SIDES"] <= v["WARPS"]
-            and substitution_bytes(letter, v) <= BY_DEFAULT)
+            and substitution_bytes(letter, v) <= gpu.shared)
 
 
 def permutation_stages(letter, n):
@@ -1037,7 +1037,7 @@ SPACES = {
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
     "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,
-                         letters="sdc", smallest=257, largest=4096),
+                         smallest=257, largest=4096),
     "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
                          largest=4096),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,

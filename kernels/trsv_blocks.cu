@@ -183,7 +183,7 @@ trsv_blocks(const scalar_t* L, size rs, size cs, size conjugate, size unit, scal
 {
     wait_for_stream();
     if (state && *state != open) return;
-    __shared__ Shared s;
+    Shared& s = *reinterpret_cast<Shared*>(dynamic_shared);
     const System y{L, rs, cs, conjugate != 0, unit != 0, X, xs, next, int(n), int(count), words};
     const bool down = rs == 1 || rs == -1;
     for (;;) {

@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import _cuda
 from .._kernel import current_device, gpu, kernel_of, pack
+from .._spaces import substitution_bytes
 from .._tuned import capitals, looked_up, row
 
 ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
@@ -49,7 +50,8 @@ def solve(me, t, x, lower, trans, unit, state=None, open_=0):
         words = cupy.zeros(down * ROWS * sides * (item // 4) + 1, np.uint64)
         kernel.launch(down, 1, 32 * kernel.constants["WARPS"], 1, pack(
             at, rs, cs, trans == 2, unit, to + first * _cuda.ld(x) * item, xs, _cuda.ld(x), n,
-            min(sides, nrhs - first), words.data.ptr, words.data.ptr + 8 * (words.size - 1), *gate))
+            min(sides, nrhs - first), words.data.ptr, words.data.ptr + 8 * (words.size - 1), *gate),
+            substitution_bytes(me.letter, kernel.constants))
 
 
 def permutation(piv, n):

@@ -69,7 +69,8 @@ def main(folder):
     from blasx.large import triangular as big
     rng = np.random.default_rng(0)
     for letter, n, nrhs, sides in (
-            ("s", 150, 1, 4), ("s", 129, 6, 4), ("d", 100, 2, 4), ("c", 70, 3, 2)):
+            ("s", 150, 1, 4), ("s", 129, 6, 4), ("d", 100, 2, 4), ("c", 70, 3, 2),
+            ("z", 70, 3, 2)):
         me = Typed(letter + "trsv", letter)
         assert not big.serves(me, n, nrhs)  # cuSOLVER's is as fast
         with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8, ahead=4)):
