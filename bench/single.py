@@ -20,7 +20,7 @@ UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B,
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
           "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
-          "syevd": (1024, 2048), "gesdd": (1024,)}
+          "syevd": (1024, 2048), "gesdd": (1024, 2048)}
 MIXED = {"d": (8192, 16384, 32768), "z": (8192,)}  # solved by factors of single precision
 TALL = (200000, 64)  # least squares
 HOST = {"gesv": (8192, 16384), "potrf": (8192, 16384)}

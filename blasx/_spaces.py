@@ -32,7 +32,7 @@ from .large._bytes import apply_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS")
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -965,6 +965,14 @@ def host_fits(letter, n, v, gpu):
     return v.get("THREADS", 1) <= 64
 
 
+def polar_stages(letter, n):
+    return (options(CHOLESKY=(1, 0)),)
+
+
+def polar_fits(letter, n, v, gpu):
+    return not (v["CHOLESKY"] and letter in "sc")  # its first Q would not be orthonormal at all
+
+
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
@@ -1050,6 +1058,8 @@ SPACES = {
     **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,
                                   (1024, 4096, 8192, 16384), compiled=False, smallest=33,
                                   largest=16384) for routine in ("getrf", "potrf", "geqrf")},
+    "gesdd_polar": Space("gesdd", polar_stages, polar_fits, (512, 1024, 2048), True, compiled=False,
+                         smallest=65, largest=2048),
     "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
                          smallest=8192, largest=8192),  # the row for all types
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),

@@ -33,7 +33,7 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
-       "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
+       "gesdd", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
@@ -199,6 +199,10 @@ def problem(routine, letter, n, batch, xp):
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
             return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
                            lambda of, x: solution(*of, *x))
+        case "gesdd":
+            gesdd = getattr(blasx, letter + "gesdd")
+            return Problem((a[0],), lambda a: gesdd(a)[:3],
+                           lambda of, x: _errors.singular(*of, *x))
         case "gels_tall":
             gels, many = getattr(blasx, letter + "gels"), 200
             a, b = (xp.concatenate([x[0]] * many) for x in (a, b))

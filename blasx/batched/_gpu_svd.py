@@ -110,30 +110,37 @@ def _by_polar(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
 
 
 def _polar(me, a):
-    """The unitary factor of every member of entries up to about one, and whether it is unitary."""
-    _, n, _ = a.shape
+    """`polar` of every member, by routines of batches."""
+    gemm, potrf, trsm = (getattr(module, me.letter + name) for module, name in (
+        (blas, "gemm_batched"), (cholesky, "potrf_batched"), (triangular, "trsm_batched")))
+    return polar(me, a, gemm, lambda z: potrf(z, 1, 1)[0], trsm, lambda w: _gpu_qr.orgqr(
+        me, *_gpu_qr.geqrf(me, w, 1)[:2], 1)[0])
+
+
+def polar(me, a, gemm, potrf, trsm, orthonormal):
+    """The unitary factor of a matrix, or of every member, of entries up to about one, and whether
+    it is unitary. `potrf` gives a lower triangle, `orthonormal` the Q of twice as many rows."""
+    n = a.shape[-1]
     eps, j = float(np.finfo(me.dtype).eps), cupy.arange(n)
     x = (a + _some(me.letter, n, current_device()) * (eps * (abs(a) + 0.5 / sqrt(n)))) / n
     x = x.astype(me.dtype, copy=False)
-    gemm, potrf, trsm = (getattr(module, me.letter + name) for module, name in (
-        (blas, "gemm_batched"), (cholesky, "potrf_batched"), (triangular, "trsm_batched")))
     for p, q, r in _weights(eps, LEAST[me.real.char]):
         if r > 100:
-            stack = cupy.zeros((len(a), 2 * n, n), me.dtype)
-            stack[:, :n] = x * sqrt(r)
-            stack[:, n + j, j] = 1
-            y, _ = _gpu_qr.orgqr(me, *_gpu_qr.geqrf(me, stack, 1)[:2], 1)
-            x = gemm((p - q / r) / sqrt(r), y[:, :n], y[:, n:], q / r, x, 0, 2, 1)
+            w = cupy.zeros((*a.shape[:-2], 2 * n, n), me.dtype, order="CF"[a.ndim == 2])
+            w[..., :n, :] = x * sqrt(r)
+            w[..., n + j, j] = 1
+            y = orthonormal(w)
+            x = gemm((p - q / r) / sqrt(r), y[..., :n, :], y[..., n:, :], q / r, x, 0, 2, 1)
         else:
             z = gemm(r, x, x, trans_a=2)
-            z[:, j, j] += 1
-            z, _ = potrf(z, 1, 1)
+            z[..., j, j] += 1
+            z = potrf(z)
             y = trsm(p - q / r, z, trsm(1, z, x, 1, 1, 2), 1, 1, 0, 0, 1)
             x = y + x * (q / r)
     z = gemm(1, x, x, trans_a=2)
-    z[:, j, j] -= 1
+    z[..., j, j] -= 1
     # What the tensor cores cut off makes X too small, all of it alike: a last step of Newton's
-    return gemm(-0.5, x, z, 1, x), abs(z).max((1, 2)) < 30 * n * eps
+    return gemm(-0.5, x, z, 1, x), abs(z).max((-2, -1)) < 30 * n * eps
 
 
 @cache
