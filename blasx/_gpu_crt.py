@@ -27,7 +27,16 @@ from struct import Struct
 import cupy
 
 from . import _ladder
-from ._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors, pack
+from ._kernel import (
+    TensorMap,
+    current_device,
+    ffi,
+    gpu,
+    in_turns,
+    kernel_of,
+    multiprocessors,
+    pack,
+)
 from ._spaces import crt_bytes, crt_split_bytes
 from ._tuned import capitals, constants, looked_up, row
 
@@ -65,9 +74,9 @@ def pays(m, n, k, device):
         min(m, n) >= found.get("side", 1) and k >= found.get("depth", 1))
 
 
-def multiply(alpha, a, b, beta, c, trans_a, trans_b):
+def multiply(alpha, a, b, beta, c, trans_a, trans_b, turns=None):
     """C := alpha op(A) op(B) + beta C by remainders where the GPU can and has memory for it; else
-    False, and C is as it was."""
+    False, and C is as it was. `turns`: as of _kernel.in_turns."""
     m, n = c.shape
     if not _tiles(isqrt(m * n), current_device()) or (
             cupy.cuda.get_current_stream().is_capturing()):
@@ -90,7 +99,7 @@ def multiply(alpha, a, b, beta, c, trans_a, trans_b):
                 else:
                     right, = split(y[j:j + wide])
                 multiply_remainders(alpha, left, right, 1 if p else beta,
-                                    c[i:i + high, j:j + wide])
+                                    c[i:i + high, j:j + wide], turns)
                 right = None
             left = None
     return True
@@ -104,6 +113,14 @@ def _room(m, n, k):
     except cupy.cuda.memory.OutOfMemoryError:
         return False
     return True
+
+
+def room(m, n, k):
+    """Bytes that suffice for `multiply` with a C of at most m x n numbers."""
+    lines = PLANES * (-(-min(k, DEPTH) // 128) * 128) + _LINE
+    planes = PLANES * (m + 16) * (n + 16)
+    return (min(ROOM, m * lines) + min(ROOM, planes + n * lines) + min(ROOM, n * lines)
+            + min(ROOM, planes) // 64 + 2**14)
 
 
 class Remainders:
@@ -158,8 +175,9 @@ def split(*operands):
     return made
 
 
-def multiply_remainders(alpha, a, b, beta, c):
-    """C := alpha A B^T + beta C, A and B split, each row of C in one piece."""
+def multiply_remainders(alpha, a, b, beta, c, turns=None):
+    """C := alpha A B^T + beta C, A and B split, each row of C in one piece. `turns`: as of
+    _kernel.in_turns."""
     device = current_device()
     m, n, k = a.lines, b.lines, a.k
     down, across = -(-m // 16), -(-n // 16)  # blocks of C
@@ -172,8 +190,8 @@ def multiply_remainders(alpha, a, b, beta, c):
     _local.cells[0:7] = m, n, k, a.about, b.about, planes.ptr, unsure
     tiles = (PLANES - 1) * -(-m // (high * cluster)) * -(-n // wide)
     kernel_of("gemm_crt", "d", **values).launch(
-        cluster * min(tiles, multiprocessors(device) // cluster), 1, 128 * (values["GROUPS"] + 1),
-        1, _local.parameters, crt_bytes(values))
+        cluster * in_turns(tiles, multiprocessors(device) // cluster, turns), 1,
+        128 * (values["GROUPS"] + 1), 1, _local.parameters, crt_bytes(values))
     values = constants("crt_join", "d", isqrt(m * n), gpu(device))
     kernel_of("crt_join", "d", **values).launch(
         -(-down * across // values["WARPS"]), 1, 32 * values["WARPS"], 1, pack(

@@ -24,7 +24,16 @@ from struct import Struct
 import cupy
 
 from . import _gpu_crt, _ladder
-from ._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors, pack
+from ._kernel import (
+    TensorMap,
+    current_device,
+    ffi,
+    gpu,
+    in_turns,
+    kernel_of,
+    multiprocessors,
+    pack,
+)
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import capitals, constants, looked_up, row
 
@@ -267,10 +276,10 @@ def split(*operands, conjugated=(0, 0)):
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c, high_only=False):
+def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece. `high_only`: of A and B
     what half precision has of their scaled lines; as many bytes are under way in twice the stages.
-    """
+    `turns`: as of _kernel.in_turns."""
     device = current_device()
     m, n = a.lines, b.lines
     values, planes = _by_tiles(isqrt(m * n), device)[0], 2 - high_only
@@ -283,8 +292,8 @@ def multiply_pairs(alpha, a, b, beta, c, high_only=False):
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
                 b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
-    kernel.launch(min(tiles, multiprocessors(device)), 1, 128 * (values["GROUPS"] + 1), 1,
-                  _local.wgmma, wgmma_bytes(values, planes))
+    kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
+                  1, _local.wgmma, wgmma_bytes(values, planes))
 
 
 # -- half precision and bfloat16

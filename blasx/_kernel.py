@@ -183,6 +183,13 @@ def multiprocessors(device):
     return cupy.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
+def in_turns(tiles, places, turns):
+    """How many blocks, or clusters of them, have a product's tiles among them where so many find
+    room at a time: no more, or, with `turns`, as many as leave each about so many tiles, so that
+    what is ahead in another stream finds a place before all is done."""
+    return min(tiles, max(places, -(-tiles // turns))) if turns else min(tiles, places)
+
+
 @cache
 def gpu(device):
     """What the tuned table asks about a device."""

@@ -248,7 +248,7 @@ class LU(Streamed, lu.Factoring):
         with allocating(me, fixed + (columns + guests * block) * high * size):
             held = cupy.empty((high, columns), me.dtype, order="F")
             super().__init__(me, held[:m], block, panel, total, -(-order // block))
-            self.order, self.ld = order, high
+            self.order, self.ld, self.turns = order, high, found.get("turns")
             self.enter(columns)
             self.guests = [cupy.empty((high, block), me.dtype, order="F")[:m]
                            for _ in range(guests)]

@@ -41,7 +41,7 @@ class LU(lu.Factoring):
         self.pivots = Pinned(self.order, np.dtype(np.int32))
         self.lost = 0
 
-    def factor(self, j, width, top):
+    def factor(self, j, width, tops):
         panel, piv = self.host.matrix(self.m - j, width), np.empty(width, INT)
         with _trace.step("receive", j):
             fetch(panel, self.at(j, j), self.ld)
@@ -54,7 +54,7 @@ class LU(lu.Factoring):
             send(panel, self.at(j, j), self.ld)
             send(mine, self.piv.data.ptr + 4 * j, width)
         if width < self.n:
-            top.make(self, j, width)
+            tops[0].make(self, j, width)
 
 
 def geqrf(me, a, tau):

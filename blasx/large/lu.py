@@ -1,14 +1,17 @@
 """LU with partial pivoting of one large matrix on the GPU.
 
-Columns are factored in blocks of `block`, a block in panels of `panel`, from left to right: what is
-factored has the rows of the columns beside it interchanged, of those to its right the rows of U
-solved (kernels/getrf_rows.cu), and taken off what is below by a product. A panel is one launch, of
-one cluster (getrf_panel.cu). Look-ahead is that of _blocks.py.
+Columns are factored from left to right in blocks, a block in parts, a part in panels, and these in
+narrower ones where they are tall: what is factored has the rows of the columns beside it
+interchanged, of those to its right the rows of U solved (kernels/getrf_rows.cu), and taken off what
+is below by a product. A panel is one launch, of one cluster (getrf_panel.cu). To the right of a
+block its parts are solved for one after the other, and what is below all of them loses one product,
+by remainders where it is deep (double precision), or by pairs (single). Look-ahead is that of
+_blocks.py; how wide blocks are, tuned rows say by what is left to be factored.
 """
 
 import cupy
 
-from .. import _cuda, _trace
+from .. import _cuda, _gpu_crt, _trace
 from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
@@ -38,10 +41,8 @@ def getrf(me, a, precision="fp32"):
     """Factor a column-major matrix in place; pivots, counted from 0, and info. Memory is asked for
     before the matrix is touched. `precision`: of what is taken off in single precision, as of
     gemm."""
-    order, found = min(a.shape), plan(me, *a.shape)
-    block = min(found.get("block", order), order)
-    lu = Factoring(me, a, block, found.get("panel", block), precision=precision)
-    if found.get("ahead") and block < order:
+    lu = Graded(me, a, precision)
+    if lu.ahead:
         lu.factor_ahead()
     else:
         lu.factor_in_turn()
@@ -49,7 +50,10 @@ def getrf(me, a, precision="fp32"):
 
 
 class Factoring(ByBlocks):
-    """A matrix on its way to L and U; of `n` columns, where `a` has but some of them."""
+    """A matrix on its way to L and U; of `n` columns, where `a` has but some of them. Its blocks
+    are of one width."""
+
+    depth = turns = None  # as of tuned rows: `crt`, the least k of products by remainders
 
     def __init__(self, me, a, block, panel, n=None, sets=3, precision="fp32"):
         self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
@@ -58,8 +62,11 @@ class Factoring(ByBlocks):
         self.ld, self.size, self.device = _cuda.ld(a), a.itemsize, current_device()
         self.piv = cupy.empty(self.order, "i4")
         self.info = cupy.empty((), "i4")
-        self.sets = [Top(me, block) for _ in range(sets)]
-        self.inner = Top(me, panel)
+        widths = [self.widths(j) for j in self.places()]
+        parts = max(-(-block // part) for block, part, *_ in widths)
+        part = max(part for _, part, *_ in widths)
+        self.sets = [[Top(me, part) for _ in range(parts)] for _ in range(sets)]
+        self.inner = {x: Top(me, x) for _, _, *narrower in widths for x in narrower}
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.lists = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
@@ -67,22 +74,61 @@ class Factoring(ByBlocks):
         self.pairs = me.letter == "s" and (self.halves or precision == "fp32") and (
             not cupy.cuda.get_current_stream().is_capturing())
 
+    def widths(self, j):
+        """Of a block at j, its parts, their panels, the panels of these, ..."""
+        return self.block, self.block, self.panel
+
+    def places(self):
+        """Where blocks begin."""
+        j = 0
+        while j < self.order:
+            yield j
+            j += self.widths(j)[0]
+
+    def blocks(self):
+        return [(j, min(self.widths(j)[0], self.order - j), self.sets[k % len(self.sets)])
+                for k, j in enumerate(self.places())]
+
+    def parts(self, j, width, tops):
+        """(place, width, what it leaves for others) of the parts of a block."""
+        part = self.widths(j)[1]
+        return [(k, min(part, j + width - k), top)
+                for k, top in zip(range(j, j + width, part), tops)]
+
     def reserve(self, columns):
         if self.pairs:
             line = 4 * up(self.block, 8) + 16 + 4 * -(-self.block // 64)
             cupy.cuda.alloc((self.m + columns) * line)
+        if self.depth and self.block >= self.depth:
+            cupy.cuda.alloc(_gpu_crt.room(columns, self.m, self.block))
 
-    def factor(self, j, width, top):
+    def factor(self, j, width, tops):
         """The block of `width` columns at j, all rows below, and what others need of it."""
-        for k in range(j, j + width, self.panel):
-            panel = min(self.panel, j + width - k)
-            self.factor_panel(k, panel)
-            if panel < width:
-                self.inner.make(self, k, panel)
-                self.interchange(k, panel, self.inner, j, k)
-                self.take_off(k, panel, self.inner, k + panel, j + width)
-        if width < self.n:
-            top.make(self, j, width)
+        narrower = self.widths(j)[2:]
+        for k, part, top in self.parts(j, width, tops):
+            self.factor_part(k, part, narrower)
+            if part < self.n:
+                top.make(self, k, part)
+            self.join(k, part, top, j, j + width)
+
+    def factor_part(self, j, width, narrower):
+        """So many columns in panels, these in narrower ones, ..."""
+        if not narrower:
+            self.factor_panel(j, width)
+            return
+        panel, *narrower = narrower
+        for k in range(j, j + width, panel):
+            some, top = min(panel, j + width - k), self.inner[panel]
+            self.factor_part(k, some, narrower)
+            if some < width:
+                top.make(self, k, some)
+                self.join(k, some, top, j, j + width)
+
+    def join(self, j, width, top, first, last):
+        """Columns first ... last, some of which have been factored at j: the others follow."""
+        self.beside(j, width, top, first, j, 0)
+        self.beside(j, width, top, j + width, last, 1)
+        self.multiply(j, width, j + width, last, j + width, self.m)
 
     def factor_panel(self, j, width):
         kernel = serving("getrf_panel", self.me.letter, self.m - j, self.device)
@@ -92,18 +138,19 @@ class Factoring(ByBlocks):
                 self.at(j, j), self.ld, self.m - j, width, self.piv.data.ptr + 4 * j, j,
                 self.info.data.ptr), panel_bytes(self.me.dtype, width, values))
 
-    def finish(self, j, width, top):
-        self.interchange(j, width, top, 0, j)
+    def finish(self, j, width, tops):
+        """The rows of the columns to the left of the block at j are interchanged as its own."""
+        for k, part, top in self.parts(j, width, tops):
+            self.beside(k, part, top, 0, j, 0)
 
-    def interchange(self, j, width, top, first, last):
-        """The rows of columns first ... last as the block at j has its own."""
-        self.beside(j, width, top, first, last, 0)
-
-    def take_off(self, j, width, top, first, last):
+    def take_off(self, j, width, tops, first, last):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
         their product with L off the rows below."""
-        self.beside(j, width, top, first, last, 1)
-        self.multiply(j, width, first, last)
+        end = j + width
+        for k, part, top in self.parts(j, width, tops):
+            self.beside(k, part, top, first, last, 1)
+            self.multiply(k, part, first, last, k + part, end)
+        self.multiply(j, width, first, last, end, self.m)
 
     def beside(self, j, width, top, first, last, solved):
         if first >= last:
@@ -113,26 +160,27 @@ class Factoring(ByBlocks):
             self.rows_of_u.launch(
                 -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
                 pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
-                     *top.addresses(), solved), rows_bytes(self.me.dtype, width, values))
+                     *top.places, solved), rows_bytes(self.me.dtype, width, values))
 
-    def multiply(self, j, width, first, last):
-        """A[j + width:, first:last] -= A[j + width:, j:j + width] A[j:j + width, first:last]"""
-        below = j + width
-        m, n = self.m - below, last - first
+    def multiply(self, j, width, first, last, above, below):
+        """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""
+        m, n = below - above, last - first
         if m <= 0 or n <= 0:
             return
         device, pairs = self.device, self.pairs
         with _trace.step("update", first):
-            right, left = self.part(first, last), self.part(j, below)[below:]
+            right, left = self.part(first, last), self.part(j, j + width)[above:below]
             if pairs and (by_halves(m, n, width, device) if self.halves else
                           by_pairs(m, n, width, False, device)):
-                multiply_pairs(-1, *split(right[j:below].T, left), 1, right[below:].T, self.halves)
+                multiply_pairs(-1, *split(right[j:j + width].T, left), 1, right[above:below].T,
+                               self.halves, self.turns)
             elif self.precision != "fp32":
-                _gemm_cublas(self.me, -1, left, right[j:below], 1, right[below:], 0, 0,
+                _gemm_cublas(self.me, -1, left, right[j:j + width], 1, right[above:below], 0, 0,
                              self.precision)
-            else:
-                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(below, j),
-                           self.ld, self.at(j, first), self.ld, self.one, self.at(below, first),
+            elif not (self.depth and width >= self.depth and _gpu_crt.multiply(
+                    -1, left, right[j:j + width], 1, right[above:below], 0, 0, self.turns)):
+                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(above, j),
+                           self.ld, self.at(j, first), self.ld, self.one, self.at(above, first),
                            self.ld)
 
     def part(self, first, last):
@@ -143,17 +191,39 @@ class Factoring(ByBlocks):
         return self.a.data.ptr + (i + j * self.ld) * self.size
 
 
+class Graded(Factoring):
+    """The same with blocks as wide as is best for what is left to be factored."""
+
+    def __init__(self, me, a, precision):
+        super().__init__(me, a, None, None, precision=precision)
+        found = plan(me, *a.shape)
+        self.depth, self.turns = found.get("crt"), found.get("turns")
+        self.block = max(width for _, width, _ in self.blocks())
+        self.ahead = found.get("ahead") and self.block < self.order
+
+    def widths(self, j):
+        return _widths(self.me.letter, self.order - j, self.device)
+
+
+@looked_up
+def _widths(letter, left, device):
+    """Of a block where so many columns are left, its parts, their panels, ..."""
+    found = row("getrf_rows", letter, left, gpu(device))
+    part = found.get("block", left)
+    widths = found.get("joined", part), part, found.get("panel", part), found.get("strip")
+    return [min(x, left) for x in widths if x]
+
+
 class Top:
-    """Room for what getrf_top makes of a block's interchanges and of the top of its L."""
+    """Room for what getrf_top makes of interchanges and of the top of L, of so many columns."""
 
     def __init__(self, me, width):
         tiles = -(-width // TILE)
         self.inverses = cupy.empty((tiles, TILE, TILE), me.dtype)
         self.lists = cupy.empty((2, tiles * TILE), "i4")
-
-    def addresses(self):
-        return self.lists.data.ptr, self.lists[1].data.ptr, self.inverses.data.ptr
+        lists = self.lists.data.ptr
+        self.places = lists, lists + 4 * TILE * tiles, self.inverses.data.ptr
 
     def make(self, lu, j, width):
         lu.lists.launch(-(-width // TILE), 1, 32 * lu.lists.constants["WARPS"], 1, pack(
-            lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.addresses()), 4 * width)
+            lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.places), 4 * width)
