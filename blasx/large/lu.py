@@ -66,9 +66,12 @@ class Factoring(ByBlocks):
         parts = max(-(-block // part) for block, part, *_ in widths)
         part = max(part for _, part, *_ in widths)
         self.sets = [[Top(me, part) for _ in range(parts)] for _ in range(sets)]
+        if parts > 1:
+            self.in_place = cupy.arange(part, dtype="i4")
+            self.still = (self.in_place.data.ptr,) * 2
         self.inner = {x: Top(me, x) for _, _, *narrower in widths for x in narrower}
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
-        self.lists = serving("getrf_top", me.letter, self.order, self.device)
+        self.tops = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.halves = precision == "fp16"
         self.pairs = me.letter == "s" and (self.halves or precision == "fp32") and (
@@ -146,21 +149,27 @@ class Factoring(ByBlocks):
     def take_off(self, j, width, tops, first, last):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
         their product with L off the rows below."""
-        end = j + width
-        for k, part, top in self.parts(j, width, tops):
-            self.beside(k, part, top, first, last, 1)
+        end, parts = j + width, self.parts(j, width, tops)
+        if len(parts) > 1:  # rows of L are where the block's last interchange has them
+            for k, part, top in parts:
+                self.beside(k, part, top, first, last, 0)
+        for k, part, top in parts:
+            self.beside(k, part, top, first, last, 1, len(parts) == 1)
             self.multiply(k, part, first, last, k + part, end)
         self.multiply(j, width, first, last, end, self.m)
 
-    def beside(self, j, width, top, first, last, solved):
+    def beside(self, j, width, top, first, last, solved, moved=True):
+        """What is factored at j and columns first ... last: rows interchanged, and solved for."""
         if first >= last:
             return
-        values = self.rows_of_u.constants
+        values, lists = self.rows_of_u.constants, top.lists
+        if not moved:
+            lists = self.still
         with _trace.step("solve" if solved else "swap", first):
             self.rows_of_u.launch(
                 -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
                 pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
-                     *top.places, solved), rows_bytes(self.me.dtype, width, values))
+                     *lists, top.inverses, solved), rows_bytes(self.me.dtype, width, values))
 
     def multiply(self, j, width, first, last, above, below):
         """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""
@@ -215,15 +224,16 @@ def _widths(letter, left, device):
 
 
 class Top:
-    """Room for what getrf_top makes of interchanges and of the top of L, of so many columns."""
+    """Room for what getrf_top makes of interchanges and of the top of L, of so many columns: where
+    two lists are, and inverses."""
 
     def __init__(self, me, width):
         tiles = -(-width // TILE)
-        self.inverses = cupy.empty((tiles, TILE, TILE), me.dtype)
-        self.lists = cupy.empty((2, tiles * TILE), "i4")
-        lists = self.lists.data.ptr
-        self.places = lists, lists + 4 * TILE * tiles, self.inverses.data.ptr
+        self.memory = cupy.empty((tiles, TILE, TILE), me.dtype), cupy.empty(2 * tiles * TILE, "i4")
+        self.inverses, lists = (x.data.ptr for x in self.memory)
+        self.lists = lists, lists + 4 * TILE * tiles
 
     def make(self, lu, j, width):
-        lu.lists.launch(-(-width // TILE), 1, 32 * lu.lists.constants["WARPS"], 1, pack(
-            lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.places), 4 * width)
+        lu.tops.launch(-(-width // TILE), 1, 32 * lu.tops.constants["WARPS"], 1, pack(
+            lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.lists, self.inverses),
+            4 * width)
