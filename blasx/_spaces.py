@@ -28,7 +28,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import apply_bytes, reflectors_bytes
+from .large._bytes import apply_bytes, columns_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
@@ -700,6 +700,21 @@ def top_fits(letter, n, v, gpu):
     return gpu.capability >= 90 and 2 < v["WARPS"] <= 32
 
 
+def order_stages(letter, n):
+    return (options(WARPS=(8, 4, 16)),)
+
+
+def columns_of_l_stages(letter, n):
+    """Shares of a column that leave room for others beside them."""
+    few = [c for c in (1, 2, 4, 8) if n * words(letter) * 4 <= 2**17 * c]
+    return (options(CLUSTER=few), options(WARPS=(16, 8, 32)))
+
+
+def columns_of_l_fits(letter, n, v, gpu):
+    return (gpu.capability >= 90 and v["WARPS"] <= 32 and v["CLUSTER"] in (1, 2, 4, 8)
+            and columns_bytes(TYPES[letter].dtype, n, v) <= gpu.shared)
+
+
 # -- potrf_panel: blocks of one large matrix that wait for each other
 
 
@@ -1042,6 +1057,10 @@ SPACES = {
                         largest=32768),
     "getrf_top": Space("getrf_large", top_stages, top_fits, optional=True, smallest=33,
                        largest=32768),
+    "getrf_order": Space("getrf_large", order_stages, host_fits, optional=True, smallest=33,
+                         letters="s", largest=32768),  # the row for all types
+    "getrf_columns": Space("getrf_large", columns_of_l_stages, columns_of_l_fits, optional=True,
+                           smallest=33, largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,
                          (512, 1024, 2048, 4096, 8192), True, smallest=65, largest=8192),
     "trsv_blocks": Space("mixed", large_triangle_stages, large_triangle_fits, (1024, 4096), True,

@@ -15,6 +15,11 @@ def rows_bytes(dtype, width, v):
     return dtype.itemsize * v["COLUMNS"] * (up(width, 32) + 4)
 
 
+def columns_bytes(dtype, rows, v):
+    """kernels/getrf_columns.cu: a block's share of the rows of a column."""
+    return dtype.itemsize * -(-rows // v["CLUSTER"])
+
+
 def reflectors_bytes(dtype, v):
     """kernels/geqrf_leaf.cu: barriers, sums of CLUSTER blocks to two columns with their heads, a
     head and the warps' sums; T and four rows of numbers; powers of two."""

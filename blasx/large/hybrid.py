@@ -54,7 +54,7 @@ class LU(lu.Factoring):
             send(panel, self.at(j, j), self.ld)
             send(mine, self.piv.data.ptr + 4 * j, width)
         if width < self.n:
-            tops[0].make(self, j, width)
+            tops.parts[0].make(self, j, width)
 
 
 def geqrf(me, a, tau):

@@ -17,7 +17,7 @@ from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
 from ..blas3 import _gemm_cublas
 from ._blocks import ByBlocks, serving
-from ._bytes import panel_bytes, rows_bytes, up
+from ._bytes import columns_bytes, panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
@@ -46,6 +46,7 @@ def getrf(me, a, precision="fp32"):
         lu.factor_ahead()
     else:
         lu.factor_in_turn()
+    lu.settle()
     return lu.piv, lu.info
 
 
@@ -65,10 +66,8 @@ class Factoring(ByBlocks):
         widths = [self.widths(j) for j in self.places()]
         parts = max(-(-block // part) for block, part, *_ in widths)
         part = max(part for _, part, *_ in widths)
-        self.sets = [[Top(me, part) for _ in range(parts)] for _ in range(sets)]
-        if parts > 1:
-            self.in_place = cupy.arange(part, dtype="i4")
-            self.still = (self.in_place.data.ptr,) * 2
+        self.sets = [Tops(me, part, parts, self.m) for _ in range(sets)]
+        self.still = cupy.arange(part, dtype="i4") if parts > 1 else None
         self.inner = {x: Top(me, x) for _, _, *narrower in widths for x in narrower}
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.tops = serving("getrf_top", me.letter, self.order, self.device)
@@ -96,7 +95,7 @@ class Factoring(ByBlocks):
         """(place, width, what it leaves for others) of the parts of a block."""
         part = self.widths(j)[1]
         return [(k, min(part, j + width - k), top)
-                for k, top in zip(range(j, j + width, part), tops)]
+                for k, top in zip(range(j, j + width, part), tops.parts)]
 
     def reserve(self, columns):
         if self.pairs:
@@ -113,6 +112,8 @@ class Factoring(ByBlocks):
             if part < self.n:
                 top.make(self, k, part)
             self.join(k, part, top, j, j + width)
+        if width > part:
+            self.order_rows(j, width, 0, tops.moves)
 
     def factor_part(self, j, width, narrower):
         """So many columns in panels, these in narrower ones, ..."""
@@ -150,9 +151,9 @@ class Factoring(ByBlocks):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
         their product with L off the rows below."""
         end, parts = j + width, self.parts(j, width, tops)
-        if len(parts) > 1:  # rows of L are where the block's last interchange has them
-            for k, part, top in parts:
-                self.beside(k, part, top, first, last, 0)
+        if len(parts) > 1 and first < last:  # rows of L are where the last interchange has them
+            with _trace.step("swap", first):
+                self.put_in_order(first, last, j, tops.moves, 0, 0)
         for k, part, top in parts:
             self.beside(k, part, top, first, last, 1, len(parts) == 1)
             self.multiply(k, part, first, last, k + part, end)
@@ -162,14 +163,29 @@ class Factoring(ByBlocks):
         """What is factored at j and columns first ... last: rows interchanged, and solved for."""
         if first >= last:
             return
-        values, lists = self.rows_of_u.constants, top.lists
-        if not moved:
-            lists = self.still
+        values = self.rows_of_u.constants
+        lists = top.lists if moved else (self.still.data.ptr,) * 2
         with _trace.step("solve" if solved else "swap", first):
             self.rows_of_u.launch(
                 -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
                 pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
                      *lists, top.inverses, solved), rows_bytes(self.me.dtype, width, values))
+
+    def order_rows(self, j, width, before, after, places=0, columns=0, number=0):
+        """What the interchanges of the block at j do to all rows (kernels/getrf_order.cu)."""
+        kernel = serving("getrf_order", "s", self.m, self.device)
+        threads = 32 * kernel.constants["WARPS"]
+        kernel.launch(-(-self.m // threads), 1, threads, 1, pack(
+            self.piv.data.ptr, j, width, self.m, before, after, places, columns, number))
+
+    def put_in_order(self, first, last, top, order, places, columns):
+        """Rows from `top` on of columns first ... last (kernels/getrf_columns.cu)."""
+        kernel = serving("getrf_columns", self.me.letter, self.m, self.device)
+        values = kernel.constants
+        kernel.launch(
+            (last - first) * values["CLUSTER"], 1, 32 * values["WARPS"], 1,
+            pack(self.at(0, first), self.ld, self.m, top, order, places, columns),
+            columns_bytes(self.me.dtype, self.m - top, values))
 
     def multiply(self, j, width, first, last, above, below):
         """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""
@@ -201,17 +217,40 @@ class Factoring(ByBlocks):
 
 
 class Graded(Factoring):
-    """The same with blocks as wide as is best for what is left to be factored."""
+    """The same with blocks as wide as is best for what is left to be factored; rows to the left of
+    interchanges are put in order at the end, all at once."""
 
     def __init__(self, me, a, precision):
         super().__init__(me, a, None, None, precision=precision)
-        found = plan(me, *a.shape)
+        found, blocks = plan(me, *a.shape), self.blocks()
         self.depth, self.turns = found.get("crt"), found.get("turns")
-        self.block = max(width for _, width, _ in self.blocks())
-        self.ahead = found.get("ahead") and self.block < self.order
+        self.block = max(width for _, width, _ in blocks)
+        self.ahead = found.get("ahead") and len(blocks) > 1
+        # The row in each place, of those of A, after one block and the next; where each was after
+        # every block; whose each column is
+        self.rows = cupy.empty((2, self.m), "i4")
+        self.placed = cupy.empty((len(blocks), self.m), "i4")
+        self.columns = cupy.empty((self.order, 2), "i4")
+        self.finished = []
 
     def widths(self, j):
         return _widths(self.me.letter, self.order - j, self.device)
+
+    def finish(self, j, width, tops):
+        k = len(self.finished)
+        self.finished.append(j)
+        before, after = (self.rows[i % 2].data.ptr for i in (k - 1, k))
+        if width < self.order:
+            self.order_rows(j, width, before if k else 0, after, self.placed[k].data.ptr,
+                            self.columns.data.ptr, k)
+
+    def settle(self):
+        """All blocks are done: the rows of L are put in order."""
+        last, k = self.finished[-1], len(self.finished) - 1
+        if last:
+            with _trace.step("swap", 0):
+                self.put_in_order(0, last, 0, self.rows[k % 2].data.ptr, self.placed.data.ptr,
+                                  self.columns.data.ptr)
 
 
 @looked_up
@@ -221,6 +260,16 @@ def _widths(letter, left, device):
     part = found.get("block", left)
     widths = found.get("joined", part), part, found.get("panel", part), found.get("strip")
     return [min(x, left) for x in widths if x]
+
+
+class Tops:
+    """Room for what a block leaves for the others: Top of each part; where there are several, the
+    row that comes to each place."""
+
+    def __init__(self, me, width, parts, m):
+        self.parts = [Top(me, width) for _ in range(parts)]
+        self.room = cupy.empty(m if parts > 1 else 0, "i4")
+        self.moves = self.room.data.ptr
 
 
 class Top:
