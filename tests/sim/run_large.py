@@ -14,7 +14,13 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.large._bytes import apply_bytes, panel_bytes, reflectors_bytes, rows_bytes
+from blasx.large._bytes import (
+    apply_bytes,
+    columns_bytes,
+    panel_bytes,
+    reflectors_bytes,
+    rows_bytes,
+)
 
 from .build import PREFIX
 from .run import (
@@ -130,6 +136,61 @@ def getrf_rows(sim, rng):
         assert np.array_equal(x[width:], b[width:])
         L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
         assert residual(b[:width], L, x[:width]) < 10 if solved else np.array_equal(x, b)
+
+
+def getrf_order(sim, rng):
+    """Two blocks, the second after the first, and where each row was after each."""
+    threads = 32 * sim.constants["WARPS"]
+    for m, widths in ((300, (150, 9)), (33, (32, 1)), (7, (3, 4)), (1, (1, 0))):
+        ends = np.cumsum(widths)
+        piv = np.array([rng.integers(j, m) for j in range(ends[-1])], np.int32)
+        outputs = []
+        for schedule in SCHEDULES:
+            pivots, rows = Memory(piv), [poisoned((m,), np.int32, "C") for _ in widths]
+            places = poisoned((2 * m,), np.int32, "C")
+            columns, before = poisoned((2 * ends[-1],), np.int32, "C"), 0
+            for k, (width, end) in enumerate(zip(widths, ends)):
+                sim.run(schedule, -(-m // threads), 0, pivots.address, end - width, width, m,
+                        before, rows[k].address, places.address + 4 * m * k, columns.address, k)
+                before = rows[k].address
+            outputs.append([x.array.copy() for x in (*rows, places, columns)])
+        *rows, places, columns = same_under_all_schedules(outputs)
+        right, done = np.arange(m), 0
+        for k, (width, end) in enumerate(zip(widths, ends)):
+            for j in range(done, end):
+                right[[j, piv[j]]] = right[[piv[j], j]]
+            assert np.array_equal(rows[k], right)
+            assert np.array_equal(places[m * k:m * (k + 1)][right], np.arange(m))
+            assert (columns.reshape(-1, 2)[done:end] == (k, end)).all()
+            done = end
+
+
+def getrf_columns(sim, rng):
+    """All rows of columns, and for each column those below its block, from where they were."""
+    v = sim.constants
+    share = 32 * v["WARPS"] * v["CLUSTER"]
+    for m, n, top in ((9 * share + 5, 3, 7), (40, 5, 0), (3, 1, 3), (1, 1, 0)):
+        a, order = general(rng, sim.dtype, 1, m, n)[0], np.arange(m)
+        order[top:] = rng.permutation(order[top:])
+        order[:top] = order[:top][::-1]  # not looked at
+        places = np.array([rng.permutation(m) for _ in range(2)])
+        tops = np.array([(k % 2, min(top + k, m)) for k in range(n)])
+        for kept in (0, 1):
+            outputs = []
+            for schedule in SCHEDULES:
+                x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
+                lists = [Memory(y.astype(np.int32)) for y in (order, places, tops)]
+                sim.run(schedule, n * v["CLUSTER"], columns_bytes(sim.dtype, m - top, v), x.address,
+                        m + 2, m, top, *(y.address * (i == 0 or kept)
+                                         for i, y in enumerate(lists)))
+                outputs.append([x.array.copy()])
+            (x,) = same_under_all_schedules(outputs)
+            assert (x[m:] == 7).all()
+            for j, (k, first) in enumerate(tops):
+                right, from_ = a[:, j].copy(), places[k][order] if kept else order
+                first = first if kept else top
+                right[first:] = a[from_[first:], j]
+                assert np.array_equal(x[:m, j], right)
 
 
 def geqrf_leaf(sim, rng):
