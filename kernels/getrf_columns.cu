@@ -17,47 +17,53 @@ constexpr int CLUSTER = 1;  // blocks to a column
 #endif
 constexpr int TURN = 8;     // rows of a thread that are under way together
 
-// Rows first ... of m: row i takes what is in row order[i], or, with `places`, in the place of that row
-// when the column's own block was done: `columns` has its number and the first row below it.
+// Where a block's rows come from, in order: `order` says it of each, or, with `place`, of which row it
+// is that is there in the end, and that where it was when the column's own block was done.
+struct Sources {
+    const int *order, *place;
+    int begin, mine;  // rows of this block, from the first on
+
+    // Of row e of the block, and every THREADS-th after it; -1: it stays, or there is none
+    __device__ void operator()(int (&from)[TURN], int e) const
+    {
+        #pragma unroll
+        for (int t = 0; t < TURN; ++t)
+            from[t] = e + t * THREADS < mine ? order[begin + e + t * THREADS] : -1;
+        #pragma unroll
+        for (int t = 0; t < TURN; ++t) {
+            if (place && from[t] >= 0) from[t] = place[from[t]];
+            if (from[t] == begin + e + t * THREADS) from[t] = -1;
+        }
+    }
+};
+
 extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(THREADS)
-getrf_columns(scalar_t* A, size lda, size ms, size firsts, const int* order, const int* places,
+getrf_columns(scalar_t* A, size lda, size ms, size first, const int* order, const int* places,
               const int* columns)
 {
     wait_for_stream();
     scalar_t* const held = reinterpret_cast<scalar_t*>(dynamic_shared);
     const int column = int(blockIdx.x) / CLUSTER, rank = int(blockIdx.x) % CLUSTER, m = int(ms);
-    const int top = columns ? columns[2 * column + 1] : int(firsts);
-    const int* const place = places ? places + columns[2 * column] * ms : nullptr;
+    const int top = columns ? columns[2 * column + 1] : int(first);
     const int share = (m - top + CLUSTER - 1) / CLUSTER, begin = top + rank * share;
-    const int mine = min(share, m - begin);
+    const Sources sources{order, places ? places + columns[2 * column] * ms : nullptr, begin,
+                          min(share, m - begin)};
     scalar_t* const p = A + column * lda;
-    // Calls f with the numbers of some rows of this thread and where they come from; -1: they stay
-    const auto moved = [&](auto f) {
-        for (int e = thread(); e < mine; e += TURN * THREADS) {
-            int from[TURN];
-            #pragma unroll
-            for (int t = 0; t < TURN; ++t)
-                from[t] = e + t * THREADS < mine ? order[begin + e + t * THREADS] : -1;
-            #pragma unroll
-            for (int t = 0; t < TURN; ++t) {
-                if (place && from[t] >= 0) from[t] = place[from[t]];
-                if (from[t] == begin + e + t * THREADS) from[t] = -1;
-            }
-            f(e, from);
-        }
-    };
-    moved([&](int e, const int (&from)[TURN]) {
+    int from[TURN];
+    for (int e = thread(); e < sources.mine; e += TURN * THREADS) {
         scalar_t x[TURN];
+        sources(from, e);
         #pragma unroll
         for (int t = 0; t < TURN; ++t) x[t] = from[t] >= 0 ? p[from[t]] : scalar_t{};
         #pragma unroll
         for (int t = 0; t < TURN; ++t)
             if (from[t] >= 0) held[e + t * THREADS] = x[t];
-    });
+    }
     meet_cluster<CLUSTER>();
-    moved([&](int e, const int (&from)[TURN]) {
+    for (int e = thread(); e < sources.mine; e += TURN * THREADS) {
+        sources(from, e);
         #pragma unroll
         for (int t = 0; t < TURN; ++t)
             if (from[t] >= 0) p[begin + e + t * THREADS] = held[e + t * THREADS];
-    });
+    }
 }
