@@ -109,7 +109,7 @@ def _room(m, n, k):
     """True if the pool has, or gets, the memory of such a product, which is then there for it."""
     lines, blocks = PLANES * (-(-k // 128) * 128) + _LINE, -(-m // 16) * -(-n // 16)
     try:
-        cupy.cuda.alloc((m + n) * lines + PLANES * 256 * blocks + 2 * m * -(-n // 16) + 2048)
+        cupy.cuda.alloc((m + 2 * n) * lines + PLANES * 256 * blocks + 2 * m * -(-n // 16) + 2048)
     except cupy.cuda.memory.OutOfMemoryError:
         return False
     return True

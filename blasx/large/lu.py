@@ -54,7 +54,7 @@ class Factoring(ByBlocks):
     """A matrix on its way to L and U; of `n` columns, where `a` has but some of them. Its blocks
     are of one width."""
 
-    depth = turns = None  # as of tuned rows: `crt`, the least k of products by remainders
+    remainders, turns = False, None  # products by them; as of _kernel.in_turns
 
     def __init__(self, me, a, block, panel, n=None, sets=3, precision="fp32"):
         self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
@@ -101,8 +101,11 @@ class Factoring(ByBlocks):
         if self.pairs:
             line = 4 * up(self.block, 8) + 16 + 4 * -(-self.block // 64)
             cupy.cuda.alloc((self.m + columns) * line)
-        if self.depth and self.block >= self.depth:
-            cupy.cuda.alloc(_gpu_crt.room(columns, self.m, self.block))
+        if self.remainders:
+            try:
+                cupy.cuda.alloc(_gpu_crt.room(columns, self.m, self.block))
+            except cupy.cuda.memory.OutOfMemoryError:
+                self.remainders = False
 
     def factor(self, j, width, tops):
         """The block of `width` columns at j, all rows below, and what others need of it."""
@@ -202,7 +205,7 @@ class Factoring(ByBlocks):
             elif self.precision != "fp32":
                 _gemm_cublas(self.me, -1, left, right[j:j + width], 1, right[above:below], 0, 0,
                              self.precision)
-            elif not (self.depth and width >= self.depth and _gpu_crt.multiply(
+            elif not (self.remainders and _gpu_crt.pays(m, n, width, device) and _gpu_crt.multiply(
                     -1, left, right[j:j + width], 1, right[above:below], 0, 0, self.turns)):
                 _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(above, j),
                            self.ld, self.at(j, first), self.ld, self.one, self.at(above, first),
@@ -223,8 +226,9 @@ class Graded(Factoring):
     def __init__(self, me, a, precision):
         super().__init__(me, a, None, None, precision=precision)
         found, blocks = plan(me, *a.shape), self.blocks()
-        self.depth, self.turns = found.get("crt"), found.get("turns")
-        self.block = max(width for _, width, _ in blocks)
+        self.turns, self.block = found.get("turns"), max(width for _, width, _ in blocks)
+        self.remainders = me.letter == "d" and _gpu_crt.pays(self.m, self.n, self.block,
+                                                             self.device)
         self.ahead = found.get("ahead") and len(blocks) > 1
         # The row in each place, of those of A, after one block and the next; where each was after
         # every block; whose each column is
