@@ -37,7 +37,7 @@ ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gel
 LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "halves", "pace", "joined", "strip", "turns")
+         "halves", "pace", "joined", "strip", "turns", "even")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),

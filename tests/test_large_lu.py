@@ -50,8 +50,10 @@ def test_rows_reach_as_far_as_registers_do(letter):
         for plan in plans:
             assert panel_bytes(dtype, plan["panel"], row) <= _spaces.HOPPER.shared
     for plan in plans:
-        assert plan["panel"] <= plan["block"]
-        assert rows_bytes(dtype, plan["block"], plan) <= _spaces.HOPPER.shared
+        part, even = plan["block"], plan.get("even", plan["block"])
+        assert plan.get("strip", 0) < plan["panel"] <= min(part, even)
+        assert plan.get("joined", part) % part == part % 32 == 0
+        assert rows_bytes(dtype, max(part, even), plan) <= _spaces.HOPPER.shared
 
 
 @pytest.mark.parametrize("kernel, letter", [("getrf_panel", "d"), ("getrf_rows", "z")])

@@ -238,7 +238,7 @@ class LU(Streamed, lu.Factoring):
     def __init__(self, me, a, to, b, x, memory):
         m, n, found = *a.shape, lu.plan(me, *a.shape)
         order, total, high = min(m, n), n + b.shape[1], up(m, LINES)
-        block = min(found.get("block", order), order)
+        block = min(found.get("even", found.get("block", order)), order)
         panel, size = min(found.get("panel", block), block), me.dtype.itemsize
         fixed = 4 * order + (-(-order // block) + 1) * up(block, 32) * (32 * size + 8)
         if me.letter == "s":  # of products by pairs, in both streams (lu.Factoring.reserve)

@@ -23,8 +23,9 @@ TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
 
 def plan(me, m, n):
-    """The row for a matrix of this shape: its `block`, `panel`, `ahead`, and `cusolver` where that
-    is faster; None where there are no kernels for it."""
+    """The row for a matrix of this shape, or None where there are no kernels for it: what is of the
+    whole, `ahead`, `turns`, `cusolver` where that is faster; the first widths (_widths), and `even`
+    where blocks have to be of one (host.py)."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 
