@@ -705,14 +705,12 @@ def order_stages(letter, n):
 
 
 def columns_of_l_stages(letter, n):
-    """Shares of a column that leave room for others beside them."""
-    few = [c for c in (1, 2, 4, 8) if n * words(letter) * 4 <= 2**17 * c]
-    return (options(CLUSTER=few), options(WARPS=(16, 8, 32)))
+    return options(BYTES=(4, 8, 2, 16)), options(WARPS=(16, 32, 8))
 
 
 def columns_of_l_fits(letter, n, v, gpu):
-    return (gpu.capability >= 90 and v["WARPS"] <= 32 and v["CLUSTER"] in (1, 2, 4, 8)
-            and columns_bytes(TYPES[letter].dtype, n, v) <= gpu.shared)
+    return (gpu.capability >= 90 and v["WARPS"] <= 32 and v["BYTES"] in (2, 4, 8, 16)
+            and v["BYTES"] <= TYPES[letter].dtype.itemsize and columns_bytes(n, v) <= gpu.shared)
 
 
 # -- potrf_panel: blocks of one large matrix that wait for each other

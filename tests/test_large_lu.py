@@ -17,8 +17,8 @@ KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_top", "z", dict(WARPS=4)),
            ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
            ("getrf_order", "s", dict(WARPS=1)),
-           ("getrf_columns", "d", dict(CLUSTER=1, WARPS=2)),
-           ("getrf_columns", "z", dict(CLUSTER=3, WARPS=1)))
+           ("getrf_columns", "s", dict(BYTES=2, WARPS=1)),
+           ("getrf_columns", "z", dict(BYTES=16, WARPS=2)))
 
 
 @pytest.mark.parametrize("kernel, letter, values", KERNELS, ids=lambda x: x if str(x) == x else "")

@@ -15,9 +15,9 @@ def rows_bytes(dtype, width, v):
     return dtype.itemsize * v["COLUMNS"] * (up(width, 32) + 4)
 
 
-def columns_bytes(dtype, rows, v):
-    """kernels/getrf_columns.cu: a block's share of the rows of a column."""
-    return dtype.itemsize * -(-rows // v["CLUSTER"])
+def columns_bytes(rows, v):
+    """kernels/getrf_columns.cu: a word of each row of a column."""
+    return rows * v["BYTES"]
 
 
 def reflectors_bytes(dtype, v):

@@ -187,9 +187,9 @@ class Factoring(ByBlocks):
         kernel = serving("getrf_columns", self.me.letter, self.m, self.device)
         values = kernel.constants
         kernel.launch(
-            (last - first) * values["CLUSTER"], 1, 32 * values["WARPS"], 1,
+            last - first, 1, 32 * values["WARPS"], 1,
             pack(self.at(0, first), self.ld, self.m, top, order, places, columns),
-            columns_bytes(self.me.dtype, self.m - top, values))
+            columns_bytes(self.m - top, values))
 
     def multiply(self, j, width, first, last, above, below):
         """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""

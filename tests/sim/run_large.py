@@ -168,21 +168,22 @@ def getrf_order(sim, rng):
 def getrf_columns(sim, rng):
     """All rows of columns, and for each column those below its block, from where they were."""
     v = sim.constants
-    share = 32 * v["WARPS"] * v["CLUSTER"]
-    for m, n, top in ((9 * share + 5, 3, 7), (40, 5, 0), (3, 1, 3), (1, 1, 0)):
+    for m, n, top in ((9 * 32 * v["WARPS"] + 5, 3, 7), (40, 5, 0), (3, 1, 3), (1, 1, 0)):
         a, order = general(rng, sim.dtype, 1, m, n)[0], np.arange(m)
         order[top:] = rng.permutation(order[top:])
         order[:top] = order[:top][::-1]  # not looked at
-        places = np.array([rng.permutation(m) for _ in range(2)])
-        tops = np.array([(k % 2, min(top + k, m)) for k in range(n)])
+        tops = np.array([(k % 2, min(top + k % 2, m)) for k in range(n)])
+        places = np.empty((2, m), int)
+        for k in range(2):
+            first = min(top + k, m)
+            places[k][order] = [*range(first), *(first + rng.permutation(m - first))]
         for kept in (0, 1):
             outputs = []
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
                 lists = [Memory(y.astype(np.int32)) for y in (order, places, tops)]
-                sim.run(schedule, n * v["CLUSTER"], columns_bytes(sim.dtype, m - top, v), x.address,
-                        m + 2, m, top, *(y.address * (i == 0 or kept)
-                                         for i, y in enumerate(lists)))
+                sim.run(schedule, n, columns_bytes(m - top, v), x.address, m + 2, m, top,
+                        *(y.address * (i == 0 or kept) for i, y in enumerate(lists)))
                 outputs.append([x.array.copy()])
             (x,) = same_under_all_schedules(outputs)
             assert (x[m:] == 7).all()
