@@ -23,17 +23,16 @@ template <> struct word_of<8> { using type = unsigned long long; };
 template <> struct word_of<16> { struct alignas(16) type { unsigned long long x, y; }; };
 using piece_t = word_of<BYTES>::type;
 
-// With `order` alone row i takes what is in row order[i], from row `first` on. With `places`, what is
-// where row order[i] of A was when the column's own block was done: `columns` has its number and the
-// first row below it.
+// Row i takes what is in row order[i], from row `first` on; or, with `columns`, as the list says whose
+// number is there for the column, from the row on that is there, too.
 extern "C" __global__ void __launch_bounds__(THREADS)
-getrf_columns(scalar_t* A, size lda, size ms, size first, const int* order, const int* places,
-              const int* columns)
+getrf_columns(scalar_t* A, size lda, size ms, size first, const int* order, const int* columns)
 {
     wait_for_stream();
     piece_t* const held = reinterpret_cast<piece_t*>(dynamic_shared);
-    const int column = int(blockIdx.x), m = int(ms), top = columns ? columns[2 * column + 1] : int(first);
-    const int* const place = places ? places + columns[2 * column] * ms : nullptr;
+    const int column = int(blockIdx.x), m = int(ms);
+    const int top = columns ? columns[2 * column + 1] : int(first);
+    if (columns) order += columns[2 * column] * ms;
     for (int w = 0; w < WORDS; ++w) {
         piece_t* const p = reinterpret_cast<piece_t*>(A + column * lda) + w;
         for (int i = top + thread(); i < m; i += TURN * THREADS) {
@@ -50,9 +49,6 @@ getrf_columns(scalar_t* A, size lda, size ms, size first, const int* order, cons
             int from[TURN];
             #pragma unroll
             for (int t = 0; t < TURN; ++t) from[t] = i + t * THREADS < m ? order[i + t * THREADS] : -1;
-            #pragma unroll
-            for (int t = 0; t < TURN; ++t)
-                if (place && from[t] >= 0) from[t] = place[from[t]];
             #pragma unroll
             for (int t = 0; t < TURN; ++t)
                 if (from[t] >= 0 && from[t] != i + t * THREADS)

@@ -157,7 +157,7 @@ class Factoring(ByBlocks):
         end, parts = j + width, self.parts(j, width, tops)
         if len(parts) > 1 and first < last:  # rows of L are where the last interchange has them
             with _trace.step("swap", first):
-                self.put_in_order(first, last, j, tops.moves, 0, 0)
+                self.put_in_order(first, last, j, tops.moves, 0)
         for k, part, top in parts:
             self.beside(k, part, top, first, last, 1, len(parts) == 1)
             self.multiply(k, part, first, last, k + part, end)
@@ -182,14 +182,10 @@ class Factoring(ByBlocks):
         kernel.launch(-(-self.m // threads), 1, threads, 1, pack(
             self.piv.data.ptr, j, width, self.m, before, after, places, columns, number))
 
-    def put_in_order(self, first, last, top, order, places, columns):
-        """Rows from `top` on of columns first ... last (kernels/getrf_columns.cu)."""
-        kernel = serving("getrf_columns", self.me.letter, self.m, self.device)
-        values = kernel.constants
-        kernel.launch(
-            last - first, 1, 32 * values["WARPS"], 1,
-            pack(self.at(0, first), self.ld, self.m, top, order, places, columns),
-            columns_bytes(self.m - top, values))
+    def put_in_order(self, first, last, top, order, columns):
+        """Rows from `top` on of columns first ... last."""
+        _put_in_order(self.me.letter, self.at(0, first), self.ld, self.m, last - first, top, order,
+                      columns, self.device)
 
     def multiply(self, j, width, first, last, above, below):
         """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""
@@ -218,6 +214,14 @@ class Factoring(ByBlocks):
 
     def at(self, i, j):
         return self.a.data.ptr + (i + j * self.ld) * self.size
+
+
+def _put_in_order(letter, a, ld, m, n, top, order, columns, device):
+    """kernels/getrf_columns.cu"""
+    kernel = serving("getrf_columns", letter, m, device)
+    values = kernel.constants
+    kernel.launch(n, 1, 32 * values["WARPS"], 1, pack(a, ld, m, top, order, columns),
+                  columns_bytes(m - top, values))
 
 
 class Graded(Factoring):
@@ -250,12 +254,15 @@ class Graded(Factoring):
                             self.columns.data.ptr, k)
 
     def settle(self):
-        """All blocks are done: the rows of L are put in order."""
+        """All blocks are done: the rows of L are put in order. Where they come from, of each block
+        but the last, is where it had the rows that are in each place now."""
         last, k = self.finished[-1], len(self.finished) - 1
-        if last:
-            with _trace.step("swap", 0):
-                self.put_in_order(0, last, 0, self.rows[k % 2].data.ptr, self.placed.data.ptr,
-                                  self.columns.data.ptr)
+        if not last:
+            return
+        with _trace.step("swap", 0):
+            _put_in_order("s", self.placed.data.ptr, self.m, self.m, k, 0,
+                          self.rows[k % 2].data.ptr, 0, self.device)
+            self.put_in_order(0, last, 0, self.placed.data.ptr, self.columns.data.ptr)
 
 
 @looked_up

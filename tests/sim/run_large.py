@@ -166,31 +166,28 @@ def getrf_order(sim, rng):
 
 
 def getrf_columns(sim, rng):
-    """All rows of columns, and for each column those below its block, from where they were."""
+    """All rows of columns from one on, by one list; and of each column by its own."""
     v = sim.constants
     for m, n, top in ((9 * 32 * v["WARPS"] + 5, 3, 7), (40, 5, 0), (3, 1, 3), (1, 1, 0)):
         a, order = general(rng, sim.dtype, 1, m, n)[0], np.arange(m)
         order[top:] = rng.permutation(order[top:])
         order[:top] = order[:top][::-1]  # not looked at
         tops = np.array([(k % 2, min(top + k % 2, m)) for k in range(n)])
-        places = np.empty((2, m), int)
-        for k in range(2):
-            first = min(top + k, m)
-            places[k][order] = [*range(first), *(first + rng.permutation(m - first))]
+        lists = np.array([order, [*range(min(top + 1, m)),
+                                  *(min(top + 1, m) + rng.permutation(m - min(top + 1, m)))]])
         for kept in (0, 1):
             outputs = []
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
-                lists = [Memory(y.astype(np.int32)) for y in (order, places, tops)]
+                of_all, of_each = (Memory(y.astype(np.int32)) for y in (lists, tops))
                 sim.run(schedule, n, columns_bytes(m - top, v), x.address, m + 2, m, top,
-                        *(y.address * (i == 0 or kept) for i, y in enumerate(lists)))
+                        of_all.address, of_each.address * kept)
                 outputs.append([x.array.copy()])
             (x,) = same_under_all_schedules(outputs)
             assert (x[m:] == 7).all()
             for j, (k, first) in enumerate(tops):
-                right, from_ = a[:, j].copy(), places[k][order] if kept else order
-                first = first if kept else top
-                right[first:] = a[from_[first:], j]
+                right, k, first = a[:, j].copy(), k * kept, first if kept else top
+                right[first:] = a[lists[k][first:], j]
                 assert np.array_equal(x[:m, j], right)
 
 
