@@ -69,7 +69,7 @@ class Factoring(ByBlocks):
         part = max(part for _, part, *_ in widths)
         self.sets = [Tops(me, part, parts, self.m) for _ in range(sets)]
         self.still = cupy.arange(part, dtype="i4") if parts > 1 else None
-        self.inner = {x: Top(me, x) for _, _, *narrower in widths for x in narrower}
+        self.inner = {x: Top(me, x) for x in {x for _, _, *narrower in widths for x in narrower}}
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
         self.tops = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
@@ -280,8 +280,8 @@ class Tops:
 
     def __init__(self, me, width, parts, m):
         self.parts = [Top(me, width) for _ in range(parts)]
-        self.room = cupy.empty(m if parts > 1 else 0, "i4")
-        self.moves = self.room.data.ptr
+        self.room = cupy.empty(m, "i4") if parts > 1 else None
+        self.moves = parts > 1 and self.room.data.ptr
 
 
 class Top:
