@@ -39,10 +39,12 @@ def getrf(me, a, overwrite_a=0, *, mode="auto", device=None, memory=None):
     Notes
     -----
     CPU: LAPACK. GPU: an own kernel up to 32 x 32; above, on Hopper and later, panels by clusters of
-    ours, products by cuBLAS (single precision: by pairs), look-ahead in a second stream, where the
-    tuned table finds that faster than cuSOLVER Xgetrf. In the current stream, no synchronisation.
-    There 'native' asks for about 4 (m + n) bytes for each of a block's columns, at most 1024, in
-    single precision, and for little in the others, before `a` is touched.
+    ours, products by cuBLAS (single precision: by pairs; double, above order 14000: by remainders,
+    where there is memory), look-ahead in a second stream, where the tuned table finds that faster
+    than cuSOLVER Xgetrf. In the current stream, no synchronisation. There 'native' asks for about
+    4 (m + n) bytes for each of a block's columns, at most 2048, in single precision, for 7 GB at
+    order 16384 and 15 at 32768 in double, which it can do without, and else for little, before `a`
+    is touched.
     A NumPy array on the GPU: own kernels, and where there are none cuSOLVER on the whole matrix;
     returns when all is done. MemoryError, before `a` is touched, says how many bytes are missing.
     m n^2 - n^3/3 multiplications and additions. LAPACK Users' Guide, xGETRF.

@@ -235,6 +235,46 @@ def test_large_products_of_a_member_alone(cp, letter, shape):
         assert whole[part].get().tobytes() == alone.get().tobytes()
 
 
+JOINED = dict(COLUMNS=8, WARPS=2, BLOCKS=2, joined=512, block=128, panel=64, strip=32, ahead=1,
+              turns=2)
+REMAINDERS = dict(GROUPS=2, BN=256, STAGES=3, CLUSTER=2, WIDE=8, side=64, depth=512)
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("shape", [(1700, 1700), (2100, 900), (900, 2100)])
+def test_lu_by_blocks_of_blocks(cp, letter, shape):
+    """Panels in strips, parts, blocks whose products are taken off at once, of double precision by
+    remainders: LAPACK's pivots and factors, the same bits twice, a nan that is seen."""
+    from scipy.linalg import lapack
+
+    from blasx import _gpu_crt, _tuned
+    rng, dtype = np.random.default_rng(1), TYPES[letter].dtype
+    a = rng.standard_normal(shape)
+    if dtype.kind == "c":
+        a = a + 1j * rng.standard_normal(shape)
+    a = np.asfortranarray(a, dtype)
+    getrf, (right, pivots, _) = getattr(blasx, letter + "getrf"), getattr(
+        lapack, letter + "getrf")(a)
+    lost = a.copy(order="F")
+    lost[shape[0] // 2, 700] = np.nan
+    products = {"gemm_crt": REMAINDERS} if letter == "d" else {}
+    with _tuned.using(letter, getrf_rows=JOINED, **products):
+        if products:
+            assert _gpu_crt.pays(*shape, 512, 0)
+        with blasx.trace() as t:
+            lu, piv, info = getrf(cp.asarray(a, order="F"), mode="native")
+        again = getrf(cp.asarray(a, order="F"), mode="native")
+        of_lost = getrf(cp.asarray(lost, order="F"), mode="native")[0]
+    if shape[0] == shape[1]:
+        assert "getrf_columns" in t.calls[0].variant
+        assert ("gemm_crt" in t.calls[0].variant) == (letter == "d")
+    assert int(info) == 0 and np.array_equal(piv.get(), pivots)
+    eps = np.finfo(dtype).eps
+    assert abs(lu.get() - right).max() <= 3e4 * eps * abs(right).max()
+    assert lu.get().tobytes() == again[0].get().tobytes()
+    assert bool(cp.isnan(of_lost.diagonal()).any())
+
+
 def test_torch_tensors_in_and_out(cp):
     torch = pytest.importorskip("torch")
     a = torch.eye(8, device="cuda", dtype=torch.float64) * 2
