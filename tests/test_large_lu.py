@@ -56,7 +56,8 @@ def test_rows_reach_as_far_as_registers_do(letter):
         assert rows_bytes(dtype, max(part, even), plan) <= _spaces.HOPPER.shared
 
 
-@pytest.mark.parametrize("kernel, letter", [("getrf_panel", "d"), ("getrf_rows", "z")])
+@pytest.mark.parametrize("kernel, letter", [
+    ("getrf_panel", "d"), ("getrf_rows", "z"), ("getrf_columns", "z"), ("getrf_order", "s")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, 8192))
