@@ -74,8 +74,8 @@ class Factoring(ByBlocks):
         self.tops = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.halves = precision == "fp16"
-        self.pairs = me.letter == "s" and (self.halves or precision == "fp32") and (
-            not cupy.cuda.get_current_stream().is_capturing())
+        self.kept = not cupy.cuda.get_current_stream().is_capturing()  # a graph keeps no memory
+        self.pairs = self.kept and me.letter == "s" and (self.halves or precision == "fp32")
 
     def widths(self, j):
         """Of a block at j, its parts, their panels, the panels of these, ..."""
@@ -232,8 +232,8 @@ class Graded(Factoring):
         super().__init__(me, a, None, None, precision=precision)
         found, blocks = plan(me, *a.shape), self.blocks()
         self.turns, self.block = found.get("turns"), max(width for _, width, _ in blocks)
-        self.remainders = me.letter == "d" and _gpu_crt.pays(self.m, self.n, self.block,
-                                                             self.device)
+        self.remainders = self.kept and me.letter == "d" and _gpu_crt.pays(
+            self.m, self.n, self.block, self.device)
         self.ahead = found.get("ahead") and len(blocks) > 1
         # The row in each place, of those of A, after one block and the next; where each was after
         # every block; whose each column is
