@@ -144,7 +144,7 @@ def taken_off(blasx, rng):
     from blasx.large import qr as large_qr
     me, taken = Typed("sgetrf", "s"), []
 
-    def multiply_pairs(alpha, a, b, beta, c, high_only=False):
+    def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None):
         taken.append(high_only)
         run_potrf.multiply_pairs(alpha, a, b, beta, c)
 
@@ -154,10 +154,10 @@ def taken_off(blasx, rng):
         a = on_gpu(rng.standard_normal((20, 17)).astype("f4"))
         before, products[:], taken[:] = np.array(a), [], []
         it = SimpleNamespace(me=me, a=a, m=20, ld=_cuda.ld(a), device=0, pairs=True,
-                             precision=precision, halves=precision == "fp16",
+                             precision=precision, halves=precision == "fp16", turns=None,
                              part=lambda first, last, a=a: a[:, first:last])
         with mock.patch.multiple(large, **models, by_halves=lambda *x, row=row: row):
-            large.Factoring.multiply(it, 4, 5, 12, 17)
+            large.Factoring.multiply(it, 4, 5, 12, 17, 9, 20)
         right = before.copy()
         right[9:, 12:] -= before[9:, 4:9] @ before[4:9, 12:]
         assert taken == by and products == [74] * (not by)
