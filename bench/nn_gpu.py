@@ -1,10 +1,11 @@
 """blasx.nn on the GPU beside torch: rows (norms, softmax, cross entropy), elements (activations,
-dropout, Adam), LSTM, attention, steps of training (nn_steps.py). A "step" of a layer is forward and
-backward with all gradients.
+dropout, Adam), Dense with bias and ReLU, convolution, LSTM, attention, steps of training
+(nn_steps.py). A "step" of a layer is forward and backward with all gradients.
 
 Answers are judged by torch's in double precision. Floors are the bytes of what a layer has to read
 and write, as if a step's two passes shared nothing. torch computes in single precision, also where
-it would round products to 10 bits unless told not to (cuDNN's recurrences).
+it would round products to 10 bits unless told not to (cuDNN's recurrences and convolutions), and
+tries cuDNN's algorithms for a convolution first.
 """
 
 from blasx import _errors as errors
@@ -19,6 +20,11 @@ SCORES = ((16384, 1024), (4096, 32000), (4096, 50257))
 COUNT = 2**25
 # batch, heads, time, width, causal
 ATTENTIONS = ((8, 16, 2048, 64, False), (8, 16, 2048, 128, True), (64, 8, 128, 64, False))
+DENSE = ((128, 784, 512), (4096, 4096, 4096))  # batch, in, out
+# name, batch, channels, height and width, filters, kernel, stride, padding
+CONVOLUTIONS = (("lenet1", 256, 1, 28, 12, 3, 1, 1), ("seed2", 256, 12, 28, 24, 6, 2, 2),
+                ("seed3", 256, 24, 14, 32, 6, 2, 2), ("res3x3_64", 64, 64, 56, 64, 3, 1, 1),
+                ("res3x3_256", 64, 256, 14, 256, 3, 1, 1), ("res1x1", 64, 256, 56, 64, 1, 1, 0))
 LSTMS = ((128, 64, 512, 512), (256, 32, 1024, 1024), (50, 128, 128, 128))  # time, n, in, width
 
 
@@ -27,7 +33,7 @@ def rows(letters, quick, family):
     each layer's."""
     timing.gpu()
     import torch
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark = False, True
     take = slice(1) if quick else slice(None)
     for letter in [x for x in letters if x in "sd"]:
         for shape in ROWS[take]:
@@ -37,6 +43,11 @@ def rows(letters, quick, family):
             yield cross_entropy(letter, *shape)
         yield from elements(letter)
         yield adam(letter)
+    if "s" in letters:
+        for shape in DENSE[take]:
+            yield from dense(*shape)
+        for shape in CONVOLUTIONS[take]:
+            yield from convolution(*shape)
     for shape in LSTMS[take] if "s" in letters else ():
         yield from lstm(*shape)
     for letter in [x for x in letters if x in "shb"]:
@@ -199,6 +210,31 @@ def adam(letter):
                {"torch fused": lambda: Side(theirs, their_step, on_cupy)},
                lambda found: errors.near(found, wide, w.dtype), timing.gpu_clock(4 * w.nbytes),
                7 * w.nbytes)
+
+
+# -- Dense and convolution
+
+
+def dense(batch, n_in, n_out):
+    import torch
+    layer = nn.Sequential(nn.Dense(n_in, n_out, rng=0), nn.ReLU()).to(timing.gpu())
+    f = torch.nn.functional
+    yield from both("dense_relu", "s", f"{batch}x{n_in}x{n_out}", layer,
+                    lambda x, w, b: f.relu(f.linear(x, w.T, b)), normal("s", batch, n_in),
+                    normal("s", batch, n_out), [p.value for p in layer.parameters().values()],
+                    (1, 3), max(batch, n_in, n_out) ** 0.5)
+
+
+def convolution(name, batch, channels, size, filters, kernel, stride, padding):
+    import torch
+    layer = nn.Conv2d(channels, filters, kernel, stride, padding, rng=0).to(timing.gpu())
+    count = (size + 2 * padding - kernel) // stride + 1
+    x, dy = normal("s", batch, channels, size, size), normal("s", batch, filters, count, count)
+    larger = 1 + dy.nbytes / x.nbytes  # x and y, beside x
+    yield from both("conv2d", "s", f"{name} {batch}x{channels}x{size} {filters} of {kernel}", layer,
+                    lambda x, w, b: torch.nn.functional.conv2d(x, w, b, stride, padding), x, dy,
+                    [p.value for p in layer.parameters().values()], (larger, 2 * larger),
+                    (batch * count**2) ** 0.5)
 
 
 # -- LSTM

@@ -891,6 +891,39 @@ def line_pair_fits(letter, n, v, gpu):
     return v["WARPS"] in (4, 8, 16) and v["WIDTH"] == line_width(n)
 
 
+# -- convolve, convolve_weights: tiles of a product whose second operand is windows of images
+
+
+def convolution_bytes(letter, v, along):
+    """Shared memory: stages of BK of k of both operands, neighbours in k or (not `along`) in s."""
+    size = TYPES[letter].dtype.itemsize
+    pitch = v["BK"] + 16 // size
+    of_images = v["BN"] * pitch if along else v["BK"] * (v["BN"] + 8)
+    return v["STAGES"] * size * (v["BM"] * pitch + of_images)
+
+
+def convolution_stages(letter, n):
+    tiles = [dict(BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn))
+             for bm in (16, 32, 64, 128) for bn in (32, 64, 128) for tm in (16, 32, 64)
+             for tn in (16, 32, 64) if bm % tm == bn % tn == 0 and bm < 2 * max(n, 9)]
+    return tiles, options(BK=(16, 32, 8), STAGES=(3, 2, 4), BLOCKS=(2, 1, 3, 4))
+
+
+def convolution_fits(along):
+    def fits(letter, n, v, gpu):
+        """Sums, and fragments in two parts, in the registers of a thread."""
+        threads, each = 32 * v["WARPS"], words(letter)
+        part = each * (v["TM"] * v["TN"] // 32 + v["TM"] // 2)
+        return (v["WARPS"] == v["BM"] // v["TM"] * (v["BN"] // v["TN"]) and threads <= 512
+                and v["BM"] % v["TM"] == v["BN"] % v["TN"] == v["TM"] % 16 == v["TN"] % 8 == 0
+                and v["BK"] % 8 == threads % v["BK"] == v["BM"] * v["BK"] % threads == 0
+                and v["BN"] * v["BK"] % threads == 0 and (along or threads % v["BN"] == 0)
+                and v["STAGES"] >= 2 and part <= PART
+                and (part + 50) * threads * v["BLOCKS"] <= 65536
+                and v["BLOCKS"] * (convolution_bytes(letter, v, along) + 4096) <= gpu.shared)
+    return fits
+
+
 # -- lstm_unsteps: the same with four times the words, and a quarter of the units' products
 
 
@@ -1103,6 +1136,10 @@ SPACES = {
                              letters="s", largest=128),
     "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",
                             largest=128),
+    "convolve": Space("convolution", convolution_stages, convolution_fits(False),
+                      (16, 32, 64, 256), letters="sd"),
+    "convolve_weights": Space("convolution", convolution_stages, convolution_fits(True),
+                              (16, 32, 64, 256), letters="sd"),
     "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "lstm_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True, letters="s"),
 }

@@ -14,7 +14,7 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
            "lstm_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
            "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
-           "attention_wgmma": "b"}
+           "attention_wgmma": "b", "convolve": "s", "convolve_weights": "d"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -35,7 +35,8 @@ def simulate(folder, letter, part):
 
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
-                                          ("s", "recurrence"), ("s", "attention")])
+                                          ("s", "recurrence"), ("s", "attention"),
+                                          ("s", "convolution"), ("d", "convolution")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(simulated, letter, part)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors
-from .._spaces import attention_bytes, attention_wgmma_bytes
+from .._spaces import attention_bytes, attention_wgmma_bytes, convolution_bytes
 from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
 from .._types import TYPES
@@ -138,6 +138,79 @@ def cross_entropy(y, labels, smoothing, ignore, scale):
              dy.data.ptr, _bits(smoothing), _bits(scale), count != 0, ignore or 0)
     mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
     return loss, dy
+
+
+# -- convolution (kernels/convolution.cuh)
+
+_MOST = 2**31 - 1  # of what places within an operand are counted in
+
+
+def convolve(w, x, y, bias, stride, step, origin):
+    """y[n, g, m, i] := bias[g, m] + sum over c, j of w[g, m, c, j] x[n, g, c, i stride + j step +
+    origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x and y (n, channels,
+    height, width)."""
+    w = cupy.ascontiguousarray(w)
+    groups, rows, channels, *kernel = w.shape
+    (n, _, *windows), w_of, x_of, y_of = y.shape, *map(_strides, (w, x, y))
+    of_k = _index((channels, *kernel), x_of[1:], step, w_of[2:])
+    of_s = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (y_of[0], *y_of[2:]))
+    bias = None if bias is None else _by_rows(bias)
+    _convolution("convolve", (w.data.ptr, w_of[1], w_of[0]), x, channels,
+                 (y.data.ptr, y_of[1], rows * y_of[1], 0, 0 if bias is None else bias.data.ptr),
+                 rows, groups, w[0, 0].size, origin, of_k, of_s)
+
+
+def convolve_weights(dy, x, shape, stride, step, origin, with_bias):
+    """(dw, db) of `convolve` with w of this shape, db None unless asked for."""
+    groups, rows, channels, *kernel = shape
+    (n, _, *windows), dy_of, x_of = dy.shape, *map(_strides, (dy, x))
+    of_k = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (dy_of[0], *dy_of[2:]))
+    inner = channels * kernel[0] * kernel[1]
+    of_s = _index((channels, *kernel), x_of[1:], step, (kernel[0] * kernel[1], kernel[1], 1))
+    values = _kernel("convolve_weights", x, rows).values
+    tiles = groups * -(-rows // values["BM"]) * -(-inner // values["BN"])
+    terms, size = n * windows[0] * windows[1], groups * rows * inner
+    splits = max(1, min(values["BLOCKS"] * multiprocessors(current_device()) // tiles,
+                        terms // (4 * values["BK"])))
+    split = -(-terms // splits)
+    parts = _new(-(-terms // split), size + groups * rows * with_bias, like=x)
+    _convolution("convolve_weights", (dy.data.ptr, dy_of[1], rows * dy_of[1]), x, channels,
+                 (parts.data.ptr, inner, rows * inner, parts.shape[1],
+                  parts.data.ptr + size * x.itemsize if with_bias else 0),
+                 rows, groups, split, origin, of_k, of_s)
+    sums = parts[0] if len(parts) == 1 else column_sums(parts)
+    return sums[:size].reshape(shape), sums[size:] if with_bias else None
+
+
+def convolves(*operands):
+    """True if the kernels take arrays of this type and size."""
+    return operands[0].dtype.char in "fd" and all(
+        (abs(s) // x.itemsize * n) <= _MOST for x in operands for s, n in zip(x.strides, x.shape))
+
+
+def _convolution(name, a, x, channels, c, rows, groups, split, origin, of_k, of_s):
+    """Launch a kernel with blocks for all tiles of C, splits of k and groups."""
+    _, channel, *strides = _strides(x)
+    *c, more = c
+    kernel = _kernel(name, x, rows)
+    values = kernel.values
+    blocks_of_c = -(-rows // values["BM"]) * -(-of_s[0] // values["BN"])
+    kernel(groups * blocks_of_c * -(-of_k[0] // split),
+           convolution_bytes(kernel.kernel.letter, values, name == "convolve_weights"),
+           *a, x.data.ptr, channels * channel, *x.shape[2:], *c, more, rows, split,
+           sum(o * s for o, s in zip(origin, strides)), *origin, *of_k, *of_s)
+
+
+def _index(counts, strides, steps, others):
+    """What a number stands for (kernels/convolution.cuh): three indices, of which the last two step
+    through rows and columns of an image."""
+    first, *inner = counts
+    return (first * inner[0] * inner[1], inner[0] * inner[1], inner[1], strides[0],
+            *(a * b for a, b in zip(strides[1:], steps)), *steps, *others)
+
+
+def _strides(x):
+    return [s // x.itemsize for s in x.strides]
 
 
 # -- recurrence

@@ -32,7 +32,7 @@ from math import prod
 import numpy as np
 
 from .._sources import FOLDER
-from ._arrays import glorot, like, module, product, products, transposed, wide
+from ._arrays import fused, glorot, like, module, product, products, transposed, wide
 from .layer import Layer, Parameter
 from .windows import Windows
 
@@ -68,6 +68,11 @@ class Convolution(Layer):
                         (None, self.channels, *extents)), like=self.weight)
         x = self.windows.first(x)
         padding, counts = self.windows.fit(self, x.shape[2:])
+        if (gpu := fused(x)) and gpu.convolves(x):
+            y = self.windows.empty(x, len(x), self.filters, counts)
+            gpu.convolve(self._plane(self._grouped(), 3), self._plane(x), self._plane(y),
+                         self.bias and self.bias.value, *self._steps(padding))
+            return self.keep(self.windows.back(y), x, padding)
         last = self._last(self.channels, self.windows.stride[-1], counts[-1])
         x, inside = self.windows.padded(x, padding, last=last)
         y = self.windows.empty(x, len(x), self.filters, counts)
@@ -79,8 +84,12 @@ class Convolution(Layer):
 
     def backward(self, dy, dx=True):
         """db = sum of dy, dW = dY X^T, dx as above."""
-        x, inside, counts, columns, last = self.kept(dy)
-        dy, views = self.windows.first(dy), self.windows.all(x, counts)
+        x, *kept = self.kept(dy)
+        dy = self.windows.first(dy)
+        if len(kept) == 1:
+            return self._fused_backward(fused(dy), dy, x, *kept, dx)
+        inside, counts, columns, last = kept
+        views = self.windows.all(x, counts)
         if self.bias:
             self.bias.add(like(wide(dy).sum((0, *range(2, dy.ndim))), dy))
         dW = module(dy).zeros_like(wide(self._matrix(self._grouped(), last)))
@@ -97,6 +106,38 @@ class Convolution(Layer):
             turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
             self._convolve(self._matrix(turned, last), view, below[place], last)
         return self.windows.back(below[inside])
+
+    def _fused_backward(self, gpu, dy, x, padding, dx):
+        """The same by the kernels that never have X."""
+        w = self._plane(self._grouped(), 3)
+        dw, db = gpu.convolve_weights(self._plane(dy), self._plane(x), w.shape,
+                                      *self._steps(padding), bool(self.bias))
+        self.weight.add(dw.reshape(self.weight.value.shape))
+        if self.bias:
+            self.bias.add(db)
+        if not dx:
+            return None
+        below = self.windows.empty(x, *x.shape[:2], x.shape[2:])
+        phases = [*self.windows.phases(x.shape[2:], [p for p, _ in padding])]
+        if sum(prod(number) for *_, number in phases) < prod(x.shape[2:]):
+            below[...] = 0  # some elements meet no window
+        w, more = self._grouped().swapaxes(1, 2), 2 - self.DIMS
+        for part, _, firsts, steps, place, _ in phases:
+            turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
+            gpu.convolve(self._plane(turned, 3), self._plane(dy),
+                         self._plane(below[(slice(None), slice(None), *place)]), None,
+                         (1, 1), (1,) * more + steps, (0,) * more + firsts)
+        return self.windows.back(below)
+
+    def _plane(self, x, axis=2):
+        """x with two axes for images, windows or elements of them, which begin at `axis`."""
+        return x[(slice(None),) * axis + (None,)] if self.DIMS == 1 else x
+
+    def _steps(self, padding):
+        """Stride, dilation, and where the first window begins, of images with two axes."""
+        more = 2 - self.DIMS
+        return ((1,) * more + self.windows.stride, (1,) * more + self.windows.dilation,
+                (0,) * more + tuple(-p for p, _ in padding))
 
     def _last(self, channels, stride, width):
         """Whether runs are longer with channels last: a kernel's row of channels, beside an image's

@@ -94,23 +94,31 @@ class Windows:
         before = [(k - 1) * d // s for k, s, d in zip(self.kernel, self.stride, self.dilation)]
         behind = [max(-(-n // s) - m, 0) for n, m, s in zip(extents, counts, self.stride)]
         dy, _ = self.padded(dy, list(zip(before, behind)), last=last)
-        axes = []
-        for n, k, s, d, b in zip(extents, self.kernel, self.stride, self.dilation, before):
-            axes.append([])
-            for r in range(min(s, n)):
-                meet = [j for j in range(k) if j * d % s == r]  # every (s / gcd(d, s))-th
-                if meet:
-                    part = slice(meet[0], None, s // gcd(d, s))
-                    start = b - (meet[-1] * d - r) // s  # of the last j, in dy
-                    axes[-1].append((part, len(meet), start, d // gcd(d, s), slice(r, None, s),
-                                     len(range(r, n, s))))
-        for phase in product(*axes):
-            part, kernel, starts, step, place, number = zip(*phase)
+        for part, kernel, firsts, steps, place, number in self.phases(extents, (0,) * self.dims):
+            starts = (b + first for b, first in zip(before, firsts))
             begin = dy[(slice(None), slice(None), *(slice(a, None) for a in starts))]
             view = module(dy).lib.stride_tricks.as_strided(
                 begin, (*dy.shape[:2], *number, *kernel),
-                (*dy.strides, *(t * a for t, a in zip(dy.strides[2:], step))))
+                (*dy.strides, *(t * a for t, a in zip(dy.strides[2:], steps))))
             yield part, view, (slice(None), slice(None), *place)
+
+    def phases(self, extents, before):
+        """For every remainder, of images of these extents with so much padding before them, axis by
+        axis: (the elements j that meet it, how many, the window of dy at which the last j meets the
+        first u, windows from one j to the one before, where these u are, how many)."""
+        axes = []
+        for n, p, k, s, d in zip(extents, before, self.kernel, self.stride, self.dilation):
+            axes.append([])
+            for r in range(s):
+                meet = [j for j in range(k) if j * d % s == r]  # every (s / gcd(d, s))-th
+                v = -(-(p - r) // s)  # the first in the image
+                first = v * s + r - p
+                if meet and first < n:
+                    axes[-1].append((slice(meet[0], None, s // gcd(d, s)), len(meet),
+                                     v - (meet[-1] * d - r) // s, d // gcd(d, s),
+                                     slice(first, None, s), len(range(first, n, s))))
+        for phase in product(*axes):
+            yield tuple(zip(*phase))
 
     def each(self, counts):
         """Slices of a padded image: what its windows have at one place of the kernel, for each."""

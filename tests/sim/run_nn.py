@@ -146,6 +146,34 @@ def elements(xp, rng, dtype):
             assert p.value.tobytes() == there.parameters()[path].value.tobytes()
 
 
+def convolution(xp, rng, dtype):
+    """Whole tiles and parts, splits of k, remainders that meet no element, images of one row."""
+    from blasx import nn
+    for make, *shape in (
+            (lambda: nn.Conv2d(3, 20, 3, padding=1), 2, 3, 9, 11),
+            (lambda: nn.Conv2d(4, 6, (2, 3), 2, "same", groups=2), 2, 4, 7, 6),
+            (lambda: nn.Conv2d(5, 3, 1, 3, layout="NHWC", bias=False), 3, 7, 8, 5),
+            (lambda: nn.Conv2d(3, 3, (3, 2), 1, (2, 0), (1, 3), groups=3), 1, 3, 5, 9),
+            (lambda: nn.Conv2d(2, 3, 2, 3, 2, 2), 1, 2, 8, 10),
+            (lambda: nn.Conv1d(2, 5, 4, 2, 3), 2, 2, 13),
+            (lambda: nn.Conv2d(1, 40, 5), 1, 1, 20, 30)):
+        one = make().to(dtype=np.dtype(dtype))
+        right, runs = deepcopy(one).to(dtype=np.dtype("f8")), []
+        (x,) = arrays(xp, rng, dtype, shape)
+        y = right.forward(x.get().astype("f8"))
+        (dy,) = arrays(xp, rng, dtype, y.shape)
+        wanted = [y, right.backward(dy.get().astype("f8")),
+                  *(p.grad for p in right.parameters().values())]
+        for _ in SCHEDULES:
+            there = deepcopy(one)
+            for p in there.parameters().values():
+                p.value = xp.asarray(p.value)
+            y = there.forward(x)
+            runs.append([y, there.backward(dy), *(p.grad for p in there.parameters().values())])
+        for i, pair in enumerate(zip(same(runs), wanted, strict=True)):
+            close(*pair, (one, shape, i))
+
+
 def recurrence(xp, rng, dtype):
     """Three blocks to the units, which wait for each other; two launches for the rows."""
     from blasx import _tuned, nn
