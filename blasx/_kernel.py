@@ -45,7 +45,7 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, uintptr_t address
     int interleave, int swizzle, int promotion, int fill);
 """)
 _NULL = ffi.NULL
-_MOST_PARAMETERS = 40
+_MOST_PARAMETERS = 48
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
 _STATIC_SHARED, _MOST_DYNAMIC_SHARED, _LARGE_CLUSTERS = 1, 8, 14  # CU_FUNC_ATTRIBUTE_...

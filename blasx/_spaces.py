@@ -1136,6 +1136,7 @@ SPACES = {
                              letters="s", largest=128),
     "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",
                             largest=128),
+    "pair_words": Space("convolution", pack_stages, pack_fits, letters="s"),
     "convolve": Space("convolution", convolution_stages, convolution_fits(False),
                       (16, 32, 64, 256), letters="sd"),
     "convolve_weights": Space("convolution", convolution_stages, convolution_fits(True),

@@ -8,6 +8,7 @@ which trace() counts. Nothing synchronises.
 
 import threading
 from struct import pack, unpack
+from typing import NamedTuple
 
 import cupy
 import numpy as np
@@ -145,59 +146,108 @@ def cross_entropy(y, labels, smoothing, ignore, scale):
 _MOST = 2**31 - 1  # of what places within an operand are counted in
 
 
-def convolve(w, x, y, bias, stride, step, origin):
-    """y[n, g, m, i] := bias[g, m] + sum over c, j of w[g, m, c, j] x[n, g, c, i stride + j step +
-    origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x and y (n, channels,
-    height, width)."""
-    w = cupy.ascontiguousarray(w)
-    groups, rows, channels, *kernel = w.shape
-    (n, _, *windows), w_of, x_of, y_of = y.shape, *map(_strides, (w, x, y))
-    of_k = _index((channels, *kernel), x_of[1:], step, w_of[2:])
-    of_s = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (y_of[0], *y_of[2:]))
-    bias = None if bias is None else _by_rows(bias)
-    _convolution("convolve", (w.data.ptr, w_of[1], w_of[0]), x, channels,
-                 (y.data.ptr, y_of[1], rows * y_of[1], 0, 0 if bias is None else bias.data.ptr),
-                 rows, groups, w[0, 0].size, origin, of_k, of_s)
+class Words(NamedTuple):
+    """Numbers of single precision as pairs of halves, and where their exponent is
+    (kernels/pair_words.cu)."""
 
-
-def convolve_weights(dy, x, shape, stride, step, origin, with_bias):
-    """(dw, db) of `convolve` with w of this shape, db None unless asked for."""
-    groups, rows, channels, *kernel = shape
-    (n, _, *windows), dy_of, x_of = dy.shape, *map(_strides, (dy, x))
-    of_k = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (dy_of[0], *dy_of[2:]))
-    inner = channels * kernel[0] * kernel[1]
-    of_s = _index((channels, *kernel), x_of[1:], step, (kernel[0] * kernel[1], kernel[1], 1))
-    values = _kernel("convolve_weights", x, rows).values
-    tiles = groups * -(-rows // values["BM"]) * -(-inner // values["BN"])
-    terms, size = n * windows[0] * windows[1], groups * rows * inner
-    splits = max(1, min(values["BLOCKS"] * multiprocessors(current_device()) // tiles,
-                        terms // (4 * values["BK"])))
-    split = -(-terms // splits)
-    parts = _new(-(-terms // split), size + groups * rows * with_bias, like=x)
-    _convolution("convolve_weights", (dy.data.ptr, dy_of[1], rows * dy_of[1]), x, channels,
-                 (parts.data.ptr, inner, rows * inner, parts.shape[1],
-                  parts.data.ptr + size * x.itemsize if with_bias else 0),
-                 rows, groups, split, origin, of_k, of_s)
-    sums = parts[0] if len(parts) == 1 else column_sums(parts)
-    return sums[:size].reshape(shape), sums[size:] if with_bias else None
+    of: cupy.ndarray
+    exponent: cupy.ndarray
 
 
 def convolves(*operands):
     """True if the kernels take arrays of this type and size."""
     return operands[0].dtype.char in "fd" and all(
-        (abs(s) // x.itemsize * n) <= _MOST for x in operands for s, n in zip(x.strides, x.shape))
+        abs(s) // x.itemsize * n <= _MOST for x in operands for s, n in zip(x.strides, x.shape))
 
 
-def _convolution(name, a, x, channels, c, rows, groups, split, origin, of_k, of_s):
+def in_pairs(x, w):
+    """x as `Words` where convolutions by w (groups, rows, channels, ...), to be multiplied often
+    enough, are faster so; else x."""
+    if isinstance(x, Words) or x.dtype.char != "f":
+        return x
+    few = min(w.shape[1:3])
+    row = tuned_row("convolve", "s", few, gpu(current_device()))
+    return _words(x) if few * w[0, 0, 0].size >= row.get("pairs", _MOST) else x
+
+
+def convolve(w, x, y, bias, stride, step, origin):
+    """y[n, g, m, i] := bias[g, m] + sum over c, j of w[g, m, c, j] x[n, g, c, i stride + j step +
+    origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x (or its `Words`) and
+    y (n, channels, height, width)."""
+    groups, rows, channels, *kernel = w.shape
+    inner = w[0, 0].size
+    w, x = _alike(cupy.ascontiguousarray(w), x)
+    (n, _, *windows), w_of, x_of, y_of = y.shape, *map(_strides, (w.of, x.of, y))
+    of_k = _index((channels, *kernel), x_of[1:], step, w_of[2:])
+    of_s = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (y_of[0], *y_of[2:]))
+    bias = None if bias is None else _by_rows(bias)
+    _convolution("convolve", w, w_of[1::-1], inner % 4 == 0, x, channels,
+                 (y.data.ptr, y_of[1], rows * y_of[1], 0, 0 if bias is None else bias.data.ptr),
+                 rows, groups, inner, origin, of_k, of_s)
+
+
+def convolve_weights(dy, x, shape, stride, step, origin, with_bias):
+    """(dw, db) of `convolve` with w of this shape, db None unless asked for; dy and x arrays, or
+    both `Words`."""
+    groups, rows, channels, *kernel = shape
+    dy, x = _alike(dy, x)
+    (n, _, *windows), dy_of, x_of = dy.of.shape, *map(_strides, (dy.of, x.of))
+    of_k = _index((n, *windows), (x_of[0], *x_of[2:]), stride, (dy_of[0], *dy_of[2:]))
+    inner, plane = channels * kernel[0] * kernel[1], windows[0] * windows[1]
+    of_s = _index((channels, *kernel), x_of[1:], step, (kernel[0] * kernel[1], kernel[1], 1))
+    values = _blocks_of("convolve_weights", x, rows, False).values
+    tiles = groups * -(-rows // values["BM"]) * -(-inner // values["BN"])
+    terms, size = n * plane, groups * rows * inner
+    splits = max(1, min(values["BLOCKS"] * multiprocessors(current_device()) // tiles,
+                        terms // (4 * values["BK"])))
+    split = -(-terms // (splits * values["BK"])) * values["BK"]
+    parts = _new(-(-terms // split), size + groups * rows * with_bias, like=x.of)
+    fours = plane % 4 == dy_of[0] % 4 == 0 and dy_of[2:] == [windows[1], 1]
+    _convolution("convolve_weights", dy, (dy_of[1], rows * dy_of[1]), fours, x, channels,
+                 (parts.data.ptr, inner, rows * inner, parts.shape[1],
+                  parts.data.ptr + size * parts.itemsize if with_bias else 0),
+                 rows, groups, split, origin, of_k, of_s)
+    sums = parts[0] if len(parts) == 1 else column_sums(parts)
+    return sums[:size].reshape(shape), sums[size:] if with_bias else None
+
+
+def _words(x):
+    """The Words of x, which lie as x does."""
+    x, back = _in_order(x)
+    words, exponent = _new(*x.shape, like=x), cupy.ndarray(1, np.int32)
+    kernel, first = (blocks("pair_words", TYPES["s"], 4, ("FIRST_PASS", i)) for i in (0, 1))
+    count = -(-x.size // (kernel.threads * kernel.values["PACKS"] * 4))
+    parts = cupy.ndarray(count, np.uint32)
+    for one in (first, kernel):
+        one(count, 0, x.data.ptr, parts.data.ptr, count, words.data.ptr, exponent.data.ptr, x.size)
+    return Words(words.transpose(back), exponent)
+
+
+def _alike(*operands):
+    """Both operands as Words, these without exponents unless one has one."""
+    if any(isinstance(x, Words) for x in operands):
+        return [x if isinstance(x, Words) else _words(x) for x in operands]
+    return [Words(x, None) for x in operands]
+
+
+def _blocks_of(name, x, rows, fours):
+    pairs = x.exponent is not None
+    return blocks(name, REALS[x.of.dtype], rows, ("PAIRS", int(pairs)), ("FOURS", int(fours)))
+
+
+def _convolution(name, a, a_of, fours, x, channels, c, rows, groups, split, origin, of_k, of_s):
     """Launch a kernel with blocks for all tiles of C, splits of k and groups."""
-    _, channel, *strides = _strides(x)
+    _, channel, *strides = _strides(x.of)
     *c, more = c
-    kernel = _kernel(name, x, rows)
+    fours = (fours and all(s % 4 == 0 for s in a_of) and a.of.data.ptr % 16 == 0
+             and x.exponent is not None)
+    kernel = _blocks_of(name, x, rows, fours)
     values = kernel.values
     blocks_of_c = -(-rows // values["BM"]) * -(-of_s[0] // values["BN"])
     kernel(groups * blocks_of_c * -(-of_k[0] // split),
            convolution_bytes(kernel.kernel.letter, values, name == "convolve_weights"),
-           *a, x.data.ptr, channels * channel, *x.shape[2:], *c, more, rows, split,
+           a.of.data.ptr, *a_of, x.of.data.ptr, channels * channel, *x.of.shape[2:], *c, more, rows,
+           split, *(0 if i.exponent is None else i.exponent.data.ptr for i in (a, x)),
            sum(o * s for o, s in zip(origin, strides)), *origin, *of_k, *of_s)
 
 

@@ -70,9 +70,11 @@ class Convolution(Layer):
         padding, counts = self.windows.fit(self, x.shape[2:])
         if (gpu := fused(x)) and gpu.convolves(x):
             y = self.windows.empty(x, len(x), self.filters, counts)
-            gpu.convolve(self._plane(self._grouped(), 3), self._plane(x), self._plane(y),
-                         self.bias and self.bias.value, *self._steps(padding))
-            return self.keep(self.windows.back(y), x, padding)
+            w, shape = self._plane(self._grouped(), 3), x.shape
+            x = gpu.in_pairs(self._plane(x), w)
+            gpu.convolve(w, x, self._plane(y), self.bias and self.bias.value,
+                         *self._steps(padding))
+            return self.keep(self.windows.back(y), x, shape, padding)
         last = self._last(self.channels, self.windows.stride[-1], counts[-1])
         x, inside = self.windows.padded(x, padding, last=last)
         y = self.windows.empty(x, len(x), self.filters, counts)
@@ -86,7 +88,7 @@ class Convolution(Layer):
         """db = sum of dy, dW = dY X^T, dx as above."""
         x, *kept = self.kept(dy)
         dy = self.windows.first(dy)
-        if len(kept) == 1:
+        if len(kept) == 2:
             return self._fused_backward(fused(dy), dy, x, *kept, dx)
         inside, counts, columns, last = kept
         views = self.windows.all(x, counts)
@@ -107,24 +109,24 @@ class Convolution(Layer):
             self._convolve(self._matrix(turned, last), view, below[place], last)
         return self.windows.back(below[inside])
 
-    def _fused_backward(self, gpu, dy, x, padding, dx):
+    def _fused_backward(self, gpu, dy, x, shape, padding, dx):
         """The same by the kernels that never have X."""
-        w = self._plane(self._grouped(), 3)
-        dw, db = gpu.convolve_weights(self._plane(dy), self._plane(x), w.shape,
-                                      *self._steps(padding), bool(self.bias))
+        w, gradient = self._plane(self._grouped(), 3), dy
+        dy = gpu.in_pairs(self._plane(dy), w)
+        dw, db = gpu.convolve_weights(dy, x, w.shape, *self._steps(padding), bool(self.bias))
         self.weight.add(dw.reshape(self.weight.value.shape))
         if self.bias:
             self.bias.add(db)
         if not dx:
             return None
-        below = self.windows.empty(x, *x.shape[:2], x.shape[2:])
-        phases = [*self.windows.phases(x.shape[2:], [p for p, _ in padding])]
-        if sum(prod(number) for *_, number in phases) < prod(x.shape[2:]):
+        below = self.windows.empty(gradient, *shape[:2], shape[2:])
+        phases = [*self.windows.phases(shape[2:], [p for p, _ in padding])]
+        if sum(prod(number) for *_, number in phases) < prod(shape[2:]):
             below[...] = 0  # some elements meet no window
         w, more = self._grouped().swapaxes(1, 2), 2 - self.DIMS
         for part, _, firsts, steps, place, _ in phases:
             turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
-            gpu.convolve(self._plane(turned, 3), self._plane(dy),
+            gpu.convolve(self._plane(turned, 3), dy,
                          self._plane(below[(slice(None), slice(None), *place)]), None,
                          (1, 1), (1,) * more + steps, (0,) * more + firsts)
         return self.windows.back(below)

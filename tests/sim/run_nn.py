@@ -8,9 +8,11 @@ layer on NumPy's arrays in double precision.
 import sys
 from contextlib import ExitStack
 from copy import deepcopy
+from unittest import mock
 
 import numpy as np
 
+from blasx import _tuned
 from blasx._types import TYPES, finfo
 
 from . import gpu
@@ -147,8 +149,21 @@ def elements(xp, rng, dtype):
 
 
 def convolution(xp, rng, dtype):
-    """Whole tiles and parts, splits of k, remainders that meet no element, images of one row."""
+    """Whole tiles and parts, splits of k, remainders that meet no element, images of one row; of
+    single precision by pairs, too."""
     from blasx import nn
+    from blasx.nn import _gpu
+    with mock.patch.object(_gpu, "in_pairs", lambda x, w: x):
+        convolutions(nn, xp, rng, dtype)
+    if dtype == "f4":
+        pairs = {"BM": 32, "BN": 64, "TM": 16, "TN": 32, "WARPS": 4, "BK": 32, "STAGES": 2,
+                 "BLOCKS": 1}
+        with _tuned.using("s", convolve=pairs, convolve_weights=pairs), mock.patch.object(
+                _gpu, "in_pairs", lambda x, w: x if isinstance(x, _gpu.Words) else _gpu._words(x)):
+            convolutions(nn, xp, rng, dtype)
+
+
+def convolutions(nn, xp, rng, dtype):
     for make, *shape in (
             (lambda: nn.Conv2d(3, 20, 3, padding=1), 2, 3, 9, 11),
             (lambda: nn.Conv2d(4, 6, (2, 3), 2, "same", groups=2), 2, 4, 7, 6),
