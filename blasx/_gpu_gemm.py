@@ -310,8 +310,8 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
         a, b, c, bias = b, a, c.T, None if bias is None else bias.T
     m, n = c.shape
-    found = row("gemm_half", me.letter, isqrt(m * n), gpu(device))
-    if not found or "vendor" in found and bias is activation is None:
+    values, vendor = _half_values(me.letter, isqrt(m * n), device)
+    if not values or vendor and bias is activation is None:
         return False
     places = [_place(x) for x in (a, b)]
     if None in places or c.strides[1] != c.itemsize:
@@ -319,7 +319,6 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     of_bias = 0 if bias is None else 1 if bias.shape != (m, 1) else 2
     if of_bias and bias.size > 1 and bias.strides[2 - of_bias] != bias.itemsize:
         bias = cupy.ascontiguousarray(bias)
-    values = capitals(found)
     cluster, wide = values["CLUSTER"], values["BN"]
     kernel = kernel_of("gemm_half", me.letter, **values, A_ACROSS=places[0][0],
                        B_ACROSS=places[1][0], BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
@@ -335,6 +334,13 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
                   128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
     return True
+
+
+@looked_up
+def _half_values(letter, order, device):
+    """The constants of gemm_half for that many elements of C, and whether cuBLAS is as fast."""
+    found = row("gemm_half", letter, order, gpu(device))
+    return found and capitals(found), bool(found) and "vendor" in found
 
 
 def _place(x):

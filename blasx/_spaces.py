@@ -1124,6 +1124,7 @@ SPACES = {
     "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
                                 letters="sd"),
     "adam_step": Space("adam", pack_stages, pack_fits, letters="sdhb"),
+    "add": Space("add", pack_stages, pack_fits, letters="sdhb"),
     "activation": Space("activation", pack_stages, pack_fits, letters="sdhb"),
     "dropout": Space("dropout", pack_stages, pack_fits, letters="sdhb"),
     **{f"attention_{part}": Space("attention", attention_stages(across),

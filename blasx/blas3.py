@@ -194,7 +194,7 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
         from .batched._gpu_blas import operand, product
         a, b = a.T if trans_a else a, b.T if trans_b else b
         o = operand(out)
-        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1)
+        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1, alone=True)
         return out
     total = cupy().zeros((m, n), single.dtype, order="F")
     if not empty:

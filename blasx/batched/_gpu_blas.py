@@ -5,9 +5,9 @@ Every routine is a product C := alpha A B + beta C of strided operands (rows, co
 for an operand that all members share): transposes, sides and triangles are strides.
 """
 
-from dataclasses import dataclass, replace
 from functools import cache
 from struct import Struct
+from typing import NamedTuple
 
 import cupy
 
@@ -21,8 +21,7 @@ _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """Address, and strides in elements; conjugated if so."""
 
     at: int
@@ -33,11 +32,11 @@ class Operand:
 
     @property
     def T(self):
-        return replace(self, rows=self.columns, columns=self.rows)
+        return Operand(self.at, self.columns, self.rows, self.members, self.conjugated)
 
     @property
     def conj(self):
-        return replace(self, conjugated=1 - self.conjugated)
+        return self._replace(conjugated=1 - self.conjugated)
 
     def cells(self):
         return self.at, self.rows, self.columns, self.members
@@ -130,8 +129,9 @@ def _cases(letter, m, n, *operands):
     return ALWAYS, IN_WHOLE_STEPS if whole else IN_SHORT_STEPS
 
 
-def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
-    """O := alpha A B + beta C; where `symmetric` A is so, of its lower triangle."""
+def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, alone=False):
+    """O := alpha A B + beta C; where `symmetric` A is so, of its lower triangle. `alone`: a member
+    is not of a batch, and has its sums split up as suits it."""
     if not (m and n and batch):
         return
     k = 0 if alpha == 0 else k
@@ -146,7 +146,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0):
     if not (plan or half or symmetric):
         plan = _plan("gemm_split", letter, order, device)
     plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o))
-    if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
+    if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
         plan = _plan(by_block, letter, order, device)
     if plan:
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
@@ -157,7 +157,7 @@ def _by_rows(x):
     return x.columns == 1 and not x.conjugated and 0 <= x.rows < 2**31
 
 
-def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
+def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
     """The product by cuBLAS; False if it cannot take the operands as they lie."""
     columns = [_by_columns(x, extents) for x, extents in
                ((b.T, (n, k)), (a.T, (k, m)), (o.T, (n, m)))]
@@ -166,13 +166,14 @@ def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch):
         return False
     (ldb, op_b), (lda, op_a), (ldc, _) = columns
     alpha, beta = _cuda.scalar(me, alpha), _cuda.scalar(me, beta)
+    call = _cuda.blas if alone else _cuda.blas_same_bits
     if me.type.sums == me.letter:
-        _cuda.blas_same_bits(
+        call(
             me.L + "gemmStridedBatched", op_b, op_a, n, m, k, alpha, b.at, ldb, b.members, a.at,
             lda, a.members, beta, o.at, ldc, o.members, batch)
     else:
         t = me.type.cuda
-        _cuda.blas_same_bits(
+        call(
             "GemmStridedBatchedEx", op_b, op_a, n, m, k, alpha, b.at, t, ldb, b.members, a.at, t,
             lda, a.members, beta, o.at, t, ldc, o.members, batch, _cuda.COMPUTE_32F,
             _cuda.DEFAULT_ALGORITHM)

@@ -53,6 +53,12 @@ def fused(x):
     return _gpu
 
 
+def added(x, y):
+    """x + y of equal shapes; CuPy's own sum of half precision is a third as fast."""
+    gpu = fused(x) if x.dtype.itemsize == 2 else None
+    return gpu.add(x, y) if gpu else x + y
+
+
 def column_sums(a):
     """The sums of the columns of a matrix."""
     gpu = fused(a)

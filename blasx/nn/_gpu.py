@@ -7,6 +7,7 @@ which trace() counts. Nothing synchronises.
 """
 
 import threading
+from functools import lru_cache
 from struct import pack, unpack
 from typing import NamedTuple
 
@@ -20,13 +21,14 @@ from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
 from .._types import TYPES
 from ..batched._gpu import blocks
-from ._arrays import REALS, like, product
+from ._arrays import REALS, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
+@lru_cache(64)
 def _bits(x):
     """A real parameter of a kernel: a double in 64 bits."""
     return unpack("q", pack("d", x))[0]
@@ -94,20 +96,28 @@ def norm_backward(dy, x, about, gain, centred):
     dx, parts = _new(*x.shape, like=x), _sums(count * teams, 2 * n, like=x)
     kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
            parts.data.ptr, centred, m, n)
-    sums = like(column_sums(parts), x)
+    sums = column_sums(parts, x)
     return dx, sums[:n], sums[n:]
 
 
-def column_sums(a):
-    """a.sum(0) of rows, in strips that all multiprocessors share."""
+def column_sums(a, like=None):
+    """a.sum(0) of rows, rounded once to the type of `like` (a's unless given): in strips that all
+    multiprocessors share, and then of these."""
     a = _by_rows(a)
-    m, n = a.shape
-    kernel = _kernel("column_sums", a)
+    (m, n), like = a.shape, a if like is None else like
     across = -(-n // 32)
-    strips = max(1, min(4 * multiprocessors(current_device()) // across, m // kernel.threads))
-    sums = _sums(strips, n, like=a)
-    kernel(across * strips, 0, a.data.ptr, sums.data.ptr, -(-m // strips), m, n)
-    return like(sums[0] if strips == 1 else column_sums(sums), a)
+
+    def sums(a, strips, to):
+        types = ("OF_SUMS", int(a.dtype != like.dtype)), ("ROUNDED", int(to.dtype == like.dtype))
+        kernel = blocks("column_sums", REALS[like.dtype], n, *types)
+        kernel(across * strips, 0, a.data.ptr, to.data.ptr, -(-len(a) // strips), len(a), n)
+        return to
+
+    threads = blocks("column_sums", REALS[like.dtype], n).threads
+    strips = max(1, min(4 * multiprocessors(current_device()) // across, m // threads))
+    if strips > 1:
+        a = sums(a, strips, _sums(strips, n, like=like))
+    return sums(a, 1, _new(n, like=like))
 
 
 def softmax(x, log=False):
@@ -498,6 +508,14 @@ def _in_order(x):
     """(x with its axes in the order they have in memory, what puts them back)."""
     axes = sorted(range(x.ndim), key=lambda i: -x.strides[i])
     return _by_rows(x.transpose(axes)), [int(i) for i in np.argsort(axes)]
+
+
+def add(x, y):
+    """x + y of equal shapes."""
+    x, y = _by_rows(x), _by_rows(y)
+    z = _new(*x.shape, like=x)
+    _on_elements("add", x.size, x, x.data.ptr, y.data.ptr, z.data.ptr)
+    return z
 
 
 def dropout(x, words, limit, scale):

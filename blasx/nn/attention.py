@@ -23,7 +23,7 @@ from math import sqrt
 
 import numpy as np
 
-from ._arrays import fused, glorot, like, module, product, products, transposed, wide
+from ._arrays import added, fused, glorot, like, module, product, products, transposed, wide
 from .activations import GELU, softmax
 from .dense import Dense
 from .dropout import Dropout
@@ -211,8 +211,8 @@ class MultiHeadAttention(Layer):
         (alone,) = self.kept(dy)
         dq, dk, dv = self.attention.backward(self._split(self.output.backward(dy)))
         dx = self.query.backward(self._joined(dq))
-        dz = self.key.backward(self._joined(dk)) + self.value.backward(self._joined(dv))
-        return dx + dz if alone else (dx, dz)
+        dz = added(self.key.backward(self._joined(dk)), self.value.backward(self._joined(dv)))
+        return added(dx, dz) if alone else (dx, dz)
 
     def _split(self, x):
         """(n, m, width) as (n, heads, m, width / heads)."""
@@ -235,16 +235,16 @@ class Block(Layer):
     def _around(self, k, f, x):
         norm, drop = self.norms[k], self.drops[k]
         if self.norm_first:
-            return x + drop.forward(f(norm.forward(x)))
-        return norm.forward(x + drop.forward(f(x)))
+            return added(x, drop.forward(f(norm.forward(x))))
+        return norm.forward(added(x, drop.forward(f(x))))
 
     def _back(self, k, f, dy):
         """dx of part k; `f` is its backward."""
         norm, drop = self.norms[k], self.drops[k]
         if self.norm_first:
-            return dy + norm.backward(f(drop.backward(dy)))
+            return added(dy, norm.backward(f(drop.backward(dy))))
         dy = norm.backward(dy)
-        return dy + f(drop.backward(dy))
+        return added(dy, f(drop.backward(dy)))
 
     def _frame(self, parts, width, hidden, norm_first, dropout, dtype, rng):
         """Norms, dropouts and the MLP that goes over each vector by itself."""

@@ -13,7 +13,7 @@ in `backward(dy, dx=False)`.
 
 import numpy as np
 
-from ._arrays import REALS, module, wide
+from ._arrays import REALS, added, module, wide
 
 
 class Parameter:
@@ -252,10 +252,10 @@ class Residual(Layer):
         if fx.shape != x.shape:
             raise ValueError(f"{self!r}: what is added to x must have its shape {x.shape}, "
                              f"got {fx.shape}")
-        return x + fx
+        return added(x, fx)
 
     def backward(self, dy):
-        return dy + self.inner.backward(dy)
+        return added(dy, self.inner.backward(dy))
 
     def described(self):
         return self.inner.layers
