@@ -771,7 +771,7 @@ def permutation_fits(letter, n, v, gpu):
 
 
 def row_stages(letter, n):
-    teams = options(TEAM=(32, 8, 64, 128, 256, 512), PACKS=(4, 1, 2, 8))
+    teams = options(TEAM=(32, 8, 64, 128, 256, 512, 1024), PACKS=(4, 1, 2, 8, 16))
     return ([v | {"RESIDENT": int(n <= span(letter, v))} for v in teams],
             options(WARPS=(4, 8, 16), BLOCKS=(1, 2, 3, 4, 6, 8)))
 
@@ -787,7 +787,7 @@ def row_fits(lines, always=False):
     def fits(letter, n, v, gpu):
         registers = 8 if letter in "hb" else 4  # of 16 bytes
         return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
-                and power_of_two(v["WARPS"]) and v["PACKS"] <= 8
+                and power_of_two(v["WARPS"]) and v["PACKS"] <= 16
                 and (n <= span(letter, v) if v["RESIDENT"] else not always)
                 and (lines * v["PACKS"] * registers + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
     return fits

@@ -21,7 +21,7 @@ from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
 from .._types import TYPES
 from ..batched._gpu import blocks
-from ._arrays import REALS, product
+from ._arrays import REALS, fused, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
@@ -527,13 +527,28 @@ def dropout(x, words, limit, scale):
     return y
 
 
-def adam(w, rounded, g, m, v, betas, *numbers):
-    """A step of Adam in place, and w rounded to the precision of g where `rounded` is not w, with
-    the kernel's further numbers. False where these do not lie by rows: then nothing is done."""
-    if any(not x.flags.c_contiguous or x.data.ptr % 16 for x in (w, rounded, m, v)):
-        return False
-    g = _by_rows(g)
+def adam(moving, betas, *numbers):
+    """A step of Adam of all (parameter, m, v) in place, values rounded from their masters, with the
+    kernel's further numbers: one launch for all of a type. Answers those that do not lie by rows on
+    this GPU, with which nothing is done."""
+    left, lines = [], {}
+    for p, m, v in moving:
+        w, value = p.master, p.value
+        if not fused(w) or any(not x.flags.c_contiguous or x.data.ptr % 16
+                               for x in (w, value, m, v)):
+            left.append((p, m, v))
+        else:
+            lines.setdefault(p.grad.dtype, []).append((w, value, _by_rows(p.grad), m, v))
     numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], *numbers
-    _on_elements("adam_step", w.size, g, w.data.ptr, 0 if rounded is w else rounded.data.ptr,
-                 g.data.ptr, m.data.ptr, v.data.ptr, *map(_bits, numbers))
-    return True
+    for parameters in lines.values():
+        kernel = _kernel("adam_step", parameters[0][2])
+        packs = kernel.threads * kernel.values["PACKS"] * 16 // parameters[0][2].itemsize
+        table, begin = [], 0
+        for w, value, *others in parameters:
+            addresses = [w.data.ptr, 0 if value is w else value.data.ptr,
+                         *(x.data.ptr for x in others)]
+            table.append((*addresses, w.size, begin))
+            begin += -(-w.size // packs)
+        at = cupy.asarray(np.array(table, np.int64))
+        kernel(begin, 0, at.data.ptr, len(table), *map(_bits, numbers))
+    return left

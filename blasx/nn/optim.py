@@ -31,20 +31,21 @@ class Optimiser:
         """One step down `factor` times the gradients, which are forgotten."""
         rate = self.rate(self.steps) if callable(self.rate) else self.rate
         self.steps += 1
-        for path, p in self.parameters.items():
-            if p.grad is not None:
-                if path not in self.memory:
-                    w = p.master
-                    self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
-                self.moved(p, factor, rate, *self.memory[path])
-                p.grad = None
+        moving = {path: p for path, p in self.parameters.items() if p.grad is not None}
+        for path in moving.keys() - self.memory.keys():
+            w = moving[path].master
+            self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
+        self.moved([(p, *self.memory[path]) for path, p in moving.items()], factor, rate)
+        for p in moving.values():
+            p.grad = None
 
-    def moved(self, p, factor, rate, *memory):
-        """One parameter, a step on."""
-        w, g = p.master, wide(p.grad)
-        g = g if factor == 1 else factor * g
-        self.move(w, g + self.decay * w if self.decay else g, rate, *memory)
-        p.master = w
+    def moved(self, moving, factor, rate):
+        """All of (parameter, its memory), a step on."""
+        for p, *memory in moving:
+            w, g = p.master, wide(p.grad)
+            g = g if factor == 1 else factor * g
+            self.move(w, g + self.decay * w if self.decay else g, rate, *memory)
+            p.master = w
 
     def state(self):
         """{name: array} to go on from later."""
@@ -101,11 +102,11 @@ class Adam(Optimiser):
         super().__init__(model, rate, decay)
         self.betas, self.eps = betas, eps
 
-    def moved(self, p, factor, rate, m, v):
-        gpu = fused(p.value)
-        if not gpu or not gpu.adam(p.master, p.value, p.grad, m, v, self.betas, *self.now(rate),
-                                   self.decay, factor):
-            super().moved(p, factor, rate, m, v)
+    def moved(self, moving, factor, rate):
+        gpu = next(filter(None, (fused(p.value) for p, *_ in moving)), None)
+        if gpu:
+            moving = gpu.adam(moving, self.betas, *self.now(rate), self.decay, factor)
+        super().moved(moving, factor, rate)
 
     def now(self, rate):
         """1 / sqrt(1 - beta2^t), eps, rate / (1 - beta1^t), what `beside` leaves of w."""
