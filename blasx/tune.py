@@ -34,10 +34,11 @@ QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
        "gesdd", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
-LAYERS = "norm softmax cross_entropy activation dropout adam lstm attention".split()
+LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
+          "add").split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "halves", "pace", "joined", "strip", "turns", "even")
+         "halves", "pace", "joined", "strip", "turns", "even", "pairs")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -227,6 +228,7 @@ def problem(routine, letter, n, batch, xp):
 def layer_problem(routine, x, dy, xp):
     """A layer forward and backward over rows; the step of an optimiser."""
     from . import nn
+    from .nn._arrays import added
 
     def run(x, dy):
         n, model = x.shape[1], nn.Layer()
@@ -245,6 +247,19 @@ def layer_problem(routine, x, dy, xp):
                 x, dy = (a[:min(len(a) // rows, 64) * rows].reshape(-1, rows, n) for a in (x, dy))
                 layer = nn.DotProductAttention(fused=True)
                 return layer.forward(x, dy, x), *layer.backward(dy)
+            case "convolution":
+                images = min(len(x) // 196, 64)
+                x, dy = (a[:196 * images].reshape(images, n, 14, 14) for a in (x, dy))
+                layer = nn.Conv2d(n, n, 3, padding=1, dtype=x.dtype, rng=0).to(xp)
+                found = layer.forward(x), layer.backward(dy)
+                return *found, layer.weight.grad, layer.bias.grad
+            case "embedding":
+                layer = nn.Embedding(64, n, dtype=x.dtype, rng=0).to(xp)
+                layer.forward(xp.arange(len(dy)) * 7919 % 64)
+                layer.backward(dy)
+                return (layer.weight.grad,)
+            case "add":
+                return (added(x, dy),)
             case "adam":
                 model.w = nn.Parameter(x.copy())
                 model.w.add(dy)

@@ -14,7 +14,8 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
            "lstm_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
            "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
-           "attention_wgmma": "b", "convolve": "s", "convolve_weights": "d"}
+           "attention_wgmma": "b", "convolve": "s", "convolve_weights": "d",
+           "pair_words": "s", "add": "b", "embedding_sums": "h"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -120,6 +120,20 @@ def column_sums(a, like=None):
     return sums(a, 1, _new(n, like=like))
 
 
+def embedding_sums(x, dy, n):
+    """The sum of the lines of dy at which x is k, for every k below n."""
+    x, dy = cupy.ascontiguousarray(x.reshape(-1), np.int32), _by_rows(dy)
+    width = dy.shape[-1]
+    kernel = _kernel("embedding_sums", dy)
+    blocks_of = n * -(-width // (8 * kernel.threads))
+    strips = max(1, min(8 * multiprocessors(current_device()) // blocks_of,
+                        x.size // (8 * kernel.threads)))
+    sums = _sums(strips, n * width, like=dy)
+    kernel(blocks_of * strips, 0, x.data.ptr, dy.data.ptr, sums.data.ptr, -(-x.size // strips),
+           x.size, n, width)
+    return column_sums(sums, dy).reshape(n, width)
+
+
 def softmax(x, log=False):
     """Softmax along the last axis, or its logarithm."""
     x = _by_rows(x)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import like, module, wide
+from ._arrays import fused, like, module, wide
 from .layer import Layer, Parameter
 
 
@@ -32,6 +32,9 @@ class Embedding(Layer):
 
     def backward(self, dy):
         (x,) = self.kept(dy)
+        if gpu := fused(dy):
+            self.weight.add(gpu.embedding_sums(x, dy, self.n))
+            return
         xp, count = module(dy), x.size
         if xp.__name__ == "numpy":
             from scipy.sparse import csr_matrix

@@ -129,6 +129,16 @@ def elements(xp, rng, dtype):
         there, here = kind(), kind()
         close(there.forward(x.T), here.forward(x.get().T.astype("f8")), here)
         close(there.backward(dy), here.backward(dy.get().astype("f8")), here)
+    for n, width, *shape in ((3, 5, 4, 7), (2, 600, 1300), (9, 40, 1, 1)):
+        there, here = (nn.Embedding(n, width, dtype=dtype, rng=0) for _ in range(2))
+        there.weight.value = xp.asarray(there.weight.value)
+        (dy,) = arrays(xp, rng, dtype, (*shape, width))
+        x = rng.integers(0, n, shape)
+        x.flat[0] = n - 1
+        there.forward(xp.asarray(x))
+        here.to(dtype=np.dtype("f8")).forward(x)
+        there.backward(dy), here.backward(dy.get().astype("f8"))
+        close(there.weight.grad, here.weight.grad, here)
     x, dy = arrays(xp, rng, dtype, (7, 601), (7, 601))
     there, here = nn.Dropout(0.4, 3), nn.Dropout(0.4, 3)
     assert there.forward(x).tobytes() == here.forward(x.get()).tobytes()
