@@ -248,8 +248,11 @@ def layer_problem(routine, x, dy, xp):
                 layer = nn.DotProductAttention(fused=True)
                 return layer.forward(x, dy, x), *layer.backward(dy)
             case "convolution":
-                images = min(len(x) // 196, 64)
-                x, dy = (a[:196 * images].reshape(images, n, 14, 14) for a in (x, dy))
+                high = min(len(x), 14)
+                wide = min(len(x) // high, 14)
+                images = min(len(x) // (high * wide), 64)
+                x, dy = (a[:images * high * wide].reshape(images, n, high, wide)
+                         for a in (x, dy))
                 layer = nn.Conv2d(n, n, 3, padding=1, dtype=x.dtype, rng=0).to(xp)
                 found = layer.forward(x), layer.backward(dy)
                 return *found, layer.weight.grad, layer.bias.grad
