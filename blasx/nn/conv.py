@@ -14,9 +14,13 @@ u = i s + j d, so only those j meet it that leave j d = r (mod s), and
 
 for each r a convolution of stride 1 by a part of the kernel, turned round.
 
-X has each element as often as a kernel has elements, so it is never whole in memory: windows go
-through in chunks whose columns stay in the cache, images of a batch at a time or rows of one image.
-Only if one chunk holds all is it kept for the backward pass; else its columns are gathered again.
+On CuPy's arrays of single and double precision X is never made: a kernel finds its elements in the
+image (kernels/convolution.cuh), and padding is where there is none.
+
+Elsewhere X has each element as often as a kernel has elements, so it is never whole in memory:
+windows go through in chunks whose columns stay in the cache, images of a batch at a time or rows of
+one image. Only if one chunk holds all is it kept for the backward pass; else its columns are
+gathered again.
 
 X is gathered in the order that moves the longer runs, channels last or images' rows, whatever the
 layout: `last` says which, and the padded copy of the image is made to suit.
