@@ -1,10 +1,18 @@
 """Cholesky of one large matrix on the GPU.
 
-kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. What
-is right of it is brought up to date a strip of `width` columns at a time, below the strip's
-diagonal block, by products that overwrite nothing else. Diagonal blocks, of which half must be
-left alone, collect their products beside the matrix, all blocks in one call; the panel takes them
-off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
+kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. The
+rest is products by the tensor cores, in which each number counts once: of single precision, by
+pairs of half precision, those of a panel are taken off all that is right of it; of double
+precision, by remainders, a panel has those of all panels before it taken off, together. How wide a
+panel is, and from where on cuSOLVER is faster, are tuned rows.
+
+Double precision: row i of L has A_ii for its sum of squares, so all of its columns are scaled alike
+before they are known, become integers as soon as they are, and stay so. Their products are exact.
+So what is taken off A_ij is wrong by at most sqrt(j) 2^-53 sqrt(A_ii A_jj), by how numbers became
+integers, and by less than 2^-52 of that root within six standard deviations; sums of double
+precision may be by j 2^-53 (Higham, Accuracy and Stability of Numerical Algorithms, theorem 10.3).
+If squares add up to more than A_ii, A is not positive definite; the rest of the row becomes nan,
+and its pivot says so.
 
 `Factoring` is the same by the blocks of _blocks.py, which need not all be on the GPU.
 """
@@ -13,6 +21,7 @@ import cupy
 import numpy as np
 
 from .. import _cuda, _trace
+from .._gpu_crt import LOWER, UPPER, Columns, by_remainders, multiply_remainders, product_bytes
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, kernel_of, multiprocessors, pack
 from .._spaces import potrf_panel_bytes
@@ -32,7 +41,11 @@ def _panel_on(letter, n, least, device):
                       if capitals(r)), None)
     if not capitals(found or {}):
         return None
-    return kernel_of("potrf_panel", letter, **capitals(found)), found.get("width", n)
+    kernel, width = kernel_of("potrf_panel", letter, **capitals(found)), found.get("width", n)
+    if width < n and not (by_pairs(width, width, width, False, device) if letter == "s" else
+                          by_remainders(letter, width, width, device)):
+        return (kernel, n) if least else None
+    return kernel, width
 
 
 def serves(me, c, native):
@@ -41,12 +54,13 @@ def serves(me, c, native):
 
 
 def potrf(me, c, lower):
-    """Factor the `lower` triangle of a column-major matrix in place; info."""
+    """Factor the `lower` triangle of a column-major matrix in place; info, or None, and c is as it
+    was, where there is no memory for that."""
     return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
 
 
 def potrf_by(me, c, lower, kernel, width):
-    """By panels of that width, which is made a multiple of the kernel's blocks."""
+    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks."""
     n, side = c.shape[0], 8 * kernel.constants["TILES"]
     width = -(-min(width, n) // side) * side
     panels = [(first, -(-(n - first) // side)) for first in range(0, n, width)]
@@ -54,100 +68,63 @@ def potrf_by(me, c, lower, kernel, width):
     counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
 
     marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
-    flags = cupy.zeros(1 + sum(marks), np.int32)
-    memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
+    try:
+        flags = cupy.zeros(1 + sum(marks), np.int32)
+        memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
+        products = (_Pairs, _Remainders)[me.letter == "d"](c, lower, width) if width < n else None
+    except cupy.cuda.memory.OutOfMemoryError:
+        return None
     diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
-    products = _Products(me, c, lower, width) if len(panels) > 1 else None
     info, at = flags.data.ptr, flags.data.ptr + 4
     strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
     shared = potrf_panel_bytes(me.letter, kernel.constants)
     most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
     for (first, _), columns, count, some in zip(panels, across, counts, marks):
-        before = products.of(first) if first else (0, 0, 0)
+        if first:
+            with _trace.step("update", first):
+                products.take_off(first)
         with _trace.step("panel", first):
             kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
                 c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-                first, *before, memory.data.ptr, diagonals, at, info), shared)
+                first, memory.data.ptr, diagonals, at, info), shared)
         at += 4 * some
-        if first + width < n:
-            with _trace.step("update", first + width):
-                products.add(first)
     return flags[0]
 
 
-class _Products:
-    """What panels take off all that is right of them."""
+class _Pairs:
+    """Single precision: the panel before `first` off all from there on."""
 
-    def __init__(self, me, c, lower, width):
-        self.me, self.c, self.lower, self.width = me, c, lower, width
-        self.trans, self.down, self.across = ((0, 2), 1, _cuda.ld(c)) if lower else (
-            (2, 0), _cuda.ld(c), 1)
-        self.blocks = cupy.empty((-(-len(c) // width) - 1, width, width), me.dtype)
-        self.zero, self.one, self.minus = (_cuda.scalar(me, x) for x in (0.0, 1.0, -1.0))
-        self.pairs = me.letter == "s" and by_pairs(width, width, width, False, current_device())
+    def __init__(self, c, lower, width):
+        self.L, self.width = c if lower else c.T, width
 
-    def of(self, first):
-        """Address and strides, by which the kernel has them, of the products of a diagonal block,
-        which lie by columns."""
-        at = self._block(first).data.ptr
-        return (at, 1, self.width) if self.lower else (at, self.width, 1)
+    def take_off(self, first):
+        lines, = split(self.L[first:, first - self.width:first])
+        _take_off(multiply_pairs, lines, lines, self.L[first:, first:])
 
-    def _block(self, begin):
-        return self.blocks[begin // self.width - 1]
 
-    def add(self, first):
-        """Those with the panel that begins at column `first`, which is finished."""
-        n, width, start = len(self.c), self.width, first + self.width
-        lines = self._split(first, start) if self.pairs else None
-        whole = 0 if self.pairs else (n - start) // width
-        if whole:
-            self._add_blocks(first, start, whole)
-        for begin in range(start, n, width):
-            end = min(begin + width, n)
-            if begin >= start + whole * width:
-                self._multiply(first, (begin, end), (begin, end), lines)
-            if end < n:
-                self._multiply(first, (end, n), (begin, end), lines)
+class _Remainders:
+    """Double precision: all panels before `first` off that which begins there."""
 
-    def _address(self, i, j):
-        """Of an element of L, or of what is to become one."""
-        return self.c.data.ptr + self.c.itemsize * (i * self.down + j * self.across)
+    def __init__(self, c, lower, width):
+        self.L, self.width = c if lower else c.T, width
+        self.lines = Columns(len(c), c.diagonal().copy())
+        n = len(c)  # memory for the products, which is there before anything is overwritten
+        cupy.cuda.alloc(max(product_bytes("d", n - j, width) for j in range(width, n, width)))
 
-    def _add_blocks(self, first, start, count):
-        """Whole blocks on the diagonal, at once."""
-        width, ld, at = self.width, _cuda.ld(self.c), self._address(start, first)
-        _cuda.blas(self.me.L + "gemmStridedBatched", *self.trans, width, width, width, self.one, at,
-                   ld, width * self.down, at, ld, width * self.down,
-                   self.one if first else self.zero, self._block(start).data.ptr, width, width**2,
-                   count)
+    def take_off(self, first):
+        L, width, n = self.L, self.width, len(self.L)
+        self.lines.add(L[first:, first - width:first], first)
+        last = min(first + width, n)
+        _take_off(multiply_remainders, self.lines.part(first, n), self.lines.part(first, last),
+                  L[first:, first:last])
 
-    def _multiply(self, first, rows, columns, lines):
-        """Rows of L times rows of L adjoint: off what is below the diagonal, or to its block."""
-        c, width, square = self.c, self.width, rows == columns
-        m, n = rows[1] - rows[0], columns[1] - columns[0]
-        if lines and by_pairs(m, n, width, False, current_device()):
-            start = first + width
-            a, b = (lines.part(i - start, j - start) for i, j in (rows, columns))
-            if square:
-                multiply_pairs(1.0, a, b, float(first > 0), self._block(rows[0])[:m, :n])
-            elif self.lower:  # C^T, whose rows lie in one piece
-                multiply_pairs(-1.0, b, a, 1.0, c[rows[0]:rows[1], columns[0]:columns[1]].T)
-            else:
-                multiply_pairs(-1.0, a, b, 1.0, c[columns[0]:columns[1], rows[0]:rows[1]].T)
-            return
-        a, b = (rows, columns) if self.lower else (columns, rows)
-        alpha, beta, to, ld = self.minus, self.one, self._address(rows[0], columns[0]), _cuda.ld(c)
-        if square:
-            alpha, beta = self.one, self.one if first else self.zero
-            to, ld = self._block(rows[0]).data.ptr, width
-        _cuda.blas(self.me.L + "gemm", *self.trans, a[1] - a[0], b[1] - b[0], width, alpha,
-                   self._address(a[0], first), _cuda.ld(c), self._address(b[0], first),
-                   _cuda.ld(c), beta, to, ld)
 
-    def _split(self, first, start):
-        """The rows of L right of the panel's diagonal, for products on the tensor cores."""
-        c = self.c
-        return split(c[start:, first:start] if self.lower else c[first:start, start:].T)[0]
+def _take_off(multiply, rows, columns, c):
+    """C -= rows columns^T, of C what is not right of its diagonal."""
+    if c.strides[1] == c.itemsize:
+        multiply(-1.0, rows, columns, 1.0, c, half=LOWER)
+    else:
+        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER)
 
 
 class Factoring(ByBlocks):
