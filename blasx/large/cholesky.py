@@ -1,10 +1,11 @@
 """Cholesky of one large matrix on the GPU.
 
 kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. The
-rest is products by the tensor cores, in which each number counts once: of single precision, by
-pairs of half precision, those of a panel are taken off all that is right of it; of double
-precision, by remainders, a panel has those of all panels before it taken off, together. How wide a
-panel is, and from where on cuSOLVER is faster, are tuned rows.
+rest is products by the tensor cores, of which one triangle is made: of single precision, by pairs
+of half precision, those of a panel are taken off all that is right of it, while the next one is
+factored if the row says so (_blocks.py); of double precision, by remainders, a panel has those of
+all panels before it taken off, together. How wide a panel is, and from where on cuSOLVER is
+faster, are tuned rows.
 
 Double precision: row i of L has A_ii for its sum of squares, so all of its columns are scaled alike
 before they are known, become integers as soon as they are, and stay so. Their products are exact.
@@ -33,8 +34,8 @@ SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 @looked_up
 def _panel_on(letter, n, least, device):
-    """The kernel that factors panels of a matrix of order n, and their width, or None where
-    cuSOLVER is faster; with `least` that of the largest order that has one."""
+    """The kernel that factors panels of a matrix of order n, their width, and the row, or None
+    where cuSOLVER is faster; with `least` that of the largest order that has one."""
     found = row("potrf_panel", letter, n, gpu(device))
     if found is None and least:
         found = next((r for r, _ in reversed(rows("potrf_panel", letter, gpu(device)))
@@ -45,7 +46,7 @@ def _panel_on(letter, n, least, device):
     if width < n and not (by_pairs(width, width, width, False, device) if letter == "s" else
                           by_remainders(letter, width, width, device)):
         return (kernel, n) if least else None
-    return kernel, width
+    return kernel, width, found.get("ahead", 0), found.get("turns")
 
 
 def serves(me, c, native):
@@ -59,72 +60,119 @@ def potrf(me, c, lower):
     return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
 
 
-def potrf_by(me, c, lower, kernel, width):
-    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks."""
-    n, side = c.shape[0], 8 * kernel.constants["TILES"]
-    width = -(-min(width, n) // side) * side
-    panels = [(first, -(-(n - first) // side)) for first in range(0, n, width)]
-    across = [min(width // side, rows) for _, rows in panels]
-    counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
-
-    marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
+def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
+    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks.
+    `ahead`: of single precision the next panel is factored by so many multiprocessors while
+    products, in `turns` (_kernel.in_turns), are made by the others."""
+    panels = None
     try:
-        flags = cupy.zeros(1 + sum(marks), np.int32)
-        memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
-        products = (_Pairs, _Remainders)[me.letter == "d"](c, lower, width) if width < n else None
+        panels = _Panels(me, c, lower, kernel, width, ahead)
+        if panels.width >= len(c):
+            panels.factor(0)
+        elif me.letter == "d":
+            _Remainders(c, lower, panels).factor_all()
+        else:
+            work = _Pairs(c, lower, panels, turns if ahead else None)
+            if ahead:
+                work.factor_ahead()
+            else:
+                work.factor_in_turn()
     except cupy.cuda.memory.OutOfMemoryError:
+        if panels and panels.begun:
+            raise
         return None
-    diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
-    info, at = flags.data.ptr, flags.data.ptr + 4
-    strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
-    shared = potrf_panel_bytes(me.letter, kernel.constants)
-    most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
-    for (first, _), columns, count, some in zip(panels, across, counts, marks):
-        if first:
-            with _trace.step("update", first):
-                products.take_off(first)
+    return panels.info
+
+
+class _Panels:
+    """What factors panels, and has memory for the largest."""
+
+    def __init__(self, me, c, lower, kernel, width, ahead):
+        self.begun, self.c, self.kernel, self.side = False, c, kernel, 8 * kernel.constants["TILES"]
+        self.width = -(-min(width, len(c)) // self.side) * self.side
+        shapes = [self.shape(first) for first in range(0, len(c), self.width)]
+        count = max(count for *_, count in shapes) * self.side**2
+        flags = cupy.zeros(1 + sum(4 + rows + 3 * k for rows, k, _ in shapes), np.int32)
+        self.memory = flags, cupy.empty(
+            count + max(k for _, k, _ in shapes) * SLOT * self.side // 8, c.dtype)
+        self.blocks = self.memory[1].data.ptr
+        self.diagonals = self.blocks + c.itemsize * count
+        self.info, self.flags = flags[0], flags.data.ptr + 4
+        self.strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
+        self.shared = potrf_panel_bytes(me.letter, kernel.constants)
+        self.most = kernel.constants["BLOCKS"] * (ahead or multiprocessors(current_device()))
+
+    def shape(self, first):
+        """Blocks down and across the panel that begins at column `first`, and all of them."""
+        rows = -(-(len(self.c) - first) // self.side)
+        k = min(self.width // self.side, rows)
+        return rows, k, rows * k - k * (k - 1) // 2
+
+    def factor(self, first):
+        (rows, columns, count), c, self.begun = self.shape(first), self.c, True
         with _trace.step("panel", first):
-            kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
-                c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-                first, memory.data.ptr, diagonals, at, info), shared)
-        at += 4 * some
-    return flags[0]
+            self.kernel.launch(
+                min(self.most, count + 1), 1, 32 * self.kernel.constants["WARPS"], 1, pack(
+                    c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *self.strides,
+                    len(c) - first, columns, first, self.blocks, self.diagonals, self.flags,
+                    self.info.data.ptr), self.shared)
+        self.flags += 4 * (4 + rows + 3 * columns)
 
 
-class _Pairs:
-    """Single precision: the panel before `first` off all from there on."""
+class _Pairs(ByBlocks):
+    """Single precision: each panel's products off all that is right of it."""
 
-    def __init__(self, c, lower, width):
-        self.L, self.width = c if lower else c.T, width
+    def __init__(self, c, lower, panels, turns):
+        self.L, self.n, self.order = c if lower else c.T, len(c), len(c)
+        self.panels, self.block, self.turns = panels, panels.width, turns
+        self.sets = [{}, {}]  # of a panel the lines, split
 
-    def take_off(self, first):
-        lines, = split(self.L[first:, first - self.width:first])
-        _take_off(multiply_pairs, lines, lines, self.L[first:, first:])
+    def reserve(self, columns):
+        held = [cupy.cuda.alloc((4 * self.block + 16) * self.n + 1024) for _ in range(3)]
+        del held
+
+    def factor(self, j, width, its):
+        self.panels.factor(j)
+        if j + width < self.n:
+            its["lines"], = split(self.L[j + width:, j:j + width])
+
+    def take_off(self, j, width, its, first, last):
+        if first < last:
+            with _trace.step("update", first):
+                above, lines = j + width, its["lines"]
+                _take_off(multiply_pairs, lines.part(first - above, self.n - above),
+                          lines.part(first - above, last - above), self.L[first:, first:last],
+                          turns=self.turns if last - first > self.block else None)
 
 
 class _Remainders:
-    """Double precision: all panels before `first` off that which begins there."""
+    """Double precision: a panel has the products of all before it taken off, together."""
 
-    def __init__(self, c, lower, width):
-        self.L, self.width = c if lower else c.T, width
-        self.lines = Columns(len(c), c.diagonal().copy())
-        n = len(c)  # memory for the products, which is there before anything is overwritten
+    def __init__(self, c, lower, panels):
+        self.L, self.panels, self.lines = c if lower else c.T, panels, Columns(
+            len(c), c.diagonal().copy())
+        n, width = len(c), panels.width
+        # memory for the products is there before anything is overwritten
         cupy.cuda.alloc(max(product_bytes("d", n - j, width) for j in range(width, n, width)))
 
-    def take_off(self, first):
-        L, width, n = self.L, self.width, len(self.L)
-        self.lines.add(L[first:, first - width:first], first)
-        last = min(first + width, n)
-        _take_off(multiply_remainders, self.lines.part(first, n), self.lines.part(first, last),
-                  L[first:, first:last])
+    def factor_all(self):
+        L, width, n = self.L, self.panels.width, len(self.L)
+        for first in range(0, n, width):
+            last = min(first + width, n)
+            if first:
+                with _trace.step("update", first):
+                    self.lines.add(L[first:, first - width:first], first)
+                    _take_off(multiply_remainders, self.lines.part(first, n),
+                              self.lines.part(first, last), L[first:, first:last])
+            self.panels.factor(first)
 
 
-def _take_off(multiply, rows, columns, c):
+def _take_off(multiply, rows, columns, c, **how):
     """C -= rows columns^T, of C what is not right of its diagonal."""
     if c.strides[1] == c.itemsize:
-        multiply(-1.0, rows, columns, 1.0, c, half=LOWER)
+        multiply(-1.0, rows, columns, 1.0, c, half=LOWER, **how)
     else:
-        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER)
+        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER, **how)
 
 
 class Factoring(ByBlocks):

@@ -8,6 +8,7 @@ of those of double precision by remainders the sums of bytes are.
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -42,14 +43,14 @@ class Lines:
         return Lines(self.x[first:last])
 
 
-def multiply_pairs(alpha, a, b, beta, c, half=0):
+def multiply_pairs(alpha, a, b, beta, c, half=0, turns=None):
     assert c.strides[1] == c.itemsize
     m, n = c.shape
     wanted = (np.ones((m, n)), np.tri(m, n), np.tri(n, m).T)[half]
     c[...] = np.where(wanted, alpha * (a.x @ b.x.T) + (beta * c if beta else 0), c)
 
 
-def problem(big, kernel, me, rng, n, lower, bad, graded=False):
+def problem(big, kernel, me, rng, n, lower, bad, graded=False, ahead=0):
     x = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if me.is_complex else 0)
     full = (x @ x.conj().T / n + np.eye(n)).astype(me.dtype)
     sizes = 2.0 ** rng.integers(-400, 400, n) if graded else np.ones(n)
@@ -65,7 +66,7 @@ def problem(big, kernel, me, rng, n, lower, bad, graded=False):
         c[(i, j) if lower else (j, i)] = value
         wrong = i + 1
     with np.errstate(all="ignore"):
-        info = int(big.potrf_by(me, c, lower, kernel, WIDTH.get(me.letter, n)))
+        info = int(big.potrf_by(me, c, lower, kernel, WIDTH.get(me.letter, n), ahead, 2))
     assert info == wrong, (me.letter, n, lower, bad, info)
     assert np.isnan(np.asarray(whole)[:2]).all() and np.isnan(np.asarray(c)[~half]).all()
     if bad is None:
@@ -74,6 +75,32 @@ def problem(big, kernel, me, rng, n, lower, bad, graded=False):
         exact = full / np.outer(sizes, sizes)
         error = abs(factor @ factor.conj().T - exact).max() / abs(exact).max()
         assert error < 3 * n**0.5 * np.finfo(me.dtype).eps, (me.letter, n, lower, error)
+
+
+def no_memory(big, kernel, me, n):
+    """The matrix is as it was where memory is short, whenever it is asked for."""
+    import cupy
+    alloc, empty = cupy.cuda.alloc, cupy.empty
+    cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=MemoryError)
+    for asked in range(1, {"s": 5, "d": 4}[me.letter]):  # of a pool, which has it later, too
+        left = [asked]
+
+        def short(ask):
+            def asks(*of, **how):
+                left[0] -= 1
+                if not left[0]:
+                    raise MemoryError
+                return ask(*of, **how)
+            return asks
+
+        c = Array((n, n), me.dtype, order="F")
+        c[...] = np.eye(n)
+        c[1, 0] = 0.5
+        before = np.array(c)
+        with (mock.patch.object(cupy.cuda, "alloc", short(alloc)),
+              mock.patch.object(cupy, "empty", short(empty), create=True)):
+            info = big.potrf_by(me, c, 1, kernel, WIDTH[me.letter])
+        assert info is None and np.array_equal(c, before), asked
 
 
 def main(folder):
@@ -94,12 +121,16 @@ def main(folder):
             kernel = kernel_of("potrf_panel", letter, **PANEL)
             for lower in (0, 1):
                 for n in orders:
-                    problem(big, kernel, me, rng, n, lower, None)
+                    for ahead in (0, 2) if letter == "s" else (0,):
+                        problem(big, kernel, me, rng, n, lower, None, ahead=ahead)
                 n, last = orders[-1], orders[-1] - 20
                 for bad in ((last, last, -1), (last, last, nan), (last, last, 0), (last, 3, 1e9),
                             (last, 3, nan), (last, 3, -inf), (last, 3, 2 * 1.5), (last, 3, 1e200)):
                     if letter == "d" or abs(bad[2]) < 1e20:
-                        problem(big, kernel, me, rng, n, lower, bad)
+                        problem(big, kernel, me, rng, n, lower, bad, ahead=lower)
+        for letter in "sd":
+            no_memory(big, kernel_of("potrf_panel", letter, **PANEL),
+                      Typed(letter + "potrf", letter), 300)
         problem(big, kernel_of("potrf_panel", "d", **PANEL), Typed("dpotrf", "d"), rng, 261, 1,
                 None, True)
     assert set(kernels.launched) == {"potrf_panel", "crt_split", "crt_join"}
