@@ -7,8 +7,9 @@
 // that the tensor cores gave it: rows g and g + 8, columns 8 s + 2 t and the next, s = 0, 1.
 //
 // The integer x is exact to its last bit: w_i and P are three numbers of 40 bits each, so that
-// sums of 15 products with bytes, and what q takes from them, have less than 53, and only their sum
-// is rounded (Knuth's two-sum first). So products of integers that lines hold exactly are exact.
+// sums of 15 products with numbers up to 256, and what q takes from them, have less than 53, and
+// only their sum is rounded (Knuth's two-sum first). So products of integers that lines hold exactly
+// are exact.
 //
 // Elements that might not be good (moduli.cuh), and those of lines that are not finite, have a bit in
 // `again`, 16 to a row of a block; and C keeps what it was there, until gemm_tiled has computed them.
@@ -39,7 +40,7 @@ template <int SHIFT> __device__ double in_double(unsigned x)
     return __hiloint2double(0x43300000, x) - (0x1p52 + SHIFT);
 }
 
-// The integer with remainders remainder(i) modulo p_i, or larger ones, up to 2^8.6
+// The integer with remainders remainder(i) modulo p_i, or larger ones, up to 256
 template <class F> __device__ double integer_of(F remainder)
 {
     double sums[3] = {};
@@ -90,7 +91,7 @@ __device__ inline complex<double> combined(complex<double> a, complex<double> x,
 struct Result {
     scalar_t alpha, beta;
     scalar_t* C;
-    size ld, m, n;
+    size ld;
     bool whole;  // two neighbours can be moved at once, of real numbers
 
     __device__ bool reads() const { return get_part(beta, 0) != 0 || get_part(beta, 1) != 0; }
@@ -148,7 +149,7 @@ crt_join(size m, size n, size k, const uint2* planes, const unsigned* unsure, co
         return;
     }
     const size i = block / across_ * 16 + g, j = block % across_ * 16 + 2 * t;
-    const Result result{number(alpha, alpha_im), number(beta, beta_im), C, ldc, m, n,
+    const Result result{number(alpha, alpha_im), number(beta, beta_im), C, ldc,
                         REALS == 1 && (size(C) | 8 * ldc) % 16 == 0};
     const Judge judge(k);
     const auto mine = [=](int plane) {
@@ -188,7 +189,9 @@ crt_join(size m, size n, size k, const uint2* planes, const unsigned* unsure, co
                     return in_double<256>(part(i, 0) - part(i, 1) + 256);
                 }));
                 set_part(integer, 1, integer_of([&](int i) {
-                    return in_double<384>(part(i, 2) - part(i, 0) - part(i, 1) + 512);
+                    const int c = int(part(i, 2) - part(i, 0) - part(i, 1)) + 128;
+                    const int p = int(TABLE.p[i]);
+                    return in_double<512>(c + (c < -256 ? p : c > 256 ? -p : 0) + 512);
                 }));
             }
             const bool there = row < m && col + c < n && !(half == 1 && col + c > row)
@@ -196,8 +199,8 @@ crt_join(size m, size n, size k, const uint2* planes, const unsigned* unsure, co
             #pragma unroll
             for (int p = 0; p < REALS; ++p)
                 set_part(x[c], p, scaled(get_part(integer, p), -of_row.shift - cols[c].shift));
-            put[c] = there && (!again || judge.good(size_of(integer), byte_of(s ? sizes.y : sizes.x, 2 * r + c), of_row,
-                                                    cols[c]));
+            const unsigned bits_of = byte_of(s ? sizes.y : sizes.x, 2 * r + c);
+            put[c] = there && (!again || judge.good(size_of(integer), bits_of, of_row, cols[c]));
             if (there && !put[c]) bits |= 1u << (16 * r + 8 * s + 2 * t + c);
             if (!again && of_row.loss + cols[c].loss == __int_as_float(0x7f800000))
                 set_part(x[c], 0, __longlong_as_double(-1));
