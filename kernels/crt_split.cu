@@ -82,7 +82,8 @@ __device__ void bring(Number* to, const Operand& of, size line, size p, bool who
         for (int c = threadIdx.x; c < LINES * DEEP; c += THREADS) {
             const int l = ACROSS ? c % LINES : c / DEEP, q = ACROSS ? c / LINES : c % DEEP;
             const bool there = line + l < of.lines && p + q < of.k;
-            const Number* const from = there ? of.X + (line + l) * of.next + (p + q) * of.step : of.X;
+            const Number* const from =
+                there ? of.X + (line + l) * of.next + (p + q) * of.step : of.X;
             Number* const at = to + place<ACROSS>(l, q);
             #pragma unroll
             for (int r = 0; r < REALS; ++r)
