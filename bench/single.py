@@ -128,7 +128,7 @@ def gemm(letter, n, routine="gemm"):
                     partial(blasx_function(letter, "gemm"), 1.0, variant="crt"))
 
     variants = {"out of place": ours} | ({"own kernel": by_half} if letter in "hb" else {}) | (
-        {"by remainders": by_remainders} if letter == "d" else {})
+        {"by remainders": by_remainders} if letter in "dz" else {})
     return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
                timing.gpu_clock(3 * a.nbytes, PAUSE))

@@ -1,18 +1,22 @@
 """Products of double precision by remainders, on Hopper's tensor cores (kernels/moduli.cuh).
 
-crt_split makes an operand's `Remainders`: lines scaled to integers, and these modulo 15 numbers, a
-byte each, and one for their size; gemm_crt multiplies the bytes, crt_join makes C of the products,
-and gemm_tiled computes the elements again whose error could be larger than ordinary double
-precision's. All of it is decided on the device. An operand that is used more than once is split
-once:
+crt_split makes an operand's `Remainders`: lines scaled to integers, and these modulo 14 or 15
+numbers, a byte each, and one for their size; gemm_crt multiplies the bytes, crt_join makes C of the
+products, and gemm_tiled computes the elements again whose error could be larger than ordinary
+double precision's. All of it is decided on the device. An operand that is used more than once is
+split once:
 
     u, = split(b.T)
     for a, c in ...:
         multiply_remainders(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
-Memory: 16 bytes for each entry of A and of B, and of C, of which as many rows are worked on
-together as make ROOM with those of A, and as many columns as do with those of B: 3 GB for an order
-of 8192, 9 GB at most.
+A complex number has 3 bytes for each modulus, of its parts and of their sum, and a complex product
+is three of bytes. `Columns` are remainders of lines whose lengths are known before they are: of a
+Cholesky factor.
+
+Memory: 16 bytes (complex: 46) for each entry of A and of B, and of C, of which as many rows are
+worked on together as make ROOM with those of A, and as many columns as do with those of B: 3 GB for
+an order of 8192, 9 GB at most.
 
 Uchino, Ozaki, Imamura: Performance enhancement of the Ozaki scheme on integer matrix multiplication
 units, 2024; Ozaki, Uchino, Imamura: Ozaki scheme II: a GEMM-oriented emulation of floating-point
@@ -22,7 +26,6 @@ matrix multiplication using an integer modular technique, 2025.
 import threading
 from copy import copy
 from math import isqrt
-from struct import Struct
 
 import cupy
 
@@ -38,66 +41,89 @@ from ._kernel import (
     pack,
 )
 from ._spaces import crt_bytes, crt_split_bytes
-from ._tuned import capitals, constants, looked_up, row
+from ._tuned import at_least, capitals, constants, looked_up, row
+from .batched._gpu_blas import bits
 
-PLANES = 16  # of bytes: the moduli of kernels/moduli.cuh, and sizes
+MODULI = 15  # at most (kernels/moduli.cuh)
+PLANES = MODULI + 1  # of bytes at most, of real numbers: remainders, and sizes
 DEPTH = 2**14  # of k at a time; below 2^17, for which sums of 32 bits are exact
 ROOM = 2**32  # bytes for some columns of C, and of B
+WHOLE, LOWER, UPPER = range(3)  # of C (kernels/strips.cuh)
 _LINE = 16  # bytes that are known of a line
-_BITS = Struct("<d"), Struct("<q")
 
 
 class _Local(threading.local):
-    """Each thread's cells for the parameters of gemm_crt: two maps, m n k, lines of A and B, C and
-    whether there are sizes."""
+    """Each thread's cells for the parameters of gemm_crt: two maps, m n k, lines of A and B, C,
+    whether there are sizes, and which half of C."""
 
     def __init__(self):
-        self.cells = ffi.new("int64_t[7]")
+        self.cells = ffi.new("int64_t[8]")
         self.a, self.b = TensorMap(3), TensorMap(3)
         self.parameters = ffi.new("void *[]", [self.a.place, self.b.place,
-                                               *(self.cells + i for i in range(7))])
+                                               *(self.cells + i for i in range(8))])
 
 
 _local = _Local()
 
 
 @looked_up
-def _tiles(order, device):
+def _tiles(letter, order, device):
     """The row of gemm_crt for that many elements of C, or None."""
-    return row("gemm_crt", "d", order, gpu(device))
+    return row("gemm_crt", letter, order, gpu(device))
 
 
-def pays(m, n, k, device):
-    """True if products of these extents were measured to be faster by remainders."""
-    found = _tiles(isqrt(m * n), device)
+@looked_up
+def _constants(letter, order, device):
+    """The same, and above the last order that is left to others the least that is not."""
+    return capitals(at_least("gemm_crt", letter, order, gpu(device)))
+
+
+@looked_up
+def _fewer(letter, k, device):
+    """1 where 14 moduli suffice for lines of k numbers."""
+    return row("crt_split", letter, k, gpu(device)).get("fewer", 0)
+
+
+def _planes(letter):
+    return PLANES if letter == "d" else 3 * MODULI + 1
+
+
+def by_remainders(letter, m, n, device):
+    """True if the GPU can."""
+    return bool(_tiles(letter, isqrt(m * n), device))
+
+
+def pays(m, n, k, device, letter="d", triangle=False):
+    """True if products of these extents, or one triangle of them, were measured to be faster by
+    remainders."""
+    found = _tiles(letter, isqrt(m * n), device)
     return bool(found) and "vendor" not in found and (
-        min(m, n) >= found.get("side", 1) and k >= found.get("depth", 1))
+        min(m, n) >= found.get("side", 1) and k >= found.get("depth", 1)
+        and (not triangle or "triangle" in found))
 
 
 def multiply(alpha, a, b, beta, c, trans_a, trans_b, turns=None):
     """C := alpha op(A) op(B) + beta C by remainders where the GPU can and has memory for it; else
     False, and C is as it was. `turns`: as of _kernel.in_turns."""
-    m, n = c.shape
-    if not _tiles(isqrt(m * n), current_device()) or (
-            cupy.cuda.get_current_stream().is_capturing()):
-        return False  # a graph keeps no memory of ours
-    a, b = a.T if trans_a else a, b if trans_b else b.T
+    (m, n), k, letter = c.shape, a.shape[0 if trans_a else 1], _letter(c)
+    if not _serves(letter, m, n):
+        return False
+    a, b, flags = a.T if trans_a else a, b if trans_b else b.T, (trans_a == 2, trans_b == 2)
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-        a, b, c = b, a, c.T
-    (m, n), k = c.shape, a.shape[1]
-    depth = min(k, DEPTH)
-    high = min(max(ROOM // (PLANES * depth) // 256, 1) * 256, m)
-    wide = min(max(ROOM // (PLANES * (high + depth)) // 256, 1) * 256, n)
-    if not _room(high, wide, depth):
+        a, b, c, flags, m, n = b, a, c.T, flags[::-1], n, m
+    depth, planes = min(k, DEPTH), _planes(letter)
+    high = min(max(ROOM // (planes * depth) // 256, 1) * 256, m)
+    wide = min(max(ROOM // (planes * (high + depth)) // 256, 1) * 256, n)
+    if not _room(letter, high, wide, depth, high + 2 * wide):
         return False
     for i in range(0, m, high):
         for p in range(0, k, DEPTH):
             x, y = a[i:i + high, p:p + DEPTH], b[:, p:p + DEPTH]
             for j in range(0, n, wide):
                 if j == 0:
-                    left, right = split(x, y[:wide])
+                    left, right = split(x, y[:wide], conjugated=flags)
                 else:
-                    right, = split(y[j:j + wide])
+                    right, = split(y[j:j + wide], conjugated=flags[1:])
                 multiply_remainders(alpha, left, right, 1 if p else beta,
                                     c[i:i + high, j:j + wide], turns)
                 right = None
@@ -105,11 +131,49 @@ def multiply(alpha, a, b, beta, c, trans_a, trans_b, turns=None):
     return True
 
 
-def _room(m, n, k):
-    """True if the pool has, or gets, the memory of such a product, which is then there for it."""
-    lines, blocks = PLANES * (-(-k // 128) * 128) + _LINE, -(-m // 16) * -(-n // 16)
+def rank_k(alpha, a, beta, c, lower, flags):
+    """One triangle of C := alpha A A^T + beta C, the first or the second A conjugated if the flags
+    say so, as `multiply`."""
+    (n, k), letter = a.shape, _letter(c)
+    if not _serves(letter, n, n):
+        return False
+    if c.strides[1] != c.itemsize:
+        c, lower, flags = c.T, not lower, flags[::-1]
+    wide = min(max(ROOM // (_planes(letter) * n) // 256, 1) * 256, n)
+    if not _room(letter, n, wide, min(k, DEPTH), (1 + any(flags)) * n):
+        return False
+    for p in range(0, k, DEPTH):
+        x = a[:, p:p + DEPTH]
+        left, right = split(x, x, conjugated=flags) if any(flags) else split(x) * 2
+        for i in range(0, n, wide):
+            j = min(i + wide, n)
+            rows, columns = ((i, n), (i, j)) if lower else ((i, j), (i, n))
+            multiply_remainders(alpha, left.part(*rows), right.part(*columns), 1 if p else beta,
+                                c[slice(*rows), slice(*columns)], half=LOWER if lower else UPPER)
+        left = right = None
+    return True
+
+
+def _letter(x):
+    return "dz"[x.dtype.kind == "c"]
+
+
+def _serves(letter, m, n):
+    return by_remainders(letter, m, n, current_device()) and not (
+        cupy.cuda.get_current_stream().is_capturing())  # a graph keeps no memory of ours
+
+
+def product_bytes(letter, m, n):
+    """Memory for a product of m x n: the bytes of blocks of 16 x 16, and a cell."""
+    return _planes(letter) * 256 * -(-m // 16) * -(-n // 16) + 8
+
+
+def _room(letter, m, n, k, lines):
+    """True if the pool has, or gets, the memory of such a product of so many lines, which is then
+    there for it."""
+    line = _planes(letter) * (-(-k // 128) * 128) + _LINE
     try:
-        cupy.cuda.alloc((m + 2 * n) * lines + PLANES * 256 * blocks + 2 * m * -(-n // 16) + 2048)
+        cupy.cuda.alloc(lines * line + product_bytes(letter, m, n) + 2 * m * -(-n // 16) + 2048)
     except cupy.cuda.memory.OutOfMemoryError:
         return False
     return True
@@ -127,82 +191,117 @@ class Remainders:
     """The lines of an operand, as remainders; `of`, of which they are, is read again where that
     does not suffice, and must not change before the last product."""
 
-    __slots__ = ("of", "lines", "k", "room", "plane", "memory", "planes", "about")
+    __slots__ = ("of", "letter", "lines", "k", "conjugated", "fewer", "count", "room", "plane",
+                 "memory", "planes", "about")
 
-    def __init__(self, x):
-        self.of, (self.lines, self.k) = x, x.shape
+    def __init__(self, x, fewer, conjugated):
+        self.of, (self.lines, self.k), self.conjugated = x, x.shape, int(conjugated)
+        self.letter, self.fewer = _letter(x), fewer
+        self.count = (MODULI - fewer) * (1 if self.letter == "d" else 3) + 1
         self.room = -(-self.k // 128) * 128
         self.plane = self.lines * self.room
 
     @property
     def nbytes(self):
-        return PLANES * self.plane
+        return self.count * self.plane
 
     def part(self, first, last):
         """Lines first ... last - 1."""
         some = copy(self)
-        some.of, some.lines = self.of[first:last], last - first
+        some.of, some.lines = None if self.of is None else self.of[first:last], last - first
         some.planes, some.about = self.planes + first * self.room, self.about + first * _LINE
         return some
 
     def numbers(self):
         """What crt_split is told, after what it is told of both."""
-        return (self.of.data.ptr, self.lines, *(s // 8 for s in self.of.strides), self.planes,
-                self.about)
+        strides = (s // self.of.itemsize for s in self.of.strides)
+        return (self.of.data.ptr, self.lines, *strides, self.planes, self.plane, self.about,
+                self.conjugated)
 
     def describe(self, tensor, side):
         """Boxes of 128 of k and `side` lines of a plane."""
-        tensor.describe(TensorMap.BYTE, self.planes, (self.k, self.lines, PLANES),
+        tensor.describe(TensorMap.BYTE, self.planes, (self.k, self.lines, self.count),
                         (self.room, self.plane), (128, side, 1))
 
 
-def split(*operands):
+class Columns(Remainders):
+    """Of a real matrix of which some columns follow others, for products of rows of it with rows of
+    it, right to sqrt(k) 2^-53 of their lengths; `squares`, there when the first columns are, is at
+    least what the squares of each row add up to. Rows that turn out to be longer have products of
+    nan."""
+
+    __slots__ = ("squares",)
+
+    def __init__(self, k, squares):
+        self.of, self.letter, self.lines, self.k = None, "d", len(squares), 0
+        self.conjugated, self.squares = 0, squares
+        self.fewer, self.room = _fewer("d", k, current_device()), -(-k // 128) * 128
+        self.count, self.plane = MODULI - self.fewer, self.lines * self.room
+        self.memory = cupy.cuda.alloc(self.nbytes + _LINE * self.lines)
+        self.planes, self.about = self.memory.ptr, self.memory.ptr + self.nbytes
+
+    def add(self, x, first):
+        """The next columns of the lines from `first` on, a multiple of 128 but for the last."""
+        values = constants("crt_split", "d", self.room, gpu(current_device()))
+        some = self.part(first, self.lines)
+        some.of, some.planes = x, some.planes + self.k
+        blocks = -(-some.lines // values["LINES"])
+        kernel_of("crt_split", "d", **values, KNOWN=1, FEWER=self.fewer).launch(
+            blocks, 1, 32 * values["WARPS"], 1,
+            pack(blocks, x.shape[1], self.room - self.k, self.room, *some.numbers(),
+                 *some.numbers(), 0 if self.k else self.squares.data.ptr + 8 * first),
+            crt_split_bytes("d", values))
+        self.k += x.shape[1]
+
+
+def split(*operands, conjugated=(0, 0)):
     """The `Remainders` of one or two matrices of double precision with as many columns, along which
-    they are to be multiplied; any strides."""
-    made = [Remainders(x) for x in operands]
+    they are to be multiplied, or of their conjugates; any strides."""
+    device, letter = current_device(), _letter(operands[0])
+    fewer = _fewer(letter, operands[0].shape[1], device)
+    made = [Remainders(x, fewer, flag) for x, flag in zip(operands, conjugated)]
     memory = cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
     at = memory.ptr
     for x in made:
         x.memory, x.planes, x.about = memory, at, at + x.nbytes
         at = x.about + _LINE * x.lines
     k = made[0].k
-    values = constants("crt_split", "d", k, gpu(current_device()))
+    values = constants("crt_split", letter, k, gpu(device))
     blocks = [-(-x.lines // values["LINES"]) for x in made]
-    kernel_of("crt_split", "d", **values).launch(
+    kernel_of("crt_split", letter, **values, FEWER=fewer).launch(
         sum(blocks), 1, 32 * values["WARPS"], 1,
-        pack(blocks[0], k, made[0].room, *made[0].numbers(), *made[-1].numbers()),
-        crt_split_bytes(values))
+        pack(blocks[0], k, made[0].room, made[0].room, *made[0].numbers(), *made[-1].numbers(), 0),
+        crt_split_bytes(letter, values))
     return made
 
 
-def multiply_remainders(alpha, a, b, beta, c, turns=None):
-    """C := alpha A B^T + beta C, A and B split, each row of C in one piece. `turns`: as of
-    _kernel.in_turns."""
-    device = current_device()
+def multiply_remainders(alpha, a, b, beta, c, turns=None, half=WHOLE):
+    """C := alpha A B^T + beta C, A and B split, each row of C in one piece; or of C only the half
+    LOWER or UPPER, with the diagonal. `turns`: as of _kernel.in_turns."""
+    device, sure, letter = current_device(), a.of is None, a.letter
     m, n, k = a.lines, b.lines, a.k
     down, across = -(-m // 16), -(-n // 16)  # blocks of C
-    planes = cupy.cuda.alloc(PLANES * 256 * down * across + 8)
-    unsure, marks = planes.ptr + PLANES * 256 * down * across, cupy.cuda.alloc(2 * m * across)
-    values = capitals(_tiles(isqrt(m * n), device))
+    planes = cupy.cuda.alloc(product_bytes(letter, m, n))
+    unsure = planes.ptr + product_bytes(letter, m, n) - 8
+    marks = None if sure else cupy.cuda.alloc(2 * m * across)
+    values = _constants(letter, isqrt(m * n), device)
     cluster, high, wide = values["CLUSTER"], 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high)
     b.describe(_local.b, wide // cluster)
-    _local.cells[0:7] = m, n, k, a.about, b.about, planes.ptr, unsure
-    tiles = (PLANES - 1) * -(-m // (high * cluster)) * -(-n // wide)
-    kernel_of("gemm_crt", "d", **values).launch(
+    _local.cells[0:8] = m, n, k, a.about, b.about, planes.ptr, 0 if sure else unsure, half
+    tiles = a.count * -(-m // (high * cluster)) * -(-n // wide)
+    kernel_of("gemm_crt", letter, **values, FEWER=a.fewer).launch(
         cluster * in_turns(tiles, multiprocessors(device) // cluster, turns), 1,
         128 * (values["GROUPS"] + 1), 1, _local.parameters, crt_bytes(values))
-    values = constants("crt_join", "d", isqrt(m * n), gpu(device))
-    kernel_of("crt_join", "d", **values).launch(
+    values = constants("crt_join", letter, isqrt(m * n), gpu(device))
+    kernel_of("crt_join", letter, **values, FEWER=a.fewer).launch(
         -(-down * across // values["WARPS"]), 1, 32 * values["WARPS"], 1, pack(
-            m, n, k, planes.ptr, unsure, a.about, b.about, marks.ptr, _bits(alpha), _bits(beta),
-            c.data.ptr, c.strides[0] // 8))
+            m, n, k, planes.ptr, unsure, a.about, b.about, 0 if sure else marks.ptr,
+            *bits(alpha), *bits(beta), c.data.ptr, c.strides[0] // c.itemsize, half))
+    if sure:
+        return
     place = _ladder.place
-    _ladder.launch(_ladder.plan("gemm_tiled", "d", max(m, n, k), device, True), m, n, k, alpha,
-                   place(a.of, *a.of.strides), place(b.of, *b.of.strides[::-1]), beta,
-                   (c.data.ptr, c.strides[0] // 8, 1), marks.ptr)
-
-
-def _bits(x):
-    """A number of double precision as a 64-bit integer."""
-    return _BITS[1].unpack(_BITS[0].pack(x))[0]
+    _ladder.launch(_ladder.plan("gemm_tiled", letter, max(m, n, k), device, True), m, n, k, alpha,
+                   place(a.of, *a.of.strides, a.conjugated),
+                   place(b.of, *b.of.strides[::-1], b.conjugated), beta,
+                   (c.data.ptr, c.strides[0] // c.itemsize, 1), marks.ptr)

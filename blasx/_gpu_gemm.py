@@ -24,6 +24,7 @@ from struct import Struct
 import cupy
 
 from . import _gpu_crt, _ladder
+from ._gpu_crt import LOWER, UPPER, WHOLE
 from ._kernel import (
     TensorMap,
     current_device,
@@ -35,7 +36,7 @@ from ._kernel import (
     pack,
 )
 from ._spaces import half_bytes, wgmma_bytes
-from ._tuned import capitals, constants, looked_up, row
+from ._tuned import at_least, capitals, constants, looked_up, row
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -43,10 +44,10 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
-# m n k, alpha beta C(2), bias
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f3q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2) half; of
+# gemm_half: m n k, alpha beta C(2), bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f3q").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
@@ -100,7 +101,7 @@ def _in_steps(*operands):
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
-    `by_parts`: single precision may be by pairs, real double precision by remainders."""
+    `by_parts`: single precision may be by pairs, double precision by remainders."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -118,7 +119,7 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             _ladder.launch(plan, m, n, k, alpha, place(a, a_row, a_col, trans_a == 2),
                            place(b, b_row, b_col, trans_b == 2), beta, place(c, *c.strides))
             return True
-        if me.letter == "d" and by_parts and _gpu_crt.pays(m, n, k, device):
+        if me.letter in "dz" and by_parts and _gpu_crt.pays(m, n, k, device, me.letter):
             return _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b)
         if me.letter not in "sc" or not by_parts or not by_pairs(
                 m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
@@ -150,6 +151,25 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     return True
 
 
+def rank_k(me, alpha, a, beta, c, lower, flags):
+    """One triangle of C := alpha A A^T + beta C, the first or the second A conjugated if the flags
+    say so, on the tensor cores where rows say `triangle`; else False."""
+    (n, k), device = a.shape, current_device()
+    if me.letter in "dz" and _gpu_crt.pays(n, n, k, device, me.letter, True):
+        done = _gpu_crt.rank_k(alpha, a, beta, c, lower, flags)
+        if done and any(flags):
+            c.imag[cupy.arange(n), cupy.arange(n)] = 0  # whatever it was in C
+        return done
+    if me.letter != "s" or not (by_pairs(n, n, k, False, device) and _triangle(n, device)) or (
+            cupy.cuda.get_current_stream().is_capturing()):
+        return False
+    if c.strides[1] != c.itemsize:
+        c, lower = c.T, not lower
+    lines, = split(a)
+    multiply_pairs(alpha, lines, lines, beta, c, half=LOWER if lower else UPPER)
+    return True
+
+
 # -- by pairs of half precision
 
 
@@ -173,6 +193,18 @@ def _by_tiles(order, device):
     if not found:
         return None, 2**63, 2**63, 0
     return capitals(found), found.get("side", 1), found.get("depth", 1), found.get("halves", 0)
+
+
+@looked_up
+def _triangle(order, device):
+    """Whether one triangle of a product was measured to be faster than cuBLAS's syrk, too."""
+    return "triangle" in row("gemm_wgmma", "s", order, gpu(device))
+
+
+@looked_up
+def _constants(order, device):
+    """Those of the first row from that order on that has some."""
+    return capitals(at_least("gemm_wgmma", "s", order, gpu(device)))
 
 
 @looked_up
@@ -276,13 +308,14 @@ def split(*operands, conjugated=(0, 0)):
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None):
-    """C := alpha A B^T + beta C, A and B split, each row of C in one piece. `high_only`: of A and B
-    what half precision has of their scaled lines; as many bytes are under way in twice the stages.
-    `turns`: as of _kernel.in_turns."""
+def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE):
+    """C := alpha A B^T + beta C, A and B split, each row of C in one piece; or of C only the half
+    LOWER or UPPER, with the diagonal. `high_only`: of A and B what half precision has of their
+    scaled lines; as many bytes are under way in twice the stages. `turns`: as of _kernel.in_turns.
+    """
     device = current_device()
     m, n = a.lines, b.lines
-    values, planes = _by_tiles(isqrt(m * n), device)[0], 2 - high_only
+    values, planes = _constants(isqrt(m * n), device), 2 - high_only
     values = values | {"STAGES": values["STAGES"] * (1 + high_only)}
     kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
                        COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only))
@@ -290,7 +323,8 @@ def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None):
     a.describe(_local.a, high, planes)
     b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
-                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4,
+                half)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
                   1, _local.wgmma, wgmma_bytes(values, planes))

@@ -10,8 +10,8 @@ FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_d
 
 # Constants that the operands of a call decide, not a tuned row; 0 unless given.
 CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION",
-          "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS",
-          "OF_SUMS", "ROUNDED")
+          "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS", "OF_SUMS", "ROUNDED",
+          "KNOWN", "FEWER")
 
 
 def program(name, scalar, constants):

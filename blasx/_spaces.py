@@ -629,9 +629,10 @@ def crt_fits(letter, n, v, gpu):
     return half_product_fits(letter, n, v, gpu) and crt_bytes(v) + 256 <= gpu.shared
 
 
-def crt_split_bytes(v):
+def crt_split_bytes(letter, v):
     """Shared memory: two stages of LINES lines, with what keeps neighbours in different banks."""
-    return 2 * 8 * max(v["DEEP"] * (v["LINES"] + 1), v["LINES"] * (v["DEEP"] + 2))
+    numbers = max(v["DEEP"] * (v["LINES"] + 1), v["LINES"] * (v["DEEP"] + 2))
+    return 2 * TYPES[letter].dtype.itemsize * numbers
 
 
 def crt_split_stages(letter, n):
@@ -643,7 +644,7 @@ def crt_split_fits(letter, n, v, gpu):
     return (v["LINES"] % 16 == 0 and v["LINES"] % v["WARPS"] == 0 and v["DEEP"] % 128 == 0
             and v["LINES"] // v["WARPS"] <= 4
             and 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
-            and v["BLOCKS"] * (crt_split_bytes(v) + 1024) <= gpu.shared)
+            and v["BLOCKS"] * (crt_split_bytes(letter, v) + 1024) <= gpu.shared)
 
 
 def crt_join_stages(letter, n):
@@ -1075,10 +1076,10 @@ SPACES = {
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
     "gemm_crt": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True, True,
-                      letters="d", smallest=1024, largest=16384),
-    "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="d", smallest=1024,
+                      letters="dz", smallest=1024, largest=16384),
+    "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="dz", smallest=1024,
                        largest=16384),
-    "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="d", smallest=1024,
+    "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="dz", smallest=1024,
                       largest=16384),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),

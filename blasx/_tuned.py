@@ -63,6 +63,13 @@ def row(kernel, letter, n, gpu):
     return why(kernel, letter, n, gpu)[0]
 
 
+def at_least(kernel, letter, n, gpu):
+    """The row that serves matrices of order `n`, or where there is none the next above that has
+    constants: for what is to be done by this kernel anyway."""
+    return row(kernel, letter, n, gpu) or next(
+        r for r, _ in rows(kernel, letter, gpu) if n <= r["to"] and capitals(r))
+
+
 def constants(kernel, letter, n, gpu):
     """The constants with which `kernel` runs on matrices of order `n`."""
     return capitals(row(kernel, letter, n, gpu))

@@ -47,10 +47,10 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         precision first, on Hopper to half precision once rows of op(A) and columns of op(B) are
         scaled. The CPU and other types are as exact as they are.
     variant : {'auto', 'native', 'crt'}
-        Of real double precision on the GPU: what was measured to be fastest; products of double
-        precision; or, on Hopper, of integers that stand for the numbers, by their remainders: the
-        fastest of large ones with long sums. The CPU, other types and other GPUs have one way
-        only, and so have a graph and a memory pool without room for remainders.
+        Of double precision, real or complex, on the GPU: what was measured to be fastest; products
+        of double precision; or, on Hopper, of integers that stand for the numbers, by their
+        remainders: the fastest of large ones with long sums. The CPU, other types and other GPUs
+        have one way only, and so have a graph and a memory pool without room for remainders.
     device : {None, 'cpu', 'gpu'}
         'gpu' has the current GPU multiply NumPy arrays of the types s, d, c, z, of which it gets
         tiles while it works, without bias and f.
@@ -74,12 +74,13 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     op(B) are scaled and rounded to integers of up to 58 bits, less where a number is small for its
     row or column, whose product is exact: for any numbers at most (k + 3) 2^-53 (|alpha A| |B| +
     |beta C|) off, as in ordinary double precision, and far less where the numbers of a row and of
-    a column are alike; products of integers that fit are right to the last bit.
+    a column are alike; products of real integers that fit are right to the last bit. Each part
+    of complex products is as good, to (k + 5) 2^-53, by three products of integers instead of four.
     Elements for which that bound is not sure (large numbers that meet small ones or zeros, inf,
     nan) are computed again in double precision, in tiles, on the device. The same bits every time,
-    and for all tiles. 16 bytes of memory for each entry of a, b and c, in blocks from 4 GiB on;
-    nearly twice the time of ordinary double precision where all elements are computed again, as of
-    numbers that differ by many powers of ten within rows and columns.
+    and for all tiles. 16 bytes of memory, of complex numbers 46, for each entry of a, b and c, in
+    blocks from 4 GiB on; nearly twice the time of ordinary double precision where all elements are
+    computed again, as of numbers that differ by many powers of ten within rows and columns.
 
     Half precision (`hgemm`, float16) and bfloat16 (`bgemm`; the dtype of the package ml_dtypes)
     are multiplied and summed in single precision, and rounded once. On Hopper a product with bias
@@ -146,12 +147,12 @@ def _by_numpy(a, b):
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):
-    if variant == "crt" and me.letter == "d":
+    if variant == "crt" and me.letter in "dz":
         from . import _gpu_crt
         if _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b):
             return
     if precision in ("fp32", "strict") or me.letter not in "sc":
-        by_parts = (variant if me.letter == "d" else precision) in ("auto", "fp32")
+        by_parts = (variant if me.letter in "dz" else precision) in ("auto", "fp32")
         if own_gemm().multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts):
             return
     elif precision == "fp16" and me.letter == "s":
@@ -391,7 +392,8 @@ def syrk(me, alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
 
     Notes
     -----
-    n (n + 1) k operations. CPU: SciPy's wrapper; GPU: cuBLAS syrk, no synchronisation.
+    n (n + 1) k operations. CPU: SciPy's wrapper; GPU: cuBLAS syrk, or products of single and of
+    double precision as those of gemm, no synchronisation.
     """
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
     return _rank_k(me, alpha, (a,), beta, c, trans, lower, overwrite_c)
@@ -479,6 +481,10 @@ def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
             terms, trans = [x.T for x in reversed(terms)], 2 - trans
         return _rank_k_gpu(me, alpha, terms, beta, c.T, trans, 1 - lower)
     n, k = terms[0].shape[::-1] if trans else terms[0].shape
+    if len(terms) == 1 and own_gemm().rank_k(
+            me, alpha, terms[0].T if trans else terms[0], beta, c, lower,
+            (hermitian and trans > 0, hermitian and not trans)):
+        return
     if hermitian or not all(gpu.by_rows(x) for x in terms):
         terms = [by_columns(x) for x in terms]
     at = [gpu.operand(x, trans) for x in terms]

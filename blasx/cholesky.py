@@ -38,11 +38,12 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
 
     Notes
     -----
-    CPU: LAPACK. GPU: kernels of ours with products by cuBLAS (large/cholesky.py), which take
-    another n^2 / 2 of memory or less, or cuSOLVER Xpotrf; in the current stream, no
-    synchronisation. A NumPy array on the GPU: its blocks on the diagonal as there, products by
-    cuBLAS; returns when all is done. MemoryError, before `a` is touched, says how many bytes are
-    missing.
+    CPU: LAPACK. GPU: kernels of ours (large/cholesky.py), which take another n^2 / 2 of memory or
+    less, and 15 bytes for each entry in double precision where products are by remainders, on
+    Hopper from n = 6145 on; or cuSOLVER Xpotrf, also where there is no such memory; in the current
+    stream, no synchronisation. A NumPy array on the GPU: its blocks on the diagonal as there,
+    products by cuBLAS; returns when all is done. MemoryError, before `a` is touched, says how many
+    bytes are missing.
     n^3 / 3 operations. LAPACK Users' Guide, xPOTRF.
     """
     a = me.square(a, "a", overwrite_a)
@@ -98,8 +99,10 @@ def _potrf_gpu(me, c, lower, mode="auto"):
         return hybrid.potrf(me, c, lower)
     if mode != "vendor":
         from .large import cholesky as large
-        if large.serves(me, c, mode):
-            return large.potrf(me, c, lower)
+        if large.serves(me, c, mode == "native"):
+            info = large.potrf(me, c, lower)
+            if info is not None:
+                return info
     t = me.type.cuda
     info = gpu.solver64("Xpotrf", "inipni",
                         (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))

@@ -9,13 +9,22 @@
 // the moduli ask for), and for the integers. An integer is eight bytes, a remainder the remainder
 // of two products of four of them.
 //
+// A complex number is two integers, scaled alike, and their sum is a third.
+//
+// KNOWN: of A alone, some columns after others, whose lines become no longer than is known before:
+// of a Cholesky factor, whose line i has squares that add up to A_ii. All columns are scaled alike,
+// and read once; nothing is kept of what rounding does, nor are sizes. Lines that turn out to be
+// longer, or are not finite, have an infinite loss.
+//
 // Floor: 17 + MODULI bytes an entry: read twice, written once. 1.00 ms for two operands of 8192 at
-// 4.3 TB/s. Five operations an entry and modulus, 0.5 ms.
+// 4.3 TB/s, 15 of them. Five operations an entry and modulus, 0.5 ms. KNOWN: 8 + MODULI bytes.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int LINES = 16;    // of a block
 constexpr int WARPS = 8;     // of it
 constexpr int DEEP = 256;    // of k in a stage
 constexpr int BLOCKS = 2;    // per multiprocessor for which registers are rationed
+constexpr int FEWER = 0;     // 1: 14 moduli, not 15
+constexpr int KNOWN = 0;
 #endif
 #include "async.cuh"
 #include "launch.cuh"
@@ -32,13 +41,18 @@ static_assert(LINES % WARPS == 0 && LINES % 16 == 0 && DEEP % 128 == 0);
 extern __shared__ __align__(128) char dynamic_shared[];
 #endif
 
+struct alignas(8) Number {
+    double parts[REALS];
+};
 struct Operand {
-    const double* X;
+    const Number* X;
     size lines, k;
     size next, step;        // from a line to the next, and along it
-    unsigned char* planes;  // [MODULI + 1][lines][room]
-    size room;              // a multiple of 16
+    unsigned char* planes;  // [MODULI PARTS + 1][..][row], `plane` bytes from one to the next
+    size room, row, plane;  // multiples of 16; `room`, of a row, is ours
     Line* about;
+    bool conjugated;
+    const double* squares;  // KNOWN: what they add up to at most, there for the first columns
 };
 
 // A stage: where number k of a line is; ACROSS: lines lie side by side. Neighbours in the order of
@@ -52,9 +66,9 @@ constexpr int STAGE = DEEP * (LINES + 1) > LINES * (DEEP + 2) ? DEEP * (LINES + 
 
 // The slice from p on, zeros where there is nothing
 template <bool ACROSS>
-__device__ void bring(double* to, const Operand& of, size line, size p, bool whole)
+__device__ void bring(Number* to, const Operand& of, size line, size p, bool whole)
 {
-    if (!ACROSS && whole) {
+    if (REALS == 1 && !ACROSS && whole) {
         #pragma unroll 4
         for (int c = threadIdx.x; c < LINES * DEEP / 2; c += THREADS) {
             const int l = c / (DEEP / 2), q = c % (DEEP / 2) * 2;
@@ -68,9 +82,12 @@ __device__ void bring(double* to, const Operand& of, size line, size p, bool who
         for (int c = threadIdx.x; c < LINES * DEEP; c += THREADS) {
             const int l = ACROSS ? c % LINES : c / DEEP, q = ACROSS ? c / LINES : c % DEEP;
             const bool there = line + l < of.lines && p + q < of.k;
-            copy_async<8>(to + place<ACROSS>(l, q),
-                          there ? of.X + (line + l) * of.next + (p + q) * of.step : of.X,
-                          there ? 8 : 0);
+            const Number* const from =
+                there ? of.X + (line + l) * of.next + (p + q) * of.step : of.X;
+            Number* const at = to + place<ACROSS>(l, q);
+            #pragma unroll
+            for (int r = 0; r < REALS; ++r)
+                copy_async<8>(at->parts + r, from->parts + r, there ? 8 : 0);
         }
     }
     end_group();
@@ -80,7 +97,7 @@ __device__ void bring(double* to, const Operand& of, size line, size p, bool who
 template <bool ACROSS, class F>
 __device__ void each(const Operand& of, size line, bool whole, F f)
 {
-    double* const stages = reinterpret_cast<double*>(dynamic_shared);
+    Number* const stages = reinterpret_cast<Number*>(dynamic_shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     bring<ACROSS>(stages, of, line, 0, whole);
     int now = 0;
@@ -96,7 +113,7 @@ __device__ void each(const Operand& of, size line, bool whole, F f)
         for (int e = 0; e < EACH; ++e)
             #pragma unroll 1
             for (int q = 0; q < DEEP; q += 128) {
-                double x[4];
+                Number x[4];
                 #pragma unroll
                 for (int i = 0; i < 4; ++i)
                     x[i] = stages[now * STAGE + place<ACROSS>(warp * EACH + e, q + 4 * lane + i)];
@@ -120,20 +137,19 @@ struct Squares {
     {
         return 2 * (to - from) > 1000 ? 0 : power(2 * (from - to));
     }
-    __device__ void take(const double (&x)[4])
+    __device__ void take(const Number (&x)[4])
     {
         int e = 0;
         #pragma unroll
-        for (int i = 0; i < 4; ++i) e = max(e, exponent_of(x[i]));
+        for (const Number& number : x)
+            for (double part : number.parts) e = max(e, exponent_of(part));
         largest = max(largest, e);
         e = min(e, MOST);
         if (e > top) sum *= factor(top, e), top = e;
         const double unit = power(1023 - top);
         #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const double y = x[i] * unit;
-            sum = fma(y, y, sum);
-        }
+        for (const Number& number : x)
+            for (double part : number.parts) sum = fma(part * unit, part * unit, sum);
     }
     __device__ void take_all_lanes()
     {
@@ -171,6 +187,17 @@ __device__ inline Line scaled(const Squares& squares)
     return {shift, length, 0, 0, unsigned(squares.largest - 1022 + shift)};
 }
 
+// The same where the sum of squares is known, before any number is; 2^-8 for rounding
+__device__ inline Line scaled(double square)
+{
+    Squares squares;
+    squares.take({{fmin(sqrt(square), 0x1p511) * (1 + 0x1p-9)}});
+    if (!(square >= 0)) squares.largest = 2047;
+    Line line = scaled(squares);
+    line.length = 0;
+    return line;
+}
+
 #ifndef BLASX_SIM
 __device__ inline unsigned plus_bytes(unsigned sum, unsigned a, unsigned b)
 {
@@ -184,17 +211,44 @@ __device__ inline unsigned plus_bytes(unsigned sum, unsigned a, unsigned b)
 }
 #endif
 
-// The remainders of four integers, of the first in the lowest byte, for each modulus
-struct Integers {
-    unsigned low[4], high[4];  // of each + 2^63
+// The lowest bytes of four words
+__device__ inline unsigned bytes_of(unsigned a, unsigned b, unsigned c, unsigned d)
+{
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
 
-    __device__ void set(int i, long long x)
+// The remainders of four integers, of the first in the lowest byte, for each modulus. Half of them
+// are made by double precision, whose units would have nothing to do: an integer below 2^55 / p is
+// a quotient that is wrong by at most 0.52, and what it leaves is a byte where p is below 245.
+struct Integers {
+    static constexpr int FIRST = FEWER ? 7 : MODULI;  // of those
+    unsigned low[4], high[4];  // of each + 2^63
+    double whole[4];
+
+    __device__ void set(int i, long long n)
     {
-        low[i] = unsigned(x);
-        high[i] = unsigned(x >> 32) ^ 0x80000000u;
+        low[i] = unsigned(n);
+        high[i] = unsigned(n >> 32) ^ 0x80000000u;
     }
-    __device__ unsigned modulo(int m) const
+    __device__ void set(int i, double x)  // x is an integer
     {
+        set(i, __double2ll_rn(x));
+        whole[i] = x;
+    }
+    __device__ long long number(int i) const
+    {
+        return (long long)(high[i] ^ 0x80000000u) << 32 | low[i];
+    }
+    __device__ unsigned rest(int m, int i) const
+    {
+        constexpr double ONES = 0x1.8p52;  // what is added to it loses its fraction
+        const double quotient = fma(whole[i], TABLE.of_p[m], ONES) - ONES;
+        return __double2loint(fma(-quotient, double(TABLE.p[m]), whole[i]) + ONES);
+    }
+    template <bool WHOLE> __device__ unsigned modulo(int m) const  // WHOLE: set by doubles
+    {
+        if (TABLE.p[m] == 256) return bytes_of(low[0], low[1], low[2], low[3]);
+        if (WHOLE && m >= FIRST) return bytes_of(rest(m, 0), rest(m, 1), rest(m, 2), rest(m, 3));
         unsigned all = 0;
         #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -210,62 +264,103 @@ template <bool ACROSS> __device__ void split_lines(const Operand& of, size line)
 {
     const bool whole = of.step == 1 && (size(of.X) | 8 * of.next) % 16 == 0;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    Squares squares[EACH];
-    each<ACROSS>(of, line, whole, [&](int e, const double (&x)[4], size) { squares[e].take(x); });
     Line about[EACH];
     int inexact[EACH] = {}, fair[EACH] = {};
-    #pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-        squares[e].take_all_lanes();
-        about[e] = scaled(squares[e]);
+    double sums[EACH] = {};  // KNOWN: of squares, in units of BOUND
+    if constexpr (KNOWN) {
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            const size row = min(line + warp * EACH + e, of.lines - 1);
+            about[e] = of.squares ? scaled(of.squares[row]) : of.about[row];
+        }
+    } else {
+        Squares squares[EACH];
+        each<ACROSS>(of, line, whole,
+                     [&](int e, const Number (&x)[4], size) { squares[e].take(x); });
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            squares[e].take_all_lanes();
+            about[e] = scaled(squares[e]);
+        }
     }
     const double from = fair_from(double(of.k));
-    each<ACROSS>(of, line, whole, [&](int e, const double (&x)[4], size p) {
+    each<ACROSS>(of, line, whole, [&](int e, const Number (&x)[4], size p) {
         const size row = line + warp * EACH + e;
         const bool finite = about[e].loss == 0;
         const int half = about[e].shift / 2;  // the scale is a product
         const double first = power(half), second = power(about[e].shift - half);
         const double unit = power(SIZE - int(about[e].top));
-        Integers integers;
+        Integers integers[REALS];
         unsigned sizes = 0;
         #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const double y = finite ? x[i] * first * second : 0;
-            const long long n = __double2ll_rn(y);
-            integers.set(i, n);
-            sizes |= unsigned(int(fabs(y) * unit)) << 8 * i;
-            inexact[e] += finite && (double(n) != y || (y == 0) != (x[i] == 0));
-            fair[e] += fabs(y) >= from;
+            double most = 0;
+            #pragma unroll
+            for (int r = 0; r < REALS; ++r) {
+                const double y = finite ? x[i].parts[r] * first * second : 0, n = rint(y);
+                integers[r].set(i, r == 1 && of.conjugated ? -n : n);
+                if constexpr (KNOWN) {
+                    sums[e] += y * y * (1 / BOUND);
+                } else {
+                    most = fmax(most, fabs(y));
+                    inexact[e] += finite && (n != y || (y == 0) != (x[i].parts[r] == 0));
+                }
+            }
+            sizes |= unsigned(int(most * unit)) << 8 * i;
+            fair[e] += most >= from;
         }
         if (row >= of.lines || p >= of.room) return;
-        unsigned char* const to = of.planes + row * of.room + p;
+        unsigned char* const to = of.planes + row * of.row + p;
+        const auto store = [=](int plane, unsigned bytes) {
+            *reinterpret_cast<unsigned*>(to + plane * of.plane) = bytes;
+        };
         #pragma unroll
         for (int m = 0; m < MODULI; ++m)
-            *reinterpret_cast<unsigned*>(to + m * of.lines * of.room) = integers.modulo(m);
-        *reinterpret_cast<unsigned*>(to + MODULI * of.lines * of.room) = sizes;
+            #pragma unroll
+            for (int r = 0; r < REALS; ++r)
+                store(PARTS * m + r, integers[r].template modulo<true>(m));
+        if constexpr (REALS == 2) {
+            Integers both;
+            #pragma unroll
+            for (int i = 0; i < 4; ++i)
+                both.set(i, integers[0].number(i) + integers[REALS - 1].number(i));
+            #pragma unroll
+            for (int m = 0; m < MODULI; ++m) store(PARTS * m + 2, both.modulo<false>(m));
+        }
+        if (!KNOWN) store(PARTS * MODULI, sizes);
     });
     #pragma unroll
     for (int e = 0; e < EACH; ++e) {
+        const size row = line + warp * EACH + e;
+        if constexpr (KNOWN) {
+            for (int mask = 16; mask; mask /= 2) sums[e] += across(sums[e], mask);
+            const float length = about[e].length;
+            about[e].length = sqrtf(length * length + float(sums[e])) * (1 + 0x1p-20f);
+            if (!(about[e].length <= 1)) about[e].loss = __int_as_float(0x7f800000);
+            if (lane == 0 && row < of.lines) of.about[row] = about[e];
+            continue;
+        }
         int wrong = inexact[e], good = fair[e];
         for (int mask = 16; mask; mask /= 2)
             wrong += across(wrong, mask), good += across(good, mask);
         if (wrong)  // half of 1 each, or less
             about[e].loss = sqrtf(float(wrong)) * float((1 + 0x1p-20) / 2 / sqrt(BOUND));
         about[e].fair = unsigned(good);
-        const size row = line + warp * EACH + e;
         if (lane == 0 && row < of.lines) of.about[row] = about[e];
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-crt_split(size blocks, size k, size room, const double* A, size m, size a_next, size a_step,
-          unsigned char* a_planes, Line* a_about, const double* B, size n, size b_next, size b_step,
-          unsigned char* b_planes, Line* b_about)
+crt_split(size blocks, size k, size room, size row, const Number* A, size m, size a_next,
+          size a_step, unsigned char* a_planes, size a_plane, Line* a_about, size a_conjugated,
+          const Number* B, size n, size b_next, size b_step, unsigned char* b_planes, size b_plane,
+          Line* b_about, size b_conjugated, const double* squares)
 {
     wait_for_stream();
     const bool left = blockIdx.x < blocks;
     const Operand of{left ? A : B, left ? m : n, k, left ? a_next : b_next, left ? a_step : b_step,
-                     left ? a_planes : b_planes, room, left ? a_about : b_about};
+                     left ? a_planes : b_planes, room, row, left ? a_plane : b_plane,
+                     left ? a_about : b_about, (left ? a_conjugated : b_conjugated) != 0, squares};
     const size line = (blockIdx.x - (left ? 0 : blocks)) * LINES;
     if (llabs(of.next) < llabs(of.step)) split_lines<true>(of, line);
     else split_lines<false>(of, line);

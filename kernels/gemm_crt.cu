@@ -4,7 +4,8 @@
 // Tiles and who has what of them: tile_ring.cuh. A stage is 128 of k. Sums of 32 bits are exact for
 // k < 2^17; what is stored of one is a byte again. The bytes of C lie as the tensor cores leave sums:
 // for each modulus blocks of 16 x 16 elements, 8 bytes for a lane of a warp, in rows of blocks. Where
-// lines are such that it matters, which all blocks see for themselves, sizes are multiplied too.
+// lines are such that it matters, which all blocks see for themselves, sizes are multiplied too;
+// not at all without a place for `unsure`. `half`: of C one triangle (strips.cuh).
 //
 // Floor: 2 MODULI m n k operations at 1979 Top/s, or what 700 W allow, 1200 to 1450 of cuBLAS's: 8.3
 // ms at 8192, or 11.4 to 13.7. A stage is 128 (BM + BN / CLUSTER) bytes from L2 for 128 BM BN products; C is
@@ -15,13 +16,14 @@ constexpr int BN = 256;     // columns of a tile
 constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
+constexpr int FEWER = 0;     // 1: 14 moduli, not 15
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
 #endif
 #include "hopper.cuh"
 #include "launch.cuh"
 #include "moduli.cuh"
 
-constexpr int PLANES = MODULI + 1;
+constexpr int PLANES = PARTS * MODULI + 1;
 using number_t = signed char;
 #include "tile_ring.cuh"
 
@@ -79,19 +81,20 @@ __device__ inline bool any_unsure(const Line* a, size m, const Line* b, size n, 
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_crt(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
-         size k, const Line* a, const Line* b, uint2* C, unsigned* unsure)
+         size k, const Line* a, const Line* b, uint2* C, unsigned* unsure, size half)
 {
     wait_for_stream();
-    const bool sizes = any_unsure(a, m, b, n, k);
-    if (blockIdx.x == 0 && threadIdx.x == 0) *unsure = sizes;
+    const bool sizes = unsure && any_unsure(a, m, b, n, k);
+    if (unsure && blockIdx.x == 0 && threadIdx.x == 0) *unsure = sizes;
     const size down = (m + 15) / 16, across = (n + 15) / 16;  // blocks of C
-    take_tiles<int>(A, B, Tiles(m, n, MODULI + sizes), int((k + BK - 1) / BK), [](int, int) {},
+    const Tiles tiles(m, n, PLANES - 1 + sizes, int(half));
+    take_tiles<int>(A, B, tiles, int((k + BK - 1) / BK), [](int, int) {},
         [&](const int (&sums)[SUMS], int i, int j, int plane) {
             if (i >= m) return;
             uint2* const to = C + ((plane * down + i / 16) * across + j / 16) * 32
                               + threadIdx.x % 32;
             const size left = across - j / 16;
-            if (plane < MODULI) store_blocks(sums, to, left, Modulus(plane));
+            if (plane < PLANES - 1) store_blocks(sums, to, left, Modulus(plane / PARTS));
             else store_blocks(sums, to, left, Bits());
         });
 }

@@ -19,6 +19,8 @@
 // the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
 // tensor cores.
 //
+// `half`: of C one triangle (strips.cuh), nothing else is touched.
+//
 // HIGH_ONLY: one product of half precision for those who asked for no more. Lost numbers are those
 // of all others then; what is not finite is still computed again.
 //
@@ -39,6 +41,7 @@ constexpr int HIGH_ONLY = 0;  // 1: the high parts of both, their product alone
 #include "launch.cuh"
 #include "operand_lines.cuh"
 #include "shuffle.cuh"
+#include "strips.cuh"
 #include "tensor.cuh"
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
@@ -51,20 +54,8 @@ constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 
-struct Tiles {  // of C, in the order in which they are taken
-    int down, across;
-
-    __device__ Tiles(size m, size n) : down((m + BM - 1) / BM), across((n + BN - 1) / BN) {}
-    __device__ int count() const { return down * across; }
-    // Strips WIDE tiles high, along which blocks that run at a time share lines of both operands
-    __device__ void place(int tile, int& i, int& j) const
-    {
-        const int strip = tile / (WIDE * across), high = min(WIDE, down - strip * WIDE);
-        const int rest = tile - strip * WIDE * across;
-        i = strip * WIDE + rest % high;
-        j = rest / high;
-    }
-};
+// Of C, in strips WIDE tiles high, along which blocks that run at a time share lines
+using Tiles = Strips<BM, BN>;
 
 // The ring's position: a stage and the phase of its barriers
 struct Place {
@@ -101,7 +92,7 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
     Place at{0, 0};
     for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
         int i, j;
-        tiles.place(tile, i, j);
+        if (!tiles.place(tile, i, j)) continue;
         for (int c = 0; c < chunks; ++c, at.next()) {
             await(empty + 8 * at.stage, at.phase ^ 1);
             expect(full + 8 * at.stage, STAGE);
@@ -166,7 +157,12 @@ struct Result {
     float* C;
     size ld;
     unsigned m, n;
+    int half;
 
+    __device__ bool wanted(unsigned i, unsigned j) const
+    {
+        return i < m && j < n && !(half == 1 && j > i) && !(half == 2 && j < i);
+    }
     __device__ float* at(unsigned i, unsigned j) const { return C + i * ld + j; }
     __device__ float of(float product, float before) const
     {
@@ -279,14 +275,14 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
                                   const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const unsigned m = result.m, n = result.n;
     const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
     // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
     // columns, an odd one of the next 8
     const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
     constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {
-        return wide && i + g + 8 * r < m && j + 8 * (q + odd) + 4 * (t / 2) + 3 < n;
+        const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
+        return wide && result.wanted(row, col) && result.wanted(row, col + 3);
     };
     const auto place = [&](int q, int r) {
         return result.at(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
@@ -312,11 +308,11 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
-                const bool inside = i + g + 8 * r < m && j + 8 * (q + e / 2) + 2 * t + e % 2 < n;
                 const int lost = rows[r].lost + cols[e].lost;
                 const bool good = HIGH_ONLY ? lost < NOT_FINITE
                                             : fabsf(sums[at]) >= DAMAGE * float(lost);
-                if (inside && !good) again[at / 32] |= 1u << at % 32;
+                if (!good && result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2))
+                    again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
                 x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
                               * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
@@ -333,7 +329,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
                 const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (row < m && col + e < n && y[e] == y[e]) result.store(row, col + e, y[e]);
+                    if (result.wanted(row, col + e) && y[e] == y[e])
+                        result.store(row, col + e, y[e]);
             }
         }
     }
@@ -347,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
            size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
            size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
-           size b_how, float alpha, float beta, float* C, size ldc)
+           size b_how, float alpha, float beta, float* C, size ldc, size half)
 {
     wait_for_stream();
     __shared__ alignas(8) word barriers[2 * STAGES];
@@ -361,7 +358,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
         show_barriers();
     }
     __syncthreads();
-    const Tiles tiles(m, n);
+    const Tiles tiles(m, n, int(half));
     const int chunks = int((k + BK - 1) / BK);
     if (threadIdx.x < 128) {
         give_registers<GIVEN>();
@@ -369,14 +366,14 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
     } else {
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
-        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n)};
+        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n), int(half)};
         Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
             threadIdx.x / 32 - 4];
         Place at{0, 0};
         if (group == GROUPS - 1) give_turn(0);
         for (int tile = blockIdx.x; tile < tiles.count(); tile += gridDim.x) {
             int i, j;
-            tiles.place(tile, i, j);
+            if (!tiles.place(tile, i, j)) continue;
             i = i * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
             lines.fetch(i, j, a_lines, b_lines, result);
             float sums[SUMS];

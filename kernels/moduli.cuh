@@ -8,11 +8,18 @@
 // Remainders are bytes with a sign, any number of [-128, 127] that is right modulo p_i: products of
 // lines of k < 2^17 of them fit 32 bits. Two lines of integers of length sqrt(BOUND) at most have a
 // product below P / 2 in size, and so is what the remainders of their numbers multiply to.
+//
+// A complex number is two integers, and three remainders for each modulus, of its parts x and y and
+// of x + y. Products of these, a b, c d and (a + c) (b + d), make the parts a b - c d and
+// (a + c) (b + d) - a b - c d of complex products; modulo p nothing is lost by that.
 #pragma once
+#include "scalar.cuh"
 
-// The fewest with which rounding numbers to integers does less than 2^-53 to the product of two
-// lines of numbers alike, at six standard deviations: 0.12 of that, with 14 it would be 1.6.
-constexpr int MODULI = 15;
+// With 15 of them rounding numbers to integers does at most 0.12 2^-53
+// to the product of two lines of numbers alike, at six standard deviations, whatever k; with 14 1.6
+// 2^-53, which is still less than what sums of double precision lose where k is 4096 or more.
+constexpr int MODULI = 15 - FEWER;
+constexpr int REALS = sizeof(scalar_t) / sizeof(double), PARTS = REALS == 2 ? 3 : 1;
 
 // Unsigned integers of 128 bits, in 32
 struct Wide {
@@ -54,6 +61,7 @@ struct Moduli {
     // the sum of their products with those of `low` and `high`, and `first`
     unsigned low[16] = {}, high[16] = {}, first[16] = {};
     unsigned of_small[16] = {};  // floor(2^32 / p) + 1: quotients of numbers below 2^24
+    double of_p[16] = {};        // 1 / p
     // Of an integer x, |x| <= 2^31 - 256: x + `shift`, not negative, is x + 128 modulo p
     unsigned shift[16] = {}, of_any[16] = {};  // floor(2^39 / p): quotients, or 1 less
 
@@ -72,6 +80,7 @@ struct Moduli {
             const unsigned long long half = 1ull << 63, of_31 = (1ull << 31) % p[i];
             first[i] = unsigned((128 + p[i] - half % p[i]) % p[i]);
             of_small[i] = unsigned((1ull << 32) / p[i] + 1);
+            of_p[i] = 1.0 / p[i];
             shift[i] = unsigned((1ull << 31) + (128 + p[i] - of_31) % p[i]);
             of_any[i] = unsigned((1ull << 39) / p[i]);
             Wide others;
@@ -89,7 +98,7 @@ struct Moduli {
 };
 __constant__ constexpr Moduli TABLE{};
 
-// P / 2 > 2^61, less room for what rounding to integers adds to the length of lines of k < 2^27
+// P / 2, less room for what rounding to integers adds to the length of lines of k < 2^27
 constexpr double BOUND = (TABLE.product[0] * 0x1p80 + TABLE.product[1] * 0x1p40) / 2
                          * (1 - 0x1p-12);
 
@@ -98,7 +107,7 @@ __device__ inline double power(int e) { return __hiloint2double((e + 1023) << 20
 
 // What is known of a line: its numbers times 2^shift are its integers, but for what rounding does;
 // its length, and the most that rounding does to it, in units of sqrt(BOUND), rounded up; how many
-// numbers are `fair`, not small for the line; all are below 2^top. One that is not finite has zeros
+// numbers are `fair`, not small for the line, of which a part is enough; all parts are below 2^top. One that is not finite has zeros
 // for integers, and an infinite loss.
 struct alignas(16) Line {
     int shift;
@@ -119,6 +128,6 @@ constexpr int SIZE = 7;
 __device__ inline double fair_from(double k) { return sqrt(BOUND / k) / 8; }
 __device__ inline unsigned enough(double k)
 {
-    const double pairs = 0x1p59 * (1 + 0x1p-10) * sqrt(k / BOUND);
+    const double pairs = 0x1p59 * (1 + 0x1p-10) * sqrt(REALS * k / BOUND);
     return unsigned((k + pairs) / 2) + 1;
 }

@@ -48,8 +48,6 @@ static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
 struct Panel {
     Strided<scalar_t> A;               // the matrix from the panel's first element on
     int n, rows, columns;              // its order; blocks down and across the panel
-    Strided<const scalar_t> products;  // what else is to be taken off A, there if `with_products`
-    bool with_products;                // for the blocks on which the panel's diagonal lies
     scalar_t* blocks;                  // the workspace: finished blocks, column by column
     scalar_t* diagonals;               // and TILES slots for each column
     int *done;                         // of each row: WARPS times the blocks that are finished,
@@ -115,7 +113,7 @@ __device__ inline void take(Tile& x, const Tile& y)
     for (int e = 0; e < 2; ++e) x.x[e] = mul(y.x[e], real_t(TENSOR ? -1 : 1));
 }
 
-// A_ij less the products that are there already, for one group, and zeros
+// A_ij, for one group, and zeros
 __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
 {
     const int n = p.n;
@@ -123,11 +121,6 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
     const auto wanted = [=](int i, int j) { return i < n && j <= i; };
     for_tiles(sums, [&](Tile& x, int r, int c) {
         x = load_tile<false>(p.A, TILES * i + r, TILES * j + c, wanted);
-        if (p.with_products && i < p.columns) {
-            const Tile y = load_tile<false>(p.products, TILES * i + r, TILES * j + c, wanted);
-            #pragma unroll
-            for (int e = 0; e < 2; ++e) x.x[e] = minus_product(x.x[e], y.x[e], scalar_t{1});
-        }
         take(x, x);
     });
 }
@@ -595,20 +588,17 @@ template <class Find> __device__ int found(int& number, Find find)
 
 // `before`: columns of the matrix that are done. `flags`, zeros: blocks that have started, blocks
 // of the matrix that are taken, 1 + the multiprocessor of the chain, blocks that have left it to
-// the chain, and the flags of rows and columns. The products to be subtracted are there if their
-// address is.
+// the chain, and the flags of rows and columns.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size before,
-            const scalar_t* products, size p_row, size p_col, scalar_t* blocks,
-            scalar_t* diagonals, int* flags, int* info)
+            scalar_t* blocks, scalar_t* diagonals, int* flags, int* info)
 {
     wait_for_stream();
     __shared__ int number;
     scalar_t* const shared = reinterpret_cast<scalar_t*>(dynamic_shared);
     const Room room{shared, shared + NUMBERS, shared + 2 * NUMBERS, shared + NUMBERS};
-    const Panel p{{A, a_row, a_col}, int(n), int((n + T - 1) / T), int(columns),
-                  {products, p_row, p_col}, products != nullptr, blocks, diagonals, flags + 4,
-                  flags + 4 + int((n + T - 1) / T)};
+    const Panel p{{A, a_row, a_col}, int(n), int((n + T - 1) / T), int(columns), blocks, diagonals,
+                  flags + 4, flags + 4 + int((n + T - 1) / T)};
     // The chain's columns that are next for this block: all, or, if it is alone, each in its turn
     const bool alone = gridDim.x == 1;
     int link = 0, links = 0;

@@ -10,6 +10,7 @@
 #pragma once
 #include "cluster.cuh"
 #include "hopper.cuh"
+#include "strips.cuh"
 
 using size = long long;
 
@@ -21,21 +22,17 @@ constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 40;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 
-struct Tiles {  // of a cluster: in strips WIDE high, along which those at work share lines
-    int down, across, planes;
+struct Tiles {  // of a cluster, plane by plane
+    Strips<BM * CLUSTER, BN> strips;
+    int planes;
 
-    __device__ Tiles(size m, size n, int planes = PLANES)
-        : down(int((m + BM * CLUSTER - 1) / (BM * CLUSTER))), across(int((n + BN - 1) / BN)),
-          planes(planes) {}
-    __device__ int count() const { return planes * down * across; }
-    __device__ void place(int tile, int& i, int& j, int& plane) const
+    __device__ Tiles(size m, size n, int planes = PLANES, int half = 0)
+        : strips(m, n, half), planes(planes) {}
+    __device__ int count() const { return planes * strips.count(); }
+    __device__ bool place(int tile, int& i, int& j, int& plane) const
     {
-        plane = PLANES > 1 ? tile / (down * across) : 0;
-        tile -= plane * (down * across);
-        const int strip = tile / (WIDE * across), left = down - strip * WIDE;
-        const int high = left < WIDE ? left : WIDE, rest = tile - strip * WIDE * across;
-        i = strip * WIDE + rest % high;
-        j = rest / high;
+        plane = PLANES > 1 ? tile / strips.count() : 0;
+        return strips.place(tile - plane * strips.count(), i, j);
     }
 };
 
@@ -72,7 +69,7 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
     Place at{0, 0};
     for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
         int i, j, plane;
-        tiles.place(tile, i, j, plane);
+        if (!tiles.place(tile, i, j, plane)) continue;
         i = (i * CLUSTER + rank) * BM, j = j * BN + rank * MINE;
         for (int c = 0; c < chunks; ++c, at.next()) {
             await(empty + 8 * at.stage, at.phase ^ 1);
@@ -152,7 +149,7 @@ __device__ void take_tiles(const TensorMap& A, const TensorMap& B, Tiles tiles, 
         Place at{0, 0};
         for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
             int i, j, plane;
-            tiles.place(tile, i, j, plane);
+            if (!tiles.place(tile, i, j, plane)) continue;
             i = (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
             begin(i, j);
             S sums[SUMS];

@@ -48,7 +48,7 @@ def device():
     try:
         with (mock.patch.multiple(_cuda, cupy=cupy, blas=call, blas_on_device=call,
                                   current_device=lambda: 0),
-              mock.patch.object(blas3, "_gpu_gemm", SimpleNamespace(multiply=never))):
+              mock.patch.object(blas3, "_gpu_gemm", SimpleNamespace(multiply=never, rank_k=never))):
             yield
     finally:
         NATIVE.discard(Array)

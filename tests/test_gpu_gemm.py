@@ -1,6 +1,7 @@
 """Products on a Hopper GPU (-m gpu): of single precision by pairs of half precision no worse than
 cuBLAS's own, for every order of the operands, and right where pairs do not suffice; of half
-precision with what follows them; of double precision by remainders, the same bits by all tiles."""
+precision with what follows them; of double precision by remainders, the same bits by all tiles; one
+triangle of products, and Cholesky of one matrix by them."""
 
 from itertools import product
 
@@ -392,3 +393,99 @@ def test_remainders_where_they_pay(cp):
         assert ("gemm_crt" in str(ran)) == by_remainders
         assert (abs(c - exact) <= 4096 * 2.0**-53 * size).all()
         c.fill(cp.nan)
+
+
+@pytest.mark.parametrize("kind", ("normal", "graded", "spread", "large meets zero"))
+def test_complex_products_by_remainders(cp, kind):
+    """Each part within the bound, by all tiles and with 14 moduli the same bits as far as they are
+    meant to be; transposes, complex alpha and beta."""
+    (ar, br), (ai, bi) = (in_double(kind, 200, 130, 400, seed) for seed in (0, 1))
+    a, b = ar + 1j * ai, br + 1j * bi
+    with np.errstate(over="ignore"):
+        wide = [x.astype(np.clongdouble) for x in (a, b)]
+        exact, size = wide[0] @ wide[1], abs(wide[0]) @ abs(wide[1])
+    for fewer, (ta, tb) in product((0, 1), ((0, 0), (2, 1), (1, 2))):
+        left, right = ((x, x.T, x.T.conj())[t] for x, t in ((a, ta), (b, tb)))
+        left, right, found = cp.array(left, order="F"), cp.array(right), []
+        split = _tuned.capitals(_tuned.table(90)["crt_split"]["z"][0]) | {"fewer": fewer}
+        for values, order in zip(REMAINDERS, "CFC"):
+            with _tuned.using("z", gemm_crt=values, crt_split=split), blasx.trace() as ran:
+                c = cp.full((200, 130), cp.nan, complex, order=order)
+                found.append(blasx.zgemm(1, left, right, 0, c, ta, tb, 1, variant="crt"))
+            assert "gemm_crt" in str(ran)
+        assert all((c == found[0]).all() for c in found)
+        wrong = found[0].get() - exact
+        for part in (wrong.real, wrong.imag):
+            assert (abs(part) <= 405 * 2.0**-53 * size).all()
+    if kind == "normal":
+        with _tuned.using("z", gemm_crt=REMAINDERS[0]):
+            c = blasx.zgemm(2 - 1j, cp.array(a), cp.array(b), 1j, found[0], variant="crt").get()
+        assert (abs(c - ((2 - 1j) * a @ b + 1j * found[0].get())) <= 1e-14 * size).all()
+
+
+@pytest.mark.parametrize(("letter", "name"), [("s", "syrk"), ("d", "syrk"), ("z", "syrk"),
+                                              ("z", "herk")])
+def test_one_triangle_on_the_tensor_cores(cp, letter, name):
+    """syrk and herk of odd orders, both triangles, transposes and orders; the other triangle stays
+    as it was."""
+    of, n, k = TYPES[letter].dtype, 777, 300
+    random = np.random.default_rng(2)
+    a = random.standard_normal((n, k))
+    if letter == "z":
+        a = a + 1j * random.standard_normal((n, k))
+    a, before = a.astype(of), (a @ a.T)[:, ::-1].astype(of)
+    exact = a.astype(of if letter == "z" else float) @ (a.conj().T if name == "herk" else a.T)
+    size = abs(a).astype(float) @ abs(a).astype(float).T + abs(before)
+    if letter == "s":
+        rows = dict(gemm_wgmma=ROWS[-1] | {"triangle": 1}, gemm_tiled=None)
+    else:
+        rows = dict(gemm_crt=REMAINDERS[0] | {"triangle": 1})
+    for lower, trans, order in product((0, 1), (0, 1), "CF"):
+        flag = trans * (2 if name == "herk" else 1)
+        x = cp.array((a.conj().T if name == "herk" else a.T) if trans else a, order=order)
+        c = cp.array(before, order=order)
+        with _tuned.using(letter, gemm_small=None, **rows), blasx.trace() as ran:
+            assert getattr(blasx, letter + name)(2, x, -1, c, flag, lower, 1) is c
+        assert ("gemm_wgmma" if letter == "s" else "gemm_crt") in str(ran)
+        wanted = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
+        old = before.copy()
+        if name == "herk":
+            old[np.arange(n), np.arange(n)] = old.diagonal().real
+        wrong = abs(c.get() - (2 * exact - old))
+        assert (wrong <= (1e-6 if letter == "s" else 1e-14) * size)[wanted].all()
+        assert (c.get() == before)[~wanted].all()
+
+
+@pytest.mark.parametrize("letter", "sd")
+@pytest.mark.parametrize("lower", (0, 1))
+def test_cholesky_by_panels_and_products(cp, letter, lower):
+    """Several panels, the last one in part; not definite, nan and inf where it is found late; the
+    other triangle is untouched; the same bits."""
+    n, eps = 1500, float(finfo(TYPES[letter].dtype).eps)
+    panel = _tuned.capitals(_tuned.table(90)["potrf_panel"][letter][-1]) | {"width": 256}
+    potrf = getattr(blasx, letter + "potrf")
+    random = cp.random.RandomState(4)
+    x = random.standard_normal((n, n))
+    full = (x @ x.T / n + cp.eye(n)).astype(TYPES[letter].dtype)
+    half = cp.tri(n, dtype=bool) if lower else cp.tri(n, dtype=bool).T
+
+    def factored(change=None):
+        c = cp.full((n + 1, n), cp.nan, full.dtype, order="F")[:n]
+        c[half] = full[half]
+        if change:
+            i, j, value = change
+            c[(i, j) if lower else (j, i)] = value
+        with blasx.trace() as ran:
+            _, info = potrf(c, lower, clean=0, overwrite_a=1)
+        assert ("gemm_crt" if letter == "d" else "gemm_wgmma") in str(ran)
+        assert cp.isnan(c[~half]).all()
+        return cp.where(half, c, 0), int(info)
+
+    with _tuned.using(letter, potrf_panel=panel):
+        L, info = factored()
+        assert info == 0 and all((factored()[0] == L).all() for _ in range(5))
+        L = (L if lower else L.T).astype(float)
+        assert abs(L @ L.T - full).max() <= 3 * n**0.5 * eps * abs(full).max()
+        for i, j, value in ((1400, 1400, -1), (1400, 1400, np.nan), (600, 600, 0), (1499, 3, 1e9),
+                            (1400, 3, np.nan), (1400, 700, np.inf), (0, 0, -1)):
+            assert factored((i, j, value))[1] == i + 1

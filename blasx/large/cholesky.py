@@ -1,10 +1,19 @@
 """Cholesky of one large matrix on the GPU.
 
-kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. What
-is right of it is brought up to date a strip of `width` columns at a time, below the strip's
-diagonal block, by products that overwrite nothing else. Diagonal blocks, of which half must be
-left alone, collect their products beside the matrix, all blocks in one call; the panel takes them
-off when it comes there. How wide a panel is, and from where on cuSOLVER is faster, are tuned rows.
+kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. The
+rest is products by the tensor cores, of which one triangle is made: of single precision, by pairs
+of half precision, those of a panel are taken off all that is right of it, while the next one is
+factored if the row says so (_blocks.py); of double precision, by remainders, a panel has those of
+all panels before it taken off, together. How wide a panel is, and from where on cuSOLVER is
+faster, are tuned rows.
+
+Double precision: row i of L has A_ii for its sum of squares, so all of its columns are scaled alike
+before they are known, become integers as soon as they are, and stay so. Their products are exact.
+So what is taken off A_ij is wrong by at most sqrt(j) 2^-53 sqrt(A_ii A_jj), by how numbers became
+integers, and by less than 2^-52 of that root within six standard deviations; sums of double
+precision may be by j 2^-53 (Higham, Accuracy and Stability of Numerical Algorithms, theorem 10.3).
+If squares add up to more than A_ii, A is not positive definite; the rest of the row becomes nan,
+and its pivot says so.
 
 `Factoring` is the same by the blocks of _blocks.py, which need not all be on the GPU.
 """
@@ -13,6 +22,7 @@ import cupy
 import numpy as np
 
 from .. import _cuda, _trace
+from .._gpu_crt import LOWER, UPPER, Columns, by_remainders, multiply_remainders, product_bytes
 from .._gpu_gemm import by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, kernel_of, multiprocessors, pack
 from .._spaces import potrf_panel_bytes
@@ -24,15 +34,19 @@ SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 @looked_up
 def _panel_on(letter, n, least, device):
-    """The kernel that factors panels of a matrix of order n, and their width, or None where
-    cuSOLVER is faster; with `least` that of the largest order that has one."""
+    """The kernel that factors panels of a matrix of order n, their width, and the row, or None
+    where cuSOLVER is faster; with `least` that of the largest order that has one."""
     found = row("potrf_panel", letter, n, gpu(device))
     if found is None and least:
         found = next((r for r, _ in reversed(rows("potrf_panel", letter, gpu(device)))
                       if capitals(r)), None)
     if not capitals(found or {}):
         return None
-    return kernel_of("potrf_panel", letter, **capitals(found)), found.get("width", n)
+    kernel, width = kernel_of("potrf_panel", letter, **capitals(found)), found.get("width", n)
+    if width < n and not (by_pairs(width, width, width, False, device) if letter == "s" else
+                          by_remainders(letter, width, width, device)):
+        return (kernel, n) if least else None
+    return kernel, width, found.get("ahead", 0), found.get("turns")
 
 
 def serves(me, c, native):
@@ -41,113 +55,124 @@ def serves(me, c, native):
 
 
 def potrf(me, c, lower):
-    """Factor the `lower` triangle of a column-major matrix in place; info."""
+    """Factor the `lower` triangle of a column-major matrix in place; info, or None, and c is as it
+    was, where there is no memory for that."""
     return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
 
 
-def potrf_by(me, c, lower, kernel, width):
-    """By panels of that width, which is made a multiple of the kernel's blocks."""
-    n, side = c.shape[0], 8 * kernel.constants["TILES"]
-    width = -(-min(width, n) // side) * side
-    panels = [(first, -(-(n - first) // side)) for first in range(0, n, width)]
-    across = [min(width // side, rows) for _, rows in panels]
-    counts = [rows * k - k * (k - 1) // 2 for (_, rows), k in zip(panels, across)]
-
-    marks = [4 + rows + 3 * k for (_, rows), k in zip(panels, across)]
-    flags = cupy.zeros(1 + sum(marks), np.int32)
-    memory = cupy.empty(max(counts) * side * side + across[0] * SLOT * side // 8, c.dtype)
-    diagonals = memory.data.ptr + c.itemsize * max(counts) * side * side
-    products = _Products(me, c, lower, width) if len(panels) > 1 else None
-    info, at = flags.data.ptr, flags.data.ptr + 4
-    strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
-    shared = potrf_panel_bytes(me.letter, kernel.constants)
-    most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
-    for (first, _), columns, count, some in zip(panels, across, counts, marks):
-        before = products.of(first) if first else (0, 0, 0)
-        with _trace.step("panel", first):
-            kernel.launch(min(most, count + 1), 1, 32 * kernel.constants["WARPS"], 1, pack(
-                c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *strides, n - first, columns,
-                first, *before, memory.data.ptr, diagonals, at, info), shared)
-        at += 4 * some
-        if first + width < n:
-            with _trace.step("update", first + width):
-                products.add(first)
-    return flags[0]
-
-
-class _Products:
-    """What panels take off all that is right of them."""
-
-    def __init__(self, me, c, lower, width):
-        self.me, self.c, self.lower, self.width = me, c, lower, width
-        self.trans, self.down, self.across = ((0, 2), 1, _cuda.ld(c)) if lower else (
-            (2, 0), _cuda.ld(c), 1)
-        self.blocks = cupy.empty((-(-len(c) // width) - 1, width, width), me.dtype)
-        self.zero, self.one, self.minus = (_cuda.scalar(me, x) for x in (0.0, 1.0, -1.0))
-        self.pairs = me.letter == "s" and by_pairs(width, width, width, False, current_device())
-
-    def of(self, first):
-        """Address and strides, by which the kernel has them, of the products of a diagonal block,
-        which lie by columns."""
-        at = self._block(first).data.ptr
-        return (at, 1, self.width) if self.lower else (at, self.width, 1)
-
-    def _block(self, begin):
-        return self.blocks[begin // self.width - 1]
-
-    def add(self, first):
-        """Those with the panel that begins at column `first`, which is finished."""
-        n, width, start = len(self.c), self.width, first + self.width
-        lines = self._split(first, start) if self.pairs else None
-        whole = 0 if self.pairs else (n - start) // width
-        if whole:
-            self._add_blocks(first, start, whole)
-        for begin in range(start, n, width):
-            end = min(begin + width, n)
-            if begin >= start + whole * width:
-                self._multiply(first, (begin, end), (begin, end), lines)
-            if end < n:
-                self._multiply(first, (end, n), (begin, end), lines)
-
-    def _address(self, i, j):
-        """Of an element of L, or of what is to become one."""
-        return self.c.data.ptr + self.c.itemsize * (i * self.down + j * self.across)
-
-    def _add_blocks(self, first, start, count):
-        """Whole blocks on the diagonal, at once."""
-        width, ld, at = self.width, _cuda.ld(self.c), self._address(start, first)
-        _cuda.blas(self.me.L + "gemmStridedBatched", *self.trans, width, width, width, self.one, at,
-                   ld, width * self.down, at, ld, width * self.down,
-                   self.one if first else self.zero, self._block(start).data.ptr, width, width**2,
-                   count)
-
-    def _multiply(self, first, rows, columns, lines):
-        """Rows of L times rows of L adjoint: off what is below the diagonal, or to its block."""
-        c, width, square = self.c, self.width, rows == columns
-        m, n = rows[1] - rows[0], columns[1] - columns[0]
-        if lines and by_pairs(m, n, width, False, current_device()):
-            start = first + width
-            a, b = (lines.part(i - start, j - start) for i, j in (rows, columns))
-            if square:
-                multiply_pairs(1.0, a, b, float(first > 0), self._block(rows[0])[:m, :n])
-            elif self.lower:  # C^T, whose rows lie in one piece
-                multiply_pairs(-1.0, b, a, 1.0, c[rows[0]:rows[1], columns[0]:columns[1]].T)
+def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
+    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks.
+    `ahead`: of single precision the next panel is factored by so many multiprocessors while
+    products, in `turns` (_kernel.in_turns), are made by the others."""
+    panels = None
+    try:
+        panels = _Panels(me, c, lower, kernel, width, ahead)
+        if panels.width >= len(c):
+            panels.factor(0)
+        elif me.letter == "d":
+            _Remainders(c, lower, panels).factor_all()
+        else:
+            work = _Pairs(c, lower, panels, turns if ahead else None)
+            if ahead:
+                work.factor_ahead()
             else:
-                multiply_pairs(-1.0, a, b, 1.0, c[columns[0]:columns[1], rows[0]:rows[1]].T)
-            return
-        a, b = (rows, columns) if self.lower else (columns, rows)
-        alpha, beta, to, ld = self.minus, self.one, self._address(rows[0], columns[0]), _cuda.ld(c)
-        if square:
-            alpha, beta = self.one, self.one if first else self.zero
-            to, ld = self._block(rows[0]).data.ptr, width
-        _cuda.blas(self.me.L + "gemm", *self.trans, a[1] - a[0], b[1] - b[0], width, alpha,
-                   self._address(a[0], first), _cuda.ld(c), self._address(b[0], first),
-                   _cuda.ld(c), beta, to, ld)
+                work.factor_in_turn()
+    except cupy.cuda.memory.OutOfMemoryError:
+        if panels and panels.begun:
+            raise
+        return None
+    return panels.info
 
-    def _split(self, first, start):
-        """The rows of L right of the panel's diagonal, for products on the tensor cores."""
-        c = self.c
-        return split(c[start:, first:start] if self.lower else c[first:start, start:].T)[0]
+
+class _Panels:
+    """What factors panels, and has memory for the largest."""
+
+    def __init__(self, me, c, lower, kernel, width, ahead):
+        self.begun, self.c, self.kernel, self.side = False, c, kernel, 8 * kernel.constants["TILES"]
+        self.width = -(-min(width, len(c)) // self.side) * self.side
+        shapes = [self.shape(first) for first in range(0, len(c), self.width)]
+        count = max(count for *_, count in shapes) * self.side**2
+        flags = cupy.zeros(1 + sum(4 + rows + 3 * k for rows, k, _ in shapes), np.int32)
+        self.memory = flags, cupy.empty(
+            count + max(k for _, k, _ in shapes) * SLOT * self.side // 8, c.dtype)
+        self.blocks = self.memory[1].data.ptr
+        self.diagonals = self.blocks + c.itemsize * count
+        self.info, self.flags = flags[0], flags.data.ptr + 4
+        self.strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
+        self.shared = potrf_panel_bytes(me.letter, kernel.constants)
+        self.most = kernel.constants["BLOCKS"] * (ahead or multiprocessors(current_device()))
+
+    def shape(self, first):
+        """Blocks down and across the panel that begins at column `first`, and all of them."""
+        rows = -(-(len(self.c) - first) // self.side)
+        k = min(self.width // self.side, rows)
+        return rows, k, rows * k - k * (k - 1) // 2
+
+    def factor(self, first):
+        (rows, columns, count), c, self.begun = self.shape(first), self.c, True
+        with _trace.step("panel", first):
+            self.kernel.launch(
+                min(self.most, count + 1), 1, 32 * self.kernel.constants["WARPS"], 1, pack(
+                    c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *self.strides,
+                    len(c) - first, columns, first, self.blocks, self.diagonals, self.flags,
+                    self.info.data.ptr), self.shared)
+        self.flags += 4 * (4 + rows + 3 * columns)
+
+
+class _Pairs(ByBlocks):
+    """Single precision: each panel's products off all that is right of it."""
+
+    def __init__(self, c, lower, panels, turns):
+        self.L, self.n, self.order = c if lower else c.T, len(c), len(c)
+        self.panels, self.block, self.turns = panels, panels.width, turns
+        self.sets = [{}, {}]  # of a panel the lines, split
+
+    def reserve(self, columns):
+        held = [cupy.cuda.alloc((4 * self.block + 16) * self.n + 1024) for _ in range(3)]
+        del held
+
+    def factor(self, j, width, its):
+        self.panels.factor(j)
+        if j + width < self.n:
+            its["lines"], = split(self.L[j + width:, j:j + width])
+
+    def take_off(self, j, width, its, first, last):
+        if first < last:
+            with _trace.step("update", first):
+                above, lines = j + width, its["lines"]
+                _take_off(multiply_pairs, lines.part(first - above, self.n - above),
+                          lines.part(first - above, last - above), self.L[first:, first:last],
+                          turns=self.turns if last - first > self.block else None)
+
+
+class _Remainders:
+    """Double precision: a panel has the products of all before it taken off, together."""
+
+    def __init__(self, c, lower, panels):
+        self.L, self.panels, self.lines = c if lower else c.T, panels, Columns(
+            len(c), c.diagonal().copy())
+        n, width = len(c), panels.width
+        # memory for the products is there before anything is overwritten
+        cupy.cuda.alloc(max(product_bytes("d", n - j, width) for j in range(width, n, width)))
+
+    def factor_all(self):
+        L, width, n = self.L, self.panels.width, len(self.L)
+        for first in range(0, n, width):
+            last = min(first + width, n)
+            if first:
+                with _trace.step("update", first):
+                    self.lines.add(L[first:, first - width:first], first)
+                    _take_off(multiply_remainders, self.lines.part(first, n),
+                              self.lines.part(first, last), L[first:, first:last])
+            self.panels.factor(first)
+
+
+def _take_off(multiply, rows, columns, c, **how):
+    """C -= rows columns^T, of C what is not right of its diagonal."""
+    if c.strides[1] == c.itemsize:
+        multiply(-1.0, rows, columns, 1.0, c, half=LOWER, **how)
+    else:
+        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER, **how)
 
 
 class Factoring(ByBlocks):

@@ -561,6 +561,14 @@ static inline double __longlong_as_double(long long i)
     std::memcpy(&x, &i, 8);
     return x;
 }
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned select)
+{
+    const unsigned long long bytes = (unsigned long long)y << 32 | x;
+    unsigned result = 0;
+    for (int i = 0; i < 4; ++i)
+        result |= unsigned(bytes >> 8 * (select >> 4 * i & 7) & 255) << 8 * i;
+    return result;
+}
 static inline double __hiloint2double(int hi, int lo)
 {
     const int64_t i = int64_t(uint64_t(uint32_t(hi)) << 32 | uint32_t(lo));

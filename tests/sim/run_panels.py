@@ -29,7 +29,6 @@ def factored(sim, schedule, threads, a, lower, width):
     c, info = Memory(a[None], "F"), Memory(np.zeros(1, np.int32))
     view = c.array[0] if lower else c.array[0].T
     at, rs, cs, _ = c.matrix(not lower)
-    before = 0, 0, 0
     for first in range(0, n, width * side):
         rows = -(-(n - first) // side)
         across = min(width, rows)
@@ -38,17 +37,12 @@ def factored(sim, schedule, threads, a, lower, width):
             count * side * side, across * SLOT * v["TILES"]))
         flags = Memory(np.zeros(4 + rows + 3 * across, np.int32))
         sim.run(schedule, threads, potrf_panel_bytes(sim.letter, v),
-                at + first * (rs + cs) * item, rs, cs, n - first, across, first, *before,
-                blocks.address, diagonals.address, flags.address, info.address)
+                at + first * (rs + cs) * item, rs, cs, n - first, across, first, blocks.address,
+                diagonals.address, flags.address, info.address)
         end = first + across * side
         if end < n:
             rest = view[end:, first:end]
-            update = rest @ rest.conj().T
-            last = min(width * side, n - end)
-            products = Memory(update[None, :last, :last])
-            before = products.matrix()[:3]
-            update[:last, :last] = 0
-            view[end:, end:] -= np.where(np.tri(n - end, dtype=bool), update, 0)
+            view[end:, end:] -= np.where(np.tri(n - end, dtype=bool), rest @ rest.conj().T, 0)
     return c.array[0].copy(), info.array.copy()
 
 

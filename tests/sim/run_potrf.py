@@ -1,12 +1,14 @@
-"""The driver of kernels/potrf_panel.cu on a GPU that is simulated, cuBLAS answered by the CPU's
-BLAS; for a process that has the sanitizers:  python -m tests.sim.run_potrf FOLDER
+"""The driver of kernels/potrf_panel.cu on a GPU that is simulated; for a process that has the
+sanitizers:  python -m tests.sim.run_potrf FOLDER
 
-Both triangles, views, orders that are and are not whole panels, and what is not positive definite
-in a later panel. Products of single precision by pairs are a model in NumPy.
+Both triangles, views, orders that are and are not whole panels, numbers of all sizes, and what is
+not positive definite in a later panel. Products of single precision by pairs are a model in NumPy,
+of those of double precision by remainders the sums of bytes are.
 """
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -14,9 +16,10 @@ import numpy as np
 from tests.cublas_on_cpu import call
 
 from .gpu import Array, install
+from .run_crt import JOIN, PRODUCT, SPLITS, products
 
 PANEL = {"TILES": 2, "WARPS": 2, "WR": 1, "GROUPS": 1, "DEPTH": 1, "STAGES": 3, "BLOCKS": 1}
-WIDTH = 32
+WIDTH = {"s": 32, "d": 128}
 
 
 def blas(name, *arguments):
@@ -40,50 +43,97 @@ class Lines:
         return Lines(self.x[first:last])
 
 
-def multiply_pairs(alpha, a, b, beta, c):
+def multiply_pairs(alpha, a, b, beta, c, half=0, turns=None):
     assert c.strides[1] == c.itemsize
-    c[...] = alpha * (a.x @ b.x.T) + (beta * c if beta else 0)
+    m, n = c.shape
+    wanted = (np.ones((m, n)), np.tri(m, n), np.tri(n, m).T)[half]
+    c[...] = np.where(wanted, alpha * (a.x @ b.x.T) + (beta * c if beta else 0), c)
 
 
-def problem(big, kernel, me, rng, n, lower, bad):
+def problem(big, kernel, me, rng, n, lower, bad, graded=False, ahead=0):
     x = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if me.is_complex else 0)
     full = (x @ x.conj().T / n + np.eye(n)).astype(me.dtype)
+    sizes = 2.0 ** rng.integers(-400, 400, n) if graded else np.ones(n)
+    full *= np.outer(sizes, sizes).astype(me.dtype)
     whole = Array((n + 3, n + 1), me.dtype, order="F")
     c = whole[2:n + 2, :n]
     whole[...] = np.nan
     half = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
     np.copyto(c, full, where=half)
+    wrong = 0
     if bad is not None:
-        c[bad, bad] = -1
-    info = int(big.potrf_by(me, c, lower, kernel, WIDTH))
-    assert info == (0 if bad is None else bad + 1), (me.letter, n, lower, bad, info)
+        i, j, value = bad
+        c[(i, j) if lower else (j, i)] = value
+        wrong = i + 1
+    with np.errstate(all="ignore"):
+        info = int(big.potrf_by(me, c, lower, kernel, WIDTH.get(me.letter, n), ahead, 2))
+    assert info == wrong, (me.letter, n, lower, bad, info)
     assert np.isnan(np.asarray(whole)[:2]).all() and np.isnan(np.asarray(c)[~half]).all()
     if bad is None:
         factor = np.where(half, np.asarray(c), 0)
-        factor = factor if lower else factor.conj().T
-        error = abs(factor @ factor.conj().T - full).max() / abs(full).max()
+        factor = (factor if lower else factor.conj().T) / sizes[:, None]
+        exact = full / np.outer(sizes, sizes)
+        error = abs(factor @ factor.conj().T - exact).max() / abs(exact).max()
         assert error < 3 * n**0.5 * np.finfo(me.dtype).eps, (me.letter, n, lower, error)
+
+
+def no_memory(big, kernel, me, n):
+    """The matrix is as it was where memory is short, whenever it is asked for."""
+    import cupy
+    alloc, empty = cupy.cuda.alloc, cupy.empty
+    cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=MemoryError)
+    for asked in range(1, {"s": 5, "d": 4}[me.letter]):  # of a pool, which has it later, too
+        left = [asked]
+
+        def short(ask):
+            def asks(*of, **how):
+                left[0] -= 1
+                if not left[0]:
+                    raise MemoryError
+                return ask(*of, **how)
+            return asks
+
+        c = Array((n, n), me.dtype, order="F")
+        c[...] = np.eye(n)
+        c[1, 0] = 0.5
+        before = np.array(c)
+        with (mock.patch.object(cupy.cuda, "alloc", short(alloc)),
+              mock.patch.object(cupy, "empty", short(empty), create=True)):
+            info = big.potrf_by(me, c, 1, kernel, WIDTH[me.letter])
+        assert info is None and np.array_equal(c, before), asked
 
 
 def main(folder):
     Path(folder).mkdir(exist_ok=True)
     kernels = install(folder)
-    from blasx import _cuda
+    from blasx import _tuned
     from blasx._kernel import kernel_of
     from blasx._routine import Typed
     from blasx.large import cholesky as big
     rng = np.random.default_rng(0)
-    with (mock.patch.object(_cuda, "blas", blas),
-          mock.patch.object(big, "split", lambda x: [Lines(x)]),
-          mock.patch.object(big, "multiply_pairs", multiply_pairs),
-          mock.patch.object(big, "by_pairs", lambda m, n, k, is_complex, device: min(m, n) > 8)):
-        for letter in "sz":
+    nan, inf = np.nan, np.inf
+    with (mock.patch.object(big, "split", lambda x: [Lines(x)]),
+          mock.patch.object(big, "multiply_pairs", multiply_pairs), products(kernels),
+          _tuned.using("d", gemm_crt=PRODUCT, crt_split=SPLITS[0] | {"fewer": 1}, crt_join=JOIN)):
+        for letter, orders in (("s", (5, 32, 64, 75, 133)), ("d", (100, 128, 261, 300)),
+                               ("z", (75,))):
             me = Typed(letter + "potrf", letter)
             kernel = kernel_of("potrf_panel", letter, **PANEL)
-            for n, bad in ((5, None), (32, 31), (64, None), (75, None), (133, None), (75, 40)):
-                for lower in (0, 1):
-                    problem(big, kernel, me, rng, n, lower, bad)
-    assert set(kernels.launched) == {"potrf_panel"}
+            for lower in (0, 1):
+                for n in orders:
+                    for ahead in (0, 2) if letter == "s" else (0,):
+                        problem(big, kernel, me, rng, n, lower, None, ahead=ahead)
+                n, last = orders[-1], orders[-1] - 20
+                for bad in ((last, last, -1), (last, last, nan), (last, last, 0), (last, 3, 1e9),
+                            (last, 3, nan), (last, 3, -inf), (last, 3, 2 * 1.5), (last, 3, 1e200)):
+                    if letter == "d" or abs(bad[2]) < 1e20:
+                        problem(big, kernel, me, rng, n, lower, bad, ahead=lower)
+        for letter in "sd":
+            no_memory(big, kernel_of("potrf_panel", letter, **PANEL),
+                      Typed(letter + "potrf", letter), 300)
+        problem(big, kernel_of("potrf_panel", "d", **PANEL), Typed("dpotrf", "d"), rng, 261, 1,
+                None, True)
+    assert set(kernels.launched) == {"potrf_panel", "crt_split", "crt_join"}
     print("ok")
 
 
