@@ -34,6 +34,8 @@ def main(arguments):
     report = {**machine(options.family not in ON_CPU, options.commit), "rows": []}
     try:
         for row in module.rows(options.precision, options.quick, options.family):
+            if options.only and row.routine not in options.only.split(","):
+                continue
             for line, text in measured(row, options.family, options.samples):
                 report["rows"].append(line)
                 print(text, flush=True)
@@ -57,6 +59,7 @@ def parse(arguments):
     parser.add_argument("--json", metavar="FILE", help="write the rows here")
     parser.add_argument("-p", "--precision", metavar="sdcz",
                         help="types (--quick: sd, else sdcz; of products h and b, too)")
+    parser.add_argument("--only", metavar="NAME,...", help="rows of these names")
     parser.add_argument("--samples", type=int, help="samples of each side (--quick: 5, else 9)")
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
