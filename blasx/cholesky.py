@@ -128,8 +128,8 @@ def potrs(me, c, b, lower=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: a kernel of ours for a few right-hand sides of single precision, else cuSOLVER
-    Xpotrs; in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: a kernel of ours for a few right-hand sides (large/triangular.py), else
+    cuSOLVER Xpotrs; in the current stream, no synchronisation.
     2 n^2 nrhs operations. A real `c` may lie by rows at no cost; a complex one is copied.
     """
     c = me.square(c, "c")

@@ -137,7 +137,8 @@ def getrs(me, lu, piv, b, trans=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xgetrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: a kernel of ours for a few right-hand sides (large/triangular.py), else
+    cuSOLVER Xgetrs; in the current stream, no synchronisation.
     2 n^2 nrhs operations. A zero on the diagonal of U gives inf or nan: getrf's info says so.
     """
     lu = me.square(lu, "lu")
@@ -213,8 +214,8 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir", de
 
     Notes
     -----
-    CPU: LAPACK. GPU: getrf, and cuSOLVER Xgetrs, in the current stream, no synchronisation. With
-    `factor` the host waits for every step of refinement, or of GMRES; the CPU has no such products
+    CPU: LAPACK. GPU: getrf and getrs, in the current stream, no synchronisation. With `factor` the
+    host waits for every step of refinement, or of GMRES; the CPU has no such products
     and rounds what it multiplies: the same answers, in more time than without. NumPy arrays on the
     GPU: B is columns beside A, and substituted back by cuBLAS.
     2/3 n^3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xGESV.
