@@ -154,6 +154,52 @@ def one_matrix(letter):
                   for size in sizes for flags in case.variants())
 
 
+def large_ways(letter):
+    """What only large matrices come to by the tuned rows, of small ones: blocks of several parts,
+    panels whose products are by remainders or pairs, these products, solves by blocks, tall least
+    squares, the polar factor."""
+    import cupy
+
+    import blasx
+    from blasx import _tuned
+    from blasx._types import TYPES
+    cupy.cuda.set_allocator(None)
+    dtype, random = TYPES[letter].dtype, cupy.random.RandomState(0)
+
+    def normal(*shape):
+        x = random.standard_normal(shape)
+        x = x + 1j * random.standard_normal(shape) if letter in "cz" else x
+        return x.astype(dtype, order="F")
+
+    def row(kernel, **change):
+        found = _tuned.table(90)[kernel][letter][-1]
+        return {kernel: {k: v for k, v in found.items() if k not in ("to", "vendor")} | change}
+
+    def routine(name):
+        return getattr(blasx, letter + name)
+
+    a, b = normal(900, 900), normal(900, 3)
+    spd = (a @ a.conj().T / 900 + cupy.eye(900)).astype(dtype, order="F")
+    with _tuned.using(letter, **row("getrf_rows", joined=256, block=128, panel=64, strip=32,
+                                    cusolver=0)):
+        lu, piv, _ = routine("getrf")(a, mode="native")
+    with _tuned.using(letter, **row("trsv_blocks", upto=4)):
+        for trans in (0, 1, 2):
+            routine("getrs")(lu, piv, b, trans)
+    if letter in "sd":
+        with _tuned.using(letter, **row("potrf_panel", width=640 if letter == "s" else 256)):
+            for lower in (0, 1):
+                routine("potrf")(spd, lower, mode="native")
+    if letter in "dz":
+        for conjugated in (0, 2):
+            routine("gemm")(1, a[:300], b @ b.conj().T, trans_b=conjugated, variant="crt")
+        with _tuned.using(letter, **row("gesdd_polar")):
+            routine("gesdd")(a[:, :200])
+    routine("gels")(normal(3000, 40), normal(3000, 2), mode="native")
+    cupy.cuda.Device().synchronize()
+    print("ways of large matrices")
+
+
 def layers(letter):
     """Every layer of blasx.nn forward and backward, and a step of AdamW."""
     from copy import deepcopy
@@ -185,12 +231,16 @@ def main(arguments):
         return bool(routines(letters, int(part), int(parts), tool))
     if arguments[:1] == ["one_matrix"]:
         return bool(one_matrix(arguments[1]))
+    if arguments[:1] == ["large_ways"]:
+        return large_ways(arguments[1])
     if arguments[:1] == ["layers"]:
         return layers(arguments[1])
     kernels()  # fills the disk cache, so that the tools do not run over the compiler
     routines(LETTERS)
     for letter in LETTERS:
         one_matrix(letter)
+    for letter in "sdcz":
+        large_ways(letter)
     for letter in "sdhb":
         layers(letter)
     jobs = [(tool, "planted", tool) for tool in PLANTED]
@@ -198,6 +248,7 @@ def main(arguments):
     jobs += [(tool, "routines", letter, str(part), str(PARTS), tool)
              for part in reversed(range(PARTS)) for letter in LETTERS for tool in PLANTED]
     jobs += [(tool, "one_matrix", letter) for letter in LETTERS for tool in PLANTED]
+    jobs += [(tool, "large_ways", letter) for letter in "sdcz" for tool in PLANTED]
     jobs += [(tool, "layers", letter) for letter in "sdhb" for tool in PLANTED]
     import cupy
     gpus = cupy.cuda.runtime.getDeviceCount()

@@ -42,6 +42,9 @@ def test_compare_nn_is_right_beside_numpy(tmp_path):
     assert {row["routine"] for row in found["rows"]} == {"dense", "conv2d", "conv2d_forward",
                                                          "lstm"}
     assert all(row["ratio"] > 0 and "NumPy" in row["peers"] for row in found["rows"])
+    assert __main__.main([*command, "--only", "dense,lstm"]) == 0
+    rows = json.loads(path.read_text())["rows"]
+    assert {row["routine"] for row in rows} == {"dense", "lstm"}
 
 
 def test_report_draws_and_prints(quick, tmp_path, capsys):
