@@ -46,6 +46,9 @@ def main(arguments):
     except timing.NoGpu as missing:
         print(f"bench compare {options.family}: {missing}", file=sys.stderr)
         return 2
+    if options.only and not report["rows"]:
+        print(f"bench compare {options.family}: no row of {options.only}", file=sys.stderr)
+        return 2
     wrong = sum(line["ratio"] is None and bool(line["peers"]) for line in report["rows"])
     print(f"{len(report['rows'])} rows in {timing.elapsed():.0f} s, {wrong} without a right answer")
     return int(wrong > 0)

@@ -120,24 +120,6 @@ def cpu_clock(side, least_ms=2.0, pause=0.0):
 
 # -- GPU
 
-def host_clock(side):
-    """The function that takes one sample of `side`, whose operands may be the host's, in ms: from
-    call to answer, warm."""
-    cupy, operands = gpu(), side.operands()
-    kept = {i: operands[i].copy() for i in side.overwrites}
-
-    def sample():
-        for i, before in kept.items():
-            operands[i][...] = before
-        cupy.cuda.Device().synchronize()
-        start = perf_counter()
-        side.run(*operands)
-        cupy.cuda.Device().synchronize()
-        return (perf_counter() - start) * 1e3
-
-    return sample
-
-
 def release():
     """Give back what CuPy and torch keep of the memory of rows that are done."""
     gpu().get_default_memory_pool().free_all_blocks()

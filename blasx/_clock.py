@@ -65,8 +65,8 @@ def gpu_clock(nbytes, pause=0.0):
 
         def sample(spin_ns=0):
             for these in operands:
-                for i, before in kept.items():
-                    cupy.copyto(these[i], before)
+                for i, before in kept.items():  # CuPy's or the host's
+                    these[i][...] = before
             cupy.cuda.Device().synchronize()
             sleep(pause)
             if side.wall:

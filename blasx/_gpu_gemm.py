@@ -44,10 +44,10 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2) half; of
-# gemm_half: m n k, alpha beta C(2), bias
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f3q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
+# m n k, alpha beta C(2), bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f3q").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
@@ -176,23 +176,23 @@ def rank_k(me, alpha, a, beta, c, lower, flags):
 def by_pairs(m, n, k, is_complex, device):
     """True if products of these extents are faster by pairs than by cuBLAS."""
     parts = 1 + is_complex
-    _, side, depth, _ = _by_tiles(isqrt(parts * m * n), device)
+    side, depth, _ = _by_tiles(isqrt(parts * m * n), device)
     return min(m, n) >= side and parts * k >= depth
 
 
 def by_halves(m, n, k, device):
     """True if products of real operands rounded to half precision are ours, too."""
-    return by_pairs(m, n, k, False, device) and _by_tiles(isqrt(m * n), device)[3]
+    return by_pairs(m, n, k, False, device) and _by_tiles(isqrt(m * n), device)[2]
 
 
 @looked_up
 def _by_tiles(order, device):
-    """The constants of gemm_wgmma for that many elements of C, the least m and n, and k, for which
-    it is used; whether it is for products of the high parts alone."""
+    """The least m and n, and k, for which gemm_wgmma is used for that many elements of C; whether
+    it is for products of the high parts alone."""
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
-        return None, 2**63, 2**63, 0
-    return capitals(found), found.get("side", 1), found.get("depth", 1), found.get("halves", 0)
+        return 2**63, 2**63, 0
+    return found.get("side", 1), found.get("depth", 1), found.get("halves", 0)
 
 
 @looked_up
@@ -318,13 +318,12 @@ def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE
     values, planes = _constants(isqrt(m * n), device), 2 - high_only
     values = values | {"STAGES": values["STAGES"] * (1 + high_only)}
     kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
-                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only))
+                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only), HALF_OF_C=half)
     high, wide = 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high, planes)
     b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
-                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4,
-                half)
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
                   1, _local.wgmma, wgmma_bytes(values, planes))

@@ -19,7 +19,7 @@
 // the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
 // tensor cores.
 //
-// `half`: of C one triangle (strips.cuh), nothing else is touched.
+// HALF_OF_C: of C that half (strips.cuh), nothing else is touched.
 //
 // HIGH_ONLY: one product of half precision for those who asked for no more. Lost numbers are those
 // of all others then; what is not finite is still computed again.
@@ -35,6 +35,7 @@ constexpr int WIDE = 16;    // tiles of rows that follow each other before the n
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
 constexpr int HIGH_ONLY = 0;  // 1: the high parts of both, their product alone
+constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not left of it
 #endif
 #include "async.cuh"
 #include "hopper.cuh"
@@ -157,11 +158,10 @@ struct Result {
     float* C;
     size ld;
     unsigned m, n;
-    int half;
 
     __device__ bool wanted(unsigned i, unsigned j) const
     {
-        return i < m && j < n && !(half == 1 && j > i) && !(half == 2 && j < i);
+        return i < m && j < n && !(HALF_OF_C == 1 && j > i) && !(HALF_OF_C == 2 && j < i);
     }
     __device__ float* at(unsigned i, unsigned j) const { return C + i * ld + j; }
     __device__ float of(float product, float before) const
@@ -282,7 +282,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     constexpr float DAMAGE = 0x1p21f * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {
         const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
-        return wide && result.wanted(row, col) && result.wanted(row, col + 3);
+        return wide && result.wanted(row, col + 3) && (!HALF_OF_C || result.wanted(row, col));
     };
     const auto place = [&](int q, int r) {
         return result.at(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
@@ -308,11 +308,11 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
+                const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
                 const int lost = rows[r].lost + cols[e].lost;
                 const bool good = HIGH_ONLY ? lost < NOT_FINITE
                                             : fabsf(sums[at]) >= DAMAGE * float(lost);
-                if (!good && result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2))
-                    again[at / 32] |= 1u << at % 32;
+                if (wanted && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
                 x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
                               * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
@@ -344,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
            size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
            size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
-           size b_how, float alpha, float beta, float* C, size ldc, size half)
+           size b_how, float alpha, float beta, float* C, size ldc)
 {
     wait_for_stream();
     __shared__ alignas(8) word barriers[2 * STAGES];
@@ -358,7 +358,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
         show_barriers();
     }
     __syncthreads();
-    const Tiles tiles(m, n, int(half));
+    const Tiles tiles(m, n, HALF_OF_C);
     const int chunks = int((k + BK - 1) / BK);
     if (threadIdx.x < 128) {
         give_registers<GIVEN>();
@@ -366,7 +366,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
     } else {
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
-        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n), int(half)};
+        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n)};
         Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
             threadIdx.x / 32 - 4];
         Place at{0, 0};

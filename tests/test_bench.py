@@ -45,6 +45,7 @@ def test_compare_nn_is_right_beside_numpy(tmp_path):
     assert __main__.main([*command, "--only", "dense,lstm"]) == 0
     rows = json.loads(path.read_text())["rows"]
     assert {row["routine"] for row in rows} == {"dense", "lstm"}
+    assert __main__.main([*command, "--only", "lstn"]) == 2
 
 
 def test_report_draws_and_prints(quick, tmp_path, capsys):

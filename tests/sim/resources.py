@@ -115,7 +115,9 @@ def write(found, known):
 
 
 def main(arguments):
-    kernels = [x for x in arguments if not x.startswith("--")]
+    kernels = [x for x in arguments if x not in ("--write", "--new")]
+    if unknown := set(kernels) - set(_tuned.table(90)):
+        raise SystemExit(f"no kernel has a row by the name of {' '.join(sorted(unknown))}")
     keys = [key for key in variants() if not kernels or key.split()[0] in kernels]
     known = recorded() if "--new" in arguments else {}
     found = {key: {arch: known[key][arch] for arch in ARCHITECTURES if arch in known[key]}

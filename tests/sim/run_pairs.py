@@ -44,8 +44,7 @@ def entries(lines, k, address, next, step, how, parts):
 
 def multiply(pairs, numbers, scalars, across, parts):
     """gemm_wgmma, but that sums are exact; returns how many elements it computed again."""
-    m, n, k, a_about, b_about, *of, C, ld, half = numbers
-    assert half == 0  # halves of C: run_potrf.py
+    m, n, k, a_about, b_about, *of, C, ld = numbers
     alpha, beta = map(np.float32, scalars)
     sides, lines = [], []
     for (address, (columns, rows, _), (row, plane)), about, turned in zip(
@@ -137,7 +136,8 @@ def main(folder):
         parameters = of[4]
         assert [parameters[0], parameters[1]] == [local.a.place, local.b.place]
         numbers = [int(ffi.cast("int64_t *", parameters[i])[0])
-                   for i in (*range(2, 15), *range(17, 20))]
+                   for i in (*range(2, 15), *range(17, 19))]
+        assert kernel.constants["HALF_OF_C"] == 0  # halves: run_potrf.py
         scalars = [ffi.cast("float *", parameters[i])[0] for i in (15, 16)]
         again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars,
                               [kernel.constants[x] for x in ("A_ACROSS", "B_ACROSS")],
