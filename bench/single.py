@@ -18,6 +18,7 @@ from .timing import Row, Side
 GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
 GEMM |= dict.fromkeys("dczhb", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
+LEVEL3, ORDERS = ("symm", "syrk", "syr2k", "trmm", "trsm"), (2048, 4096, 8192)
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
           "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
@@ -41,9 +42,16 @@ def rows(letters, quick, family):
                     yield gemm(letter, n, "gemm_uniform")
                 if letter in "hb":
                     yield fused(letter, n)
+                if letter == "s":
+                    for precision in ("tf32", "fp16"):
+                        yield rounded(letter, n, precision)
             if letter in "sd" and not quick:
                 for n, k in UPDATES:
                     yield update(letter, n, k)
+            if letter in "sdcz":
+                for routine in LEVEL3:
+                    for n in ORDERS[:1] if quick else ORDERS:
+                        yield level3(routine, letter, n)
     elif family == "lapack":
         for routine, sizes in LAPACK.items():
             for letter in letters:
@@ -132,6 +140,85 @@ def gemm(letter, n, routine="gemm"):
         {"by remainders": by_remainders} if letter in "dz" else {})
     return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
+               timing.gpu_clock(3 * a.nbytes, PAUSE))
+
+
+def rounded(letter, n, precision):
+    """C = A B of operands rounded to that precision."""
+    a, b = normal(letter, n, n), normal(letter, n, n) + 1
+
+    def ours():
+        return Side(lambda: (a.copy("F"), b.copy("F")), partial(
+            blasx_function(letter, "gemm"), 1.0, precision=precision))
+
+    def cublas():
+        from blasx import blas3
+        from blasx._routine import Typed
+        me = Typed("sgemm", "s")
+        return Side(lambda: (a.copy("F"), b.copy("F"), b.copy("F")), lambda a, b, c: (
+            blas3._gemm_cublas(me, 1.0, a, b, 0.0, c, 0, 0, precision), c)[1])
+
+    def error(c):
+        exact, size = (errors.wide(f(a)) @ errors.wide(f(b)) for f in (lambda x: x, abs))
+        return float((abs(c - exact) / size).max()) * 2**9  # of two numbers of 11 bits
+
+    return Row(f"gemm_{precision}", letter, f"{n}x{n}x{n}", {"out of place": ours},
+               {"cuBLAS": cublas}, error, timing.gpu_clock(3 * a.nbytes, PAUSE))
+
+
+def level3(routine, letter, n):
+    """A product or a solve with a lower triangle, or one triangle of a product, of order n."""
+    from blasx import blas3
+    from blasx._routine import Typed
+    xp, me = timing.gpu(), Typed(letter + routine, letter)
+    a, b, f = normal(letter, n, n), normal(letter, n, n) + 1, blasx_function(letter, routine)
+    if routine == "trsm":
+        a = xp.asfortranarray(xp.tril(a / n)) + xp.eye(n, dtype=a.dtype, order="F")
+    else:
+        a = xp.asfortranarray(xp.tril(a))
+    of = {"symm": (a, b), "syrk": (b,), "syr2k": (a, b), "trmm": (a, b), "trsm": (a, b)}[routine]
+    tri = routine[:2] == "tr"
+
+    def operands():
+        mine = tuple(x.copy("F") for x in of)
+        return mine if tri else (*mine, xp.zeros((n, n), a.dtype, order="F"))
+
+    def ours():
+        if tri:
+            return Side(operands, lambda a, b: f(1.0, a, b, lower=1, overwrite_b=1),
+                        overwrites=(1,))
+        return Side(operands, lambda *x: f(1.0, *x[:-1], 0.0, x[-1], lower=1, overwrite_c=1))
+
+    def cublas():
+        if tri:
+            return Side(operands, lambda a, b: (
+                blas3._triangular_cublas(me, 1.0, a, b, b, 0, 1, 0, 0), b)[1], overwrites=(1,))
+        if routine == "symm":
+            return Side(operands, lambda a, b, c: (
+                blas3._symmetric_product_cublas(me, 1.0, a, b, 0.0, c, 0, 1), c)[1])
+        return Side(operands, lambda *x: (
+            blas3._rank_k_cublas(me, 1.0, x[:-1], 0.0, x[-1], 0, 1), x[-1])[1])
+
+    def torch():
+        import torch
+        return Side(lambda: to_torch(*(x.copy("F") for x in of)),
+                    lambda a, b: torch.linalg.solve_triangular(a, b, upper=False),
+                    lambda x: from_torch(x)[0])
+
+    def error(c):
+        if routine == "trsm":
+            return errors.product_by_element(a, c, b, a)
+        if routine == "syr2k":
+            return errors.product_by_element(xp.hstack([a, b]), xp.hstack([b, a]).T, whole(c), a)
+        left = whole(a) if routine == "symm" else b if routine == "syrk" else a
+        return errors.product_by_element(left, b.T if routine == "syrk" else b,
+                                         whole(c) if routine == "syrk" else c, a)
+
+    def whole(x):
+        return xp.tril(x) + xp.tril(x, -1).T
+
+    return Row(routine, letter, f"{n}x{n}", {"in place": ours},
+               {"cuBLAS": cublas} | ({"torch": torch} if routine == "trsm" else {}), error,
                timing.gpu_clock(3 * a.nbytes, PAUSE))
 
 

@@ -131,26 +131,31 @@ def multiply(alpha, a, b, beta, c, trans_a, trans_b, turns=None):
     return True
 
 
-def rank_k(alpha, a, beta, c, lower, flags):
-    """One triangle of C := alpha A A^T + beta C, the first or the second A conjugated if the flags
-    say so, as `multiply`."""
-    (n, k), letter = a.shape, _letter(c)
+def rank_k(products, beta, c, lower, flags):
+    """One triangle of C := alpha A B^T + beta C for one (alpha, A, B), or added up for two, the
+    first or the second factor conjugated if the flags say so, as `multiply`. The whole sum is
+    symmetric, or Hermitian."""
+    (n, k), letter = products[0][1].shape, _letter(c)
     if not _serves(letter, n, n):
         return False
     if c.strides[1] != c.itemsize:
         c, lower, flags = c.T, not lower, flags[::-1]
+        products = [(alpha, b, a) for alpha, a, b in products]
     wide = min(max(ROOM // (_planes(letter) * n) // 256, 1) * 256, n)
-    if not _room(letter, n, wide, min(k, DEPTH), (1 + any(flags)) * n):
+    one = len(products) == 1 and not any(flags)
+    if not _room(letter, n, wide, min(k, DEPTH), (1 if one else 2) * n):
         return False
     for p in range(0, k, DEPTH):
-        x = a[:, p:p + DEPTH]
-        left, right = split(x, x, conjugated=flags) if any(flags) else split(x) * 2
-        for i in range(0, n, wide):
-            j = min(i + wide, n)
-            rows, columns = ((i, n), (i, j)) if lower else ((i, j), (i, n))
-            multiply_remainders(alpha, left.part(*rows), right.part(*columns), 1 if p else beta,
-                                c[slice(*rows), slice(*columns)], half=LOWER if lower else UPPER)
-        left = right = None
+        for alpha, a, b in products:
+            x, y = a[:, p:p + DEPTH], b[:, p:p + DEPTH]
+            left, right = split(x) * 2 if one else split(x, y, conjugated=flags)
+            for i in range(0, n, wide):
+                j = min(i + wide, n)
+                rows, columns = ((i, n), (i, j)) if lower else ((i, j), (i, n))
+                multiply_remainders(alpha, left.part(*rows), right.part(*columns), beta,
+                                    c[slice(*rows), slice(*columns)],
+                                    half=LOWER if lower else UPPER)
+            left, right, beta = None, None, 1
     return True
 
 

@@ -151,12 +151,16 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
     return True
 
 
-def rank_k(me, alpha, a, beta, c, lower, flags):
-    """One triangle of C := alpha A A^T + beta C, the first or the second A conjugated if the flags
-    say so, on the tensor cores where rows say `triangle`; else False."""
-    (n, k), device = a.shape, current_device()
+def rank_k(me, alpha, terms, beta, c, lower, flags):
+    """One triangle of C := alpha A A^T + beta C, or of alpha A B^T + alpha' B A^T + beta C, where
+    factors to the left or to the right are conjugated if the flags say so, and then alpha' is
+    conj(alpha), on the tensor cores where rows say `triangle`; else False."""
+    (n, k), device = terms[0].shape, current_device()
+    products = [(alpha, terms[0], terms[-1])]
+    if len(terms) == 2:
+        products += [(alpha.conjugate() if any(flags) else alpha, *terms[::-1])]
     if me.letter in "dz" and _gpu_crt.pays(n, n, k, device, me.letter, True):
-        done = _gpu_crt.rank_k(alpha, a, beta, c, lower, flags)
+        done = _gpu_crt.rank_k(products, beta, c, lower, flags)
         if done and any(flags):
             c.imag[cupy.arange(n), cupy.arange(n)] = 0  # whatever it was in C
         return done
@@ -165,9 +169,24 @@ def rank_k(me, alpha, a, beta, c, lower, flags):
         return False
     if c.strides[1] != c.itemsize:
         c, lower = c.T, not lower
-    lines, = split(a)
-    multiply_pairs(alpha, lines, lines, beta, c, half=LOWER if lower else UPPER)
+    lines = split(*terms)
+    for alpha, left, right in zip((alpha, alpha), lines, lines[::-1]):
+        multiply_pairs(alpha, left, right, beta, c, half=LOWER if lower else UPPER)
+        beta = 1
     return True
+
+
+@looked_up
+def _leaf_on(letter, n, device):
+    found = row("level3_halves", letter, n, gpu(device))
+    return (found["LEAF"], found.get("side", 1)) if found else (0, 2**63)
+
+
+def leaf(me, n, other):
+    """The largest order of triangles that cuBLAS is to take of one of order n, whose other operand
+    has so many rows or columns; 0: all of it."""
+    order, side = _leaf_on(me.letter, n, current_device())
+    return order if other >= side else 0
 
 
 # -- by pairs of half precision
@@ -180,19 +199,21 @@ def by_pairs(m, n, k, is_complex, device):
     return min(m, n) >= side and parts * k >= depth
 
 
-def by_halves(m, n, k, device):
-    """True if products of real operands rounded to half precision are ours, too."""
-    return by_pairs(m, n, k, False, device) and _by_tiles(isqrt(m * n), device)[2]
+def by_halves(m, n, k, device, precision="fp16"):
+    """True if products of real operands rounded to that precision are faster by the high parts of
+    pairs, too."""
+    return by_pairs(m, n, k, False, device) and precision in _by_tiles(isqrt(m * n), device)[2]
 
 
 @looked_up
 def _by_tiles(order, device):
-    """The least m and n, and k, for which gemm_wgmma is used for that many elements of C; whether
-    it is for products of the high parts alone."""
+    """The least m and n, and k, for which gemm_wgmma is used for that many elements of C; of which
+    precisions it is used for products of the high parts alone."""
     found = row("gemm_wgmma", "s", order, gpu(device))
     if not found:
-        return 2**63, 2**63, 0
-    return found.get("side", 1), found.get("depth", 1), found.get("halves", 0)
+        return 2**63, 2**63, ()
+    return (found.get("side", 1), found.get("depth", 1),
+            [precision for precision in ("fp16", "tf32") if precision in found])
 
 
 @looked_up
@@ -213,13 +234,13 @@ def _by_lines(k, is_complex, device):
     return kernel_of("split_lines", "s", **values, COMPLEX=int(is_complex))
 
 
-def multiply_halves(alpha, a, b, beta, c, trans_a, trans_b):
+def multiply_halves(alpha, a, b, beta, c, trans_a, trans_b, precision):
     """C := alpha op(A) op(B) + beta C, all real, by products of half precision of their scaled
-    lines where that is faster than cuBLAS; else False."""
+    lines, which keep as many bits as TF32, where that is faster than cuBLAS; else False."""
     a, b = a.T if trans_a else a, b if trans_b else b.T
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
         a, b, c = b, a, c.T
-    if not by_halves(*c.shape, a.shape[1], current_device()) or (
+    if not by_halves(*c.shape, a.shape[1], current_device(), precision) or (
             cupy.cuda.get_current_stream().is_capturing()):
         return False
     multiply_pairs(alpha, *split(a, b), beta, c, high_only=True)

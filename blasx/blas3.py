@@ -16,6 +16,7 @@ from ._lapack import by_columns, column_major, ld, turned
 from ._routine import Typed, cupy, public, typed
 
 _gpu_gemm = None  # the module, which wants CuPy: bound with the first product of CuPy arrays
+_halves = None  # the module, which wants this one
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
 PRECISIONS = ("fp32", "strict", "tf32", "bf16", "fp16")
@@ -155,8 +156,8 @@ def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", vari
         by_parts = (variant if me.letter in "dz" else precision) in ("auto", "fp32")
         if own_gemm().multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts):
             return
-    elif precision == "fp16" and me.letter == "s":
-        if own_gemm().multiply_halves(alpha, a, b, beta, c, trans_a, trans_b):
+    elif precision in ("fp16", "tf32") and me.letter == "s":
+        if own_gemm().multiply_halves(alpha, a, b, beta, c, trans_a, trans_b, precision):
             return
     _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision)
 
@@ -167,6 +168,14 @@ def own_gemm():
     if _gpu_gemm is None:
         from . import _gpu_gemm
     return _gpu_gemm
+
+
+def by_halves():
+    """The module of triangles by halves, with the first that is large."""
+    global _halves
+    if _halves is None:
+        from .large import halves as _halves
+    return _halves
 
 
 def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, bias, activation,
@@ -363,6 +372,13 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
 def _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower):
     if not column_major(c):  # C^T = B^T A^T, and A^T is the view A.T with the other triangle
         return _symmetric_product_gpu(me, alpha, a.T, b.T, beta, c.T, 1 - side, 1 - lower)
+    if own_gemm().leaf(me, len(a), c.shape[1 - side]):
+        by_halves().symmetric_product(me, alpha, a, b, beta, c, side, lower)
+    else:
+        _symmetric_product_cublas(me, alpha, a, b, beta, c, side, lower)
+
+
+def _symmetric_product_cublas(me, alpha, a, b, beta, c, side, lower):
     a, b = by_columns(a) if me.name[1:] == "hemm" else a, by_columns(b)
     pa, lda, uplo, _, a = gpu.half(a, lower)
     gpu.blas(me.cublas, side, uplo, *c.shape, gpu.scalar(me, alpha), pa, lda,
@@ -480,11 +496,19 @@ def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
         if hermitian:
             terms, trans = [x.T for x in reversed(terms)], 2 - trans
         return _rank_k_gpu(me, alpha, terms, beta, c.T, trans, 1 - lower)
-    n, k = terms[0].shape[::-1] if trans else terms[0].shape
-    if len(terms) == 1 and own_gemm().rank_k(
-            me, alpha, terms[0].T if trans else terms[0], beta, c, lower,
-            (hermitian and trans > 0, hermitian and not trans)):
+    if own_gemm().rank_k(me, alpha, [x.T for x in terms] if trans else terms, beta, c, lower,
+                         (hermitian and trans > 0, hermitian and not trans)):
         return
+    leaf = own_gemm().leaf(me, len(c), terms[0].shape[0 if trans else 1])
+    if leaf:
+        by_halves().rank_k(me, alpha, terms, beta, c, trans, lower, leaf)
+    else:
+        _rank_k_cublas(me, alpha, terms, beta, c, trans, lower)
+
+
+def _rank_k_cublas(me, alpha, terms, beta, c, trans, lower):
+    hermitian = me.name[1:3] == "he"
+    n, k = terms[0].shape[::-1] if trans else terms[0].shape
     if hermitian or not all(gpu.by_rows(x) for x in terms):
         terms = [by_columns(x) for x in terms]
     at = [gpu.operand(x, trans) for x in terms]
@@ -586,11 +610,20 @@ def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         if not column_major(x):  # X^T = B^T op(A)^T, and op(A)^T is op of the view A.T
             of = (a.T, b.T, x.T, 1 - side, 1 - lower)
         a, b, xc, side, lower = of
-        pa, lda, uplo, op, a = gpu.half(a, lower, trans)
-        to = (b.data.ptr, ld(b), xc.data.ptr, ld(xc)) if product else (xc.data.ptr, ld(xc))
-        gpu.blas(me.cublas, side, uplo, op, diag, *xc.shape, gpu.scalar(me, alpha),
-                 pa, lda, *to)
+        leaf = own_gemm().leaf(me, len(a), xc.shape[1 - side])
+        if leaf:
+            if xc is not b:
+                xc[...] = b
+            by_halves().triangular(me, alpha, a, xc, side, lower, trans, diag, leaf)
+        else:
+            _triangular_cublas(me, alpha, a, b, xc, side, lower, trans, diag)
     return x
+
+
+def _triangular_cublas(me, alpha, a, b, x, side, lower, trans, diag):
+    pa, lda, uplo, op, a = gpu.half(a, lower, trans)
+    to = (b.data.ptr, ld(b), x.data.ptr, ld(x)) if me.name[1:] == "trmm" else (x.data.ptr, ld(x))
+    gpu.blas(me.cublas, side, uplo, op, diag, *x.shape, gpu.scalar(me, alpha), pa, lda, *to)
 
 
 gemm, sgemm, dgemm, cgemm, zgemm, hgemm, bgemm = typed(gemm, "sdczhb")

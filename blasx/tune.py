@@ -33,12 +33,13 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
-       "gesdd", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host", *_ladder.RUNGS)
+       "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
+       *_ladder.RUNGS)
 LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
           "add").split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "halves", "pace", "joined", "strip", "turns", "even", "pairs", "triangle",
+         "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "pairs", "triangle",
          "fewer")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
@@ -200,6 +201,10 @@ def problem(routine, letter, n, batch, xp):
             double, solve = "dz"[t.is_complex], (blasx.dsgesv, blasx.zcgesv)[t.is_complex]
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
             return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
+                           lambda of, x: solution(*of, *x))
+        case "trsm_large":
+            trsm, t = getattr(blasx, letter + "trsm"), xp.tril(a[0] / n + one)
+            return Problem((t, square[0]), lambda t, b: (trsm(1, t, b, lower=1),),
                            lambda of, x: solution(*of, *x))
         case "gesdd":
             gesdd = getattr(blasx, letter + "gesdd")

@@ -32,7 +32,8 @@ def _dirty(shape, dtype=float, order="C"):
 
 
 cupy = SimpleNamespace(ndarray=Array, empty=_dirty, zeros=_made(np.zeros), full=_made(np.full),
-                       asarray=_made(np.asarray),
+                       asarray=_made(np.asarray), tri=np.tri, copyto=np.copyto,
+                       conjugate=np.conjugate,
                        asnumpy=lambda x, order="K": np.array(x, order=order))
 
 
@@ -42,13 +43,16 @@ def never(*operands):
 
 
 @contextmanager
-def device():
-    """A GPU for the length of a with block."""
+def device(leaf=0):
+    """A GPU for the length of a with block; with a `leaf` triangles above that order go to cuBLAS
+    by halves (blasx/large/halves.py)."""
     NATIVE.add(Array)
+    own = SimpleNamespace(multiply=never, rank_k=never,
+                          leaf=lambda me, n, other: leaf if n > leaf else 0)
     try:
         with (mock.patch.multiple(_cuda, cupy=cupy, blas=call, blas_on_device=call,
                                   current_device=lambda: 0),
-              mock.patch.object(blas3, "_gpu_gemm", SimpleNamespace(multiply=never, rank_k=never))):
+              mock.patch.object(blas3, "_gpu_gemm", own)):
             yield
     finally:
         NATIVE.discard(Array)

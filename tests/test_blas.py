@@ -516,7 +516,7 @@ def arrays_of(place):
     elif place == "gpu":
         yield pytest.importorskip("cupy")
     else:
-        with cublas_on_cpu.device():
+        with cublas_on_cpu.device(leaf=int(place == "by halves")):
             yield cublas_on_cpu.cupy
 
 
@@ -558,10 +558,15 @@ def check(p, d, got, name):
         assert (untouched | (error <= allowed)).all(), (name, p.arguments, have, value)
 
 
+WITH_A_TRIANGLE = re.compile(".(sy|he)(mm|r2?k)|.tr[ms]m")
+
+
 @pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
-@pytest.mark.parametrize("place", ["cpu", "cublas_on_cpu",
-                                   pytest.param("gpu", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize(("case", "name", "letter"), ROUTINES)
+@pytest.mark.parametrize(("case", "name", "letter", "place"), [
+    pytest.param(*routine.values, place, id=f"{routine.id}-{place}",
+                 marks=pytest.mark.gpu if place == "gpu" else ())
+    for routine in ROUTINES for place in ("cpu", "cublas_on_cpu", "by halves", "gpu")
+    if place != "by halves" or WITH_A_TRIANGLE.fullmatch(routine.values[1])])
 @settings(max_examples=12, deadline=None)
 @given(values=draws)
 def test_definition(case, name, letter, place, values):

@@ -272,20 +272,21 @@ def test_views_of_half_precision(cp, by_half):
     assert all((gemm(1.0, a, b) == first).all() for _ in range(50))
 
 
-def test_operands_rounded_to_half_precision(cp):
-    """precision="fp16": by the high parts of scaled lines, also far out of half precision's range;
-    11 bits of either operand count."""
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+def test_operands_rounded_to_half_precision(cp, precision):
+    """By the high parts of scaled lines, also far out of half precision's range; 11 bits of either
+    operand count."""
     for values, (m, n, k) in product(ROWS, ((700, 900, 1100), (129, 300, 64))):
-        with _tuned.using("s", gemm_wgmma=values | {"halves": 1}):
-            for kind, order in product(("normal", "graded"), "CF"):
+        with _tuned.using("s", gemm_wgmma=values | {precision: 1}):
+            for kind, order in product(KINDS, "CF"):
                 a, b = operands(cp, kind, m, n, k)
                 left, right = (laid_out(cp, x, order) for x in (a, b))
                 with blasx.trace() as ran:
-                    c = blasx.sgemm(1, left, right, precision="fp16")
+                    c = blasx.sgemm(1, left, right, precision=precision)
                 assert "gemm_wgmma" in str(ran)
                 assert errors(cp, c, a, b)[0] <= 2.1 * 2**-11
             a[3, 5] = cp.inf
-            c = blasx.sgemm(1, a, b, precision="fp16")
+            c = blasx.sgemm(1, a, b, precision=precision)
             assert not cp.isfinite(c[3]).any() and cp.isfinite(cp.delete(c, 3, 0)).all()
 
 

@@ -1,0 +1,87 @@
+"""Level 3 BLAS with a triangular, symmetric or Hermitian matrix on the GPU, by products.
+
+A triangle is halved. What lies between its halves is a product, which kernels of ours are ahead
+with (_gpu_gemm.py, _gpu_crt.py); the halves are worked on in the same way, until their order is at
+most `leaf`, and cuBLAS's routine takes them. A symmetric matrix is made whole first.
+
+Elmroth, Gustavson, Jonsson, Kagstrom: Recursive blocked algorithms and hybrid data structures for
+dense matrix library software, SIAM Review 46, 2004.
+"""
+
+from functools import cache
+
+from .. import _cuda
+from .._routine import Typed
+from ..blas3 import _gemm_gpu, _rank_k_cublas, _triangular_cublas
+
+
+@cache
+def _gemm(letter):
+    return Typed(letter + "gemm", letter)
+
+
+def _middle(n, leaf):
+    """Where a triangle is halved: a multiple of `leaf`."""
+    return -(-n // (2 * leaf)) * leaf
+
+
+def triangular(me, alpha, t, x, side, lower, trans, diag, leaf):
+    """X := alpha op(T) X, or X op(T) (trmm), or the X of op(T) X = alpha X, X op(T) = alpha X
+    (trsm), in place of a column-major x."""
+    n = len(t)
+    if n <= leaf:
+        _triangular_cublas(me, alpha, t, x, x, side, lower, trans, diag)
+        return
+    h = _middle(n, leaf)
+    between = t[h:, :h] if lower else t[:h, h:]
+    parts = (x[:, :h], x[:, h:]) if side else (x[:h], x[h:])
+    first, second = zip((t[:h, :h], t[h:, h:]), parts)
+    if (bool(lower) == bool(trans)) != bool(side):  # equations of the last part have no other
+        first, second = second, first
+
+    def half(of, alpha):
+        triangular(me, alpha, *of, side, lower, trans, diag, leaf)
+
+    def product(alpha, beta):
+        """What the first part of X adds to the second."""
+        operands = (first[1], between, 0, trans) if side else (between, first[1], trans, 0)
+        _gemm_gpu(_gemm(me.letter), alpha, *operands[:2], beta, second[1], *operands[2:])
+
+    if me.name[1:] == "trsm":
+        half(first, alpha)
+        product(-1, alpha)
+        half(second, 1)
+    else:
+        half(second, alpha)
+        product(alpha, 1)
+        half(first, alpha)
+
+
+def rank_k(me, alpha, terms, beta, c, trans, lower, leaf):
+    """One triangle of column-major C := alpha A A^T + beta C and its like (blas3._rank_k)."""
+    n, hermitian = len(c), me.name[1:3] == "he"
+    if n <= leaf:
+        _rank_k_cublas(me, alpha, terms, beta, c, trans, lower)
+        return
+    h = _middle(n, leaf)
+    halves = [[x[:, s] if trans else x[s] for x in terms] for s in (slice(h), slice(h, None))]
+    for some, part in zip(halves, (c[:h, :h], c[h:, h:])):
+        rank_k(me, alpha, some, beta, part, trans, lower, leaf)
+    left, right = halves[::-1] if lower else halves
+    ops = (trans, 0) if trans else (0, 2 if hermitian else 1)
+    between = c[h:, :h] if lower else c[:h, h:]
+    _gemm_gpu(_gemm(me.letter), alpha, left[0], right[-1], beta, between, *ops)
+    if len(terms) == 2:
+        _gemm_gpu(_gemm(me.letter), alpha.conjugate() if hermitian else alpha, left[1], right[0], 1,
+                  between, *ops)
+
+
+def symmetric_product(me, alpha, a, b, beta, c, side, lower):
+    """C := alpha A B + beta C, or B A, A symmetric or, of hemm, Hermitian."""
+    hermitian = me.name[1:] == "hemm"
+    whole = _cuda.adjoint(a) if hermitian else _cuda.copied(a.T)
+    stored = _cuda.cupy.tri(len(a), dtype=bool)
+    _cuda.cupy.copyto(whole, a, where=stored if lower else stored.T)
+    if hermitian:
+        whole.T.reshape(-1)[::len(a) + 1].imag = 0
+    _gemm_gpu(_gemm(me.letter), alpha, *((b, whole) if side else (whole, b)), beta, c, 0, 0)
