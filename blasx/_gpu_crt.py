@@ -93,13 +93,13 @@ def by_remainders(letter, m, n, device):
     return bool(_tiles(letter, isqrt(m * n), device))
 
 
-def pays(m, n, k, device, letter="d", triangle=False):
-    """True if products of these extents, or one triangle of them, were measured to be faster by
-    remainders."""
+def pays(m, n, k, device, letter="d", triangles=0):
+    """True if a product of these extents, or one triangle of it, or of the sum of two, was measured
+    to be faster by remainders."""
     found = _tiles(letter, isqrt(m * n), device)
     return bool(found) and "vendor" not in found and (
         min(m, n) >= found.get("side", 1) and k >= found.get("depth", 1)
-        and (not triangle or "triangle" in found))
+        and triangles <= found.get("triangles", 0))
 
 
 def multiply(alpha, a, b, beta, c, trans_a, trans_b, turns=None):

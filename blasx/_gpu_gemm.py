@@ -154,17 +154,19 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
 def rank_k(me, alpha, terms, beta, c, lower, flags):
     """One triangle of C := alpha A A^T + beta C, or of alpha A B^T + alpha' B A^T + beta C, where
     factors to the left or to the right are conjugated if the flags say so, and then alpha' is
-    conj(alpha), on the tensor cores where rows say `triangle`; else False."""
+    conj(alpha), on the tensor cores where rows say of how many products they take triangles; else
+    False."""
     (n, k), device = terms[0].shape, current_device()
     products = [(alpha, terms[0], terms[-1])]
     if len(terms) == 2:
         products += [(alpha.conjugate() if any(flags) else alpha, *terms[::-1])]
-    if me.letter in "dz" and _gpu_crt.pays(n, n, k, device, me.letter, True):
+    if me.letter in "dz" and _gpu_crt.pays(n, n, k, device, me.letter, len(terms)):
         done = _gpu_crt.rank_k(products, beta, c, lower, flags)
         if done and any(flags):
             c.imag[cupy.arange(n), cupy.arange(n)] = 0  # whatever it was in C
         return done
-    if me.letter != "s" or not (by_pairs(n, n, k, False, device) and _triangle(n, device)) or (
+    if me.letter != "s" or not by_pairs(n, n, k, False, device) or (
+            len(terms) > _triangles(n, device)) or (
             cupy.cuda.get_current_stream().is_capturing()):
         return False
     if c.strides[1] != c.itemsize:
@@ -202,24 +204,22 @@ def by_pairs(m, n, k, is_complex, device):
 def by_halves(m, n, k, device, precision="fp16"):
     """True if products of real operands rounded to that precision are faster by the high parts of
     pairs, too."""
-    return by_pairs(m, n, k, False, device) and precision in _by_tiles(isqrt(m * n), device)[2]
+    return by_pairs(m, n, k, False, device) and k >= _by_tiles(isqrt(m * n), device)[2][precision]
 
 
 @looked_up
 def _by_tiles(order, device):
-    """The least m and n, and k, for which gemm_wgmma is used for that many elements of C; of which
-    precisions it is used for products of the high parts alone."""
-    found = row("gemm_wgmma", "s", order, gpu(device))
-    if not found:
-        return 2**63, 2**63, ()
-    return (found.get("side", 1), found.get("depth", 1),
-            [precision for precision in ("fp16", "tf32") if precision in found])
+    """The least m and n, and k, for which gemm_wgmma is used for that many elements of C; the least
+    k for products of the high parts alone, by precision."""
+    found = row("gemm_wgmma", "s", order, gpu(device)) or {"side": 2**63}
+    return found.get("side", 1), found.get("depth", 1), {
+        precision: found.get(precision, 2**63) for precision in ("fp16", "tf32")}
 
 
 @looked_up
-def _triangle(order, device):
-    """Whether one triangle of a product was measured to be faster than cuBLAS's syrk, too."""
-    return "triangle" in row("gemm_wgmma", "s", order, gpu(device))
+def _triangles(order, device):
+    """Of how many products one triangle was measured to be faster than cuBLAS's syrk, syr2k."""
+    return row("gemm_wgmma", "s", order, gpu(device)).get("triangles", 0)
 
 
 @looked_up

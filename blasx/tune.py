@@ -39,7 +39,7 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
           "add").split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "pairs", "triangle",
+         "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "pairs", "triangles",
          "fewer")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),

@@ -80,6 +80,8 @@ def call(name, *arguments):
     assert not (base in REAL_ONLY and letter in "cz" or base in COMPLEX_ONLY and letter in "sd")
     if kinds[-1] == "p" and base.lower().endswith(("dot", "dotu", "dotc", "nrm2", "asum", "amax")):
         return _to_scalar(base, TYPES[letter], arguments)
+    if base == "geam":
+        return _turned(TYPES[letter].dtype, *arguments)
     if base == "trmm":
         arguments = _trmm_in_place(TYPES[letter].dtype, *arguments)
     flags = iter(FLAGS.get(base, ""))
@@ -108,6 +110,14 @@ def _to_scalar(base, t, arguments):
 def _vector(address, n, inc, dtype):
     memory = (ctypes.c_char * (((n - 1) * abs(inc) + 1) * dtype.itemsize)).from_address(address)
     return np.frombuffer(memory, dtype)[::abs(inc)][::1 if inc > 0 else -1]
+
+
+def _turned(dtype, op, none, m, n, alpha, a, lda, beta, b, ldb, c, ldc):
+    """C := op(A), the only use of geam that there is."""
+    assert op and not none and m == n
+    rows = [_vector(a + i * dtype.itemsize, n, lda, dtype) for i in range(m)]
+    for j, row in enumerate(rows):
+        _vector(c + j * ldc * dtype.itemsize, n, 1, dtype)[:] = row.conj() if op == 2 else row
 
 
 def _trmm_in_place(dtype, *arguments):

@@ -11,6 +11,7 @@ dense matrix library software, SIAM Review 46, 2004.
 from functools import cache
 
 from .. import _cuda
+from .._lapack import by_columns, by_rows, ld
 from .._routine import Typed
 from ..blas3 import _gemm_gpu, _rank_k_cublas, _triangular_cublas
 
@@ -78,10 +79,16 @@ def rank_k(me, alpha, terms, beta, c, trans, lower, leaf):
 
 def symmetric_product(me, alpha, a, b, beta, c, side, lower):
     """C := alpha A B + beta C, or B A, A symmetric or, of hemm, Hermitian."""
-    hermitian = me.name[1:] == "hemm"
-    whole = _cuda.adjoint(a) if hermitian else _cuda.copied(a.T)
-    stored = _cuda.cupy.tri(len(a), dtype=bool)
-    _cuda.cupy.copyto(whole, a, where=stored if lower else stored.T)
+    hermitian, n = me.name[1:] == "hemm", len(a)
+    whole = _cuda.cupy.empty((n, n), a.dtype, order="F")
+    if not hermitian and by_rows(a):
+        a, lower = a.T, not lower
+    a, alone = by_columns(a), _cuda.scalar(me, 0)
+    _cuda.blas(me.L + "geam", 2 if hermitian else 1, 0, n, n, _cuda.scalar(me, 1), a.data.ptr,
+               ld(a), alone, a.data.ptr, ld(a), whole.data.ptr, n)
+    # the rows of the transposes lie in one piece
+    stored = ~_cuda.cupy.tri(n, k=-1, dtype=bool) if lower else _cuda.cupy.tri(n, dtype=bool)
+    _cuda.cupy.copyto(whole.T, a.T, where=stored)
     if hermitian:
-        whole.T.reshape(-1)[::len(a) + 1].imag = 0
+        whole.T.reshape(-1)[::n + 1].imag = 0
     _gemm_gpu(_gemm(me.letter), alpha, *((b, whole) if side else (whole, b)), beta, c, 0, 0)
