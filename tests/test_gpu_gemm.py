@@ -426,37 +426,77 @@ def test_complex_products_by_remainders(cp, kind):
         assert (abs(c - ((2 - 1j) * a @ b + 1j * found[0].get())) <= 1e-14 * size).all()
 
 
-@pytest.mark.parametrize(("letter", "name"), [("s", "syrk"), ("d", "syrk"), ("z", "syrk"),
-                                              ("z", "herk")])
+@pytest.mark.parametrize(("letter", "name"), [
+    ("s", "syrk"), ("d", "syrk"), ("z", "syrk"), ("z", "herk"), ("s", "syr2k"), ("d", "syr2k"),
+    ("z", "her2k")])
 def test_one_triangle_on_the_tensor_cores(cp, letter, name):
-    """syrk and herk of odd orders, both triangles, transposes and orders; the other triangle stays
+    """syrk to her2k of odd orders, both triangles, transposes and orders; the other triangle stays
     as it was."""
-    of, n, k = TYPES[letter].dtype, 777, 300
+    of, n, k, hermitian = TYPES[letter].dtype, 777, 300, name[:2] == "he"
     random = np.random.default_rng(2)
-    a = random.standard_normal((n, k))
+    terms = [random.standard_normal((n, k)) for _ in range(2 if "2" in name else 1)]
     if letter == "z":
-        a = a + 1j * random.standard_normal((n, k))
-    a, before = a.astype(of), (a @ a.T)[:, ::-1].astype(of)
-    exact = a.astype(of if letter == "z" else float) @ (a.conj().T if name == "herk" else a.T)
-    size = abs(a).astype(float) @ abs(a).astype(float).T + abs(before)
+        terms = [a + 1j * random.standard_normal((n, k)) for a in terms]
+    terms = [a.astype(of) for a in terms]
+    before = (terms[0] @ terms[0].T)[:, ::-1].astype(of)
+    left, right = (x.astype(of if letter == "z" else float) for x in (terms[0], terms[-1]))
+    exact, size = left @ (right.conj().T if hermitian else right.T), abs(left) @ abs(right).T
+    if "2" in name:
+        exact, size = exact + (exact.conj().T if hermitian else exact.T), size + size.T
+    size += abs(before)
     if letter == "s":
-        rows = dict(gemm_wgmma=ROWS[-1] | {"triangle": 1}, gemm_tiled=None)
+        rows = dict(gemm_wgmma=ROWS[-1] | {"triangles": 2}, gemm_tiled=None)
     else:
-        rows = dict(gemm_crt=REMAINDERS[0] | {"triangle": 1})
+        rows = dict(gemm_crt=REMAINDERS[0] | {"triangles": 2})
     for lower, trans, order in product((0, 1), (0, 1), "CF"):
-        flag = trans * (2 if name == "herk" else 1)
-        x = cp.array((a.conj().T if name == "herk" else a.T) if trans else a, order=order)
+        flag = trans * (2 if hermitian else 1)
+        x = [cp.array((a.conj().T if hermitian else a.T) if trans else a, order=order)
+             for a in terms]
         c = cp.array(before, order=order)
         with _tuned.using(letter, gemm_small=None, **rows), blasx.trace() as ran:
-            assert getattr(blasx, letter + name)(2, x, -1, c, flag, lower, 1) is c
+            assert getattr(blasx, letter + name)(2, *x, -1, c, flag, lower, 1) is c
         assert ("gemm_wgmma" if letter == "s" else "gemm_crt") in str(ran)
         wanted = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
         old = before.copy()
-        if name == "herk":
+        if hermitian:
             old[np.arange(n), np.arange(n)] = old.diagonal().real
         wrong = abs(c.get() - (2 * exact - old))
         assert (wrong <= (1e-6 if letter == "s" else 1e-14) * size)[wanted].all()
         assert (c.get() == before)[~wanted].all()
+
+
+@pytest.mark.parametrize(("letter", "name"), [
+    (letter, name) for letter in "sdcz"
+    for name in ("trsm", "trmm", "symm", "hemm", "herk", "syr2k")
+    if letter in "cz" or name[:2] != "he"])
+def test_triangles_by_halves(cp, letter, name):
+    """Of odd orders, all sides and triangles, as cuBLAS takes them whole."""
+    n, k, eps = 777, 333, float(finfo(TYPES[letter].dtype).eps)
+    random = cp.random.RandomState(3)
+
+    def normal(*shape):
+        x = random.standard_normal(shape)
+        x = x + 1j * random.standard_normal(shape) if letter in "cz" else x
+        return cp.asfortranarray(x.astype(TYPES[letter].dtype))
+
+    f = getattr(blasx, letter + name)
+    for side, lower, trans in product((0, 1), (0, 1), (0, 1, 2)):
+        if name in ("trsm", "trmm"):
+            t, b = normal(n, n) / n + cp.eye(n), normal(k, n) if side else normal(n, k)
+            call = (0.5, t.astype(b.dtype), b, side, lower, trans)
+        elif trans == 2:
+            continue
+        elif name[2:] == "mm":
+            call = (0.5, normal(n, n), normal(k, n) if side else normal(n, k), 0, None, side, lower)
+        else:
+            terms = [normal(k, n) if trans else normal(n, k) for _ in range(1 + ("2" in name))]
+            call = (0.5, *terms, 0, None, trans * (2 if name == "herk" else 1), lower)
+        found = []
+        for row in (None, {"LEAF": 128}):
+            with _tuned.using(letter, level3_halves=row, gemm_crt=None):
+                found.append(f(*call))
+        wrong = cp.linalg.norm(found[0] - found[1]) / cp.linalg.norm(found[0])
+        assert float(wrong) <= 30 * n**0.5 * eps, (side, lower, trans)
 
 
 @pytest.mark.parametrize("letter", "sd")

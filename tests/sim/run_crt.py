@@ -18,7 +18,7 @@ from .gpu import Array, install
 from .run_pairs import at
 
 MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197)
-PRODUCT = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8, "triangle": 1}
+PRODUCT = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8, "triangles": 2}
 SPLITS = ({"LINES": 16, "DEEP": 128, "WARPS": 4, "BLOCKS": 1},
           {"LINES": 32, "DEEP": 256, "WARPS": 8, "BLOCKS": 1})
 JOIN = {"WARPS": 2, "BLOCKS": 1}
@@ -179,7 +179,7 @@ def products(kernels, marked=None):
 
 
 def complex_products(blasx, rng, using, marked):
-    """zgemm of all kinds of numbers, transposes and orders, syrk and herk: each part within
+    """zgemm of all kinds of numbers, transposes and orders, syrk to her2k: each part within
     (k + 5) 2^-53 |A| |B| of exact numbers."""
     orders = cycle("CFSVB")
 
@@ -220,25 +220,31 @@ def complex_products(blasx, rng, using, marked):
         a[3, 5] = np.inf
         out = np.asarray(blasx.zgemm(1, turned(a, 0), turned(b, 0), variant="crt"))
         assert np.isfinite(np.delete(out, 3, 0)).all() and not np.isfinite(out[3]).any()
-    for letter, name, trans, lower, order in product("dz", ("syrk", "herk"), (0, 1), (0, 1), "CF"):
-        if letter == "d" and name == "herk":
+    for letter, name, trans, lower, order in product("dz", ("syrk", "herk", "syr2k", "her2k"),
+                                                     (0, 1), (0, 1), "CF"):
+        hermitian = name[:2] == "he"
+        if letter == "d" and hermitian:
             continue
-        a = numbers("normal", rng, 37, 90) if letter == "d" else lines("normal", 37, 90)
-        c = a[:, :37] + 0
-        flag = trans * (2 if name == "herk" else 1)
-        x = laid_out(a.T if flag else a, "F") if letter == "d" else turned(a, flag)
+        terms = [numbers("normal", rng, 37, 90) if letter == "d" else lines("normal", 37, 90)
+                 for _ in range(2 if "2" in name else 1)]
+        a, b, c = terms[0], terms[-1], terms[0][:, :37] + 0
+        flag = trans * (2 if hermitian else 1)
+        alpha = -0.5 if letter == "d" or name == "herk" else -0.5 + 1j
+        x = [laid_out(y.T if flag else y, "F") if letter == "d" else turned(y, flag) for y in terms]
         room = laid_out(c, order) if letter == "d" else turned(c, 0, order)
         with using(SPLITS[1], letter), blasx.trace() as ran:
-            out = getattr(blasx, letter + name)(-0.5, x, 2, room, flag, lower, 1)
-        exact = -0.5 * a @ (a.conj().T if name == "herk" else a.T)
+            out = getattr(blasx, letter + name)(alpha, *x, 2, room, flag, lower, 1)
+        exact = alpha * a @ (b.conj().T if hermitian else b.T)
+        if "2" in name:
+            exact = exact + (exact.conj().T if hermitian else exact.T)
         wanted = np.tri(37, dtype=bool) if lower else ~np.tri(37, k=-1, dtype=bool)
         before = c.copy()
-        if name == "herk":
+        if hermitian:
             before[np.arange(37), np.arange(37)] = before.diagonal().real
         assert out is room and "gemm_crt" in str(ran)
         assert np.array_equal(np.asarray(out)[~wanted], c[~wanted])
         assert abs(np.asarray(out) - exact - 2 * before)[wanted].max() < 1e-13
-        if name == "herk":
+        if hermitian:
             assert not np.asarray(out).diagonal().imag.any()
 
 

@@ -266,8 +266,8 @@ def main(folder):
                            _potrs_gpu=potrs), large_tall: dict(potrf=potrf),
                qr: dict(_geqrf_gpu=geqrf, _ormqr_gpu=ormqr), refined: dict(BLOCK=8, laswp=laswp),
                large_lu: dict(plan=lambda *of: None),
-               blas3: dict(_gpu_gemm=SimpleNamespace(multiply=never,
-                                                      multiply_halves=lambda *of: False))}
+               blas3: dict(_gpu_gemm=SimpleNamespace(multiply=never, leaf=never,
+                                                      multiply_halves=never))}
     with ExitStack() as stack:
         for module, names in answers.items():
             stack.enter_context(mock.patch.multiple(module, **names))
