@@ -16,8 +16,22 @@ from . import timing
 from .timing import Row, Side
 
 GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
-GEMM |= dict.fromkeys("dczhb", (1024, 4096, 8192))
+GEMM |= {"d": (1024, 4096, 8192, 16384)} | dict.fromkeys("czhb", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
+AWKWARD = [  # m, n, k, and how A, B and C lie: F, C by columns, rows; f, c views into larger ones
+    (129, 129, 129, "FFF"), (257, 255, 253, "FFF"), (512, 512, 512, "FFF"), (513, 511, 509, "FFF"),
+    (600, 600, 600, "CCC"), (700, 700, 700, "CFC"), (777, 777, 777, "FCF"), (896, 896, 896, "CCC"),
+    (1001, 1003, 1005, "FFF"), (1001, 1003, 1005, "CCC"), (1001, 1003, 1005, "FCF"),
+    (1024, 1024, 1024, "CFF"), (1024, 1024, 1024, "FCF"), (1024, 1024, 1024, "CCF"),
+    (1024, 1024, 1024, "ffc"), (1023, 1025, 1027, "ccf"), (1024, 1024, 256, "FFF"),
+    (1500, 1500, 300, "CCC"), (2000, 2000, 2000, "fff"), (2047, 2049, 2051, "FCC"),
+    (2048, 2048, 128, "FFF"), (3000, 3000, 33, "FFF"), (4096, 4096, 64, "FFF"),
+    (4095, 4097, 127, "CFF"), (4096, 4096, 8, "FFF"), (512, 512, 8192, "FFF"),
+    (300, 300, 20000, "FCF"), (128, 128, 65536, "FFF"), (64, 64, 100000, "CFF"),
+    (64, 4096, 4096, "FFF"), (4096, 64, 4096, "CCC"), (128, 4096, 4096, "FFF"),
+    (4096, 192, 4096, "FFF"), (256, 4096, 4096, "CFC"), (65536, 128, 128, "FFF"),
+    (65536, 256, 256, "CCC"), (128, 65536, 256, "FFF"), (200000, 64, 64, "CCC"),
+    (8192, 100, 8192, "FFF"), (33, 8191, 2049, "FCF")]
 LEVEL3, ORDERS = ("symm", "syrk", "syr2k", "trmm", "trsm"), (2048, 4096, 8192)
 PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
@@ -49,6 +63,8 @@ def rows(letters, quick, family):
                 for n, k in UPDATES:
                     yield update(letter, n, k)
             if letter in "sdcz":
+                for shape in () if quick else AWKWARD:
+                    yield awkward(letter, *shape)
                 for routine in LEVEL3:
                     for n in ORDERS[:1] if quick else ORDERS:
                         yield level3(routine, letter, n)
@@ -141,6 +157,41 @@ def gemm(letter, n, routine="gemm"):
     return Row(routine, letter, f"{n}x{n}x{n}", variants, {"torch": torch, "CuPy": cupy},
                lambda c: errors.product_by_element(a, b, c, a),
                timing.gpu_clock(3 * a.nbytes, PAUSE))
+
+
+def awkward(letter, m, n, k, how):
+    """C = A B of odd, thin and long extents."""
+    xp = timing.gpu()
+    a, b = normal(letter, m, k), normal(letter, k, n)
+
+    def laid(x, order):
+        x = xp.array(x, order=order.upper())
+        if order.isupper():
+            return x
+        room = xp.zeros([e + 5 for e in x.shape], x.dtype, order=order.upper())
+        room[2:-3, 3:-2] = x
+        return room[2:-3, 3:-2]
+
+    def operands():
+        return laid(a, how[0]), laid(b, how[1]), laid(xp.zeros((m, n), a.dtype), how[2])
+
+    f = blasx_function(letter, "gemm")
+
+    def ours():
+        return Side(operands, lambda a, b, c: f(1.0, a, b, 0.0, c, overwrite_c=1))
+
+    def torch():  # on views of CuPy arrays, which lie as ours
+        import torch
+
+        def both():
+            mine = operands()
+            return (*mine, *to_torch(*mine))
+
+        return Side(both, lambda *x: torch.mm(x[3], x[4], out=x[5]), lambda c: from_torch(c)[0])
+
+    return Row("gemm_awkward", letter, f"{m}x{n}x{k} {how}", {"in place": ours}, {"torch": torch},
+               lambda c: errors.product_by_element(a, b, c, a),
+               timing.gpu_clock(a.nbytes + b.nbytes + m * n * a.itemsize))
 
 
 def rounded(letter, n, precision):

@@ -8,6 +8,8 @@ would need a conjugate without a transpose (trans = 2, Hermitian matrices) an op
 Dongarra, Du Croz, Hammarling, Duff: A Set of Level 3 Basic Linear Algebra Subprograms, 1990.
 """
 
+from functools import cache
+
 import numpy as np
 
 from . import _cuda as gpu
@@ -618,6 +620,21 @@ def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         else:
             _triangular_cublas(me, alpha, a, b, xc, side, lower, trans, diag)
     return x
+
+
+@cache
+def _trsm_of(letter):
+    return Typed(letter + "trsm", letter)
+
+
+def solve_triangle(me, t, x, lower, trans, diag):
+    """Solve op(T) X = B in place of a column-major x on the GPU."""
+    me = _trsm_of(me.letter)
+    leaf = own_gemm().leaf(me, *x.shape)
+    if leaf:
+        by_halves().triangular(me, 1, t, x, 0, lower, trans, diag, leaf)
+    else:
+        _triangular_cublas(me, 1, t, x, x, 0, lower, trans, diag)
 
 
 def _triangular_cublas(me, alpha, a, b, x, side, lower, trans, diag):

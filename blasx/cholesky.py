@@ -158,7 +158,7 @@ def _potrs_gpu(me, c, x, lower):
     from . import _cuda as gpu
     from .large import triangular
     info = cupy().zeros((), np.int32)
-    if x.size and triangular.serves(me, *x.shape):
+    if x.size and triangular.by_ours(me, *x.shape):
         for trans in (0, 2) if lower else (2, 0):
             triangular.solve(me, c, x, lower, trans, 0)
     elif x.size:

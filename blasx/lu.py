@@ -169,7 +169,7 @@ def _getrs_gpu(me, lu, piv, x, trans=0):
     from . import _cuda as gpu
     from .large import triangular
     info = cupy.zeros((), np.int32)
-    if x.size and triangular.serves(me, *x.shape):
+    if x.size and triangular.by_ours(me, *x.shape):
         triangular.getrs(me, lu, triangular.permutation(piv, len(lu)), x, trans)
     elif x.size:
         piv = piv.astype(np.int64) + 1

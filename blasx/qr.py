@@ -436,6 +436,7 @@ def _gels_gpu(me, f, x, fits, mode):
     """Factor column-major F, m >= n, in place and overwrite X by the least squares solutions of
     F X = B if it `fits` X, else by the minimum norm solutions of F^H X = B; info."""
     from . import _cuda as gpu
+    from .blas3 import solve_triangle
     xp, n = cupy(), f.shape[1]
     if not n:
         x.fill(0)
@@ -453,9 +454,9 @@ def _gels_gpu(me, f, x, fits, mode):
     def solve(y):
         if fits:
             _ormqr_gpu(me, "L", "C", f, tau, y)
-            _trsm_gpu(me, f, y[:n], 0)
+            solve_triangle(me, f[:n], y[:n], 0, 0, 0)
         else:
-            _trsm_gpu(me, f, y[:n], 2 if me.is_complex else 1)
+            solve_triangle(me, f[:n], y[:n], 0, 2 if me.is_complex else 1, 0)
             y[n:] = 0
             _ormqr_gpu(me, "L", "N", f, tau, y)
 
@@ -463,13 +464,6 @@ def _gels_gpu(me, f, x, fits, mode):
         gpu.guarded(x, rank, solve)
         xp.copyto(x, 0, where=zero)  # of A = 0 LAPACK says that zero solves it
     return xp.where(zero, 0, rank).astype(np.int32)
-
-
-def _trsm_gpu(me, r, y, op):
-    """Solve op(R) X = Y in place, R above the diagonal of `r`."""
-    from . import _cuda as gpu
-    gpu.blas(me.L + "trsm", gpu.LEFT, gpu.UPPER, op, gpu.NON_UNIT, *y.shape, gpu.scalar(me, 1.0),
-             r.data.ptr, gpu.ld(r), y.data.ptr, gpu.ld(y))
 
 
 def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, overwrite_b=0):

@@ -122,19 +122,13 @@ def trtrs(me, a, b, lower=0, trans=0, unitdiag=0, lda=None, overwrite_b=0):
             x, info = me.scipy(a, b, lower, trans, unitdiag, a.shape[0], overwrite_b)
     else:
         from . import _cuda as gpu
+        from .blas3 import solve_triangle
         x = gpu.output(b, overwrite_b)
         info = _singular_gpu(a[:n], unitdiag)
         if n and x.size:
-            gpu.guarded(x[:n], info, lambda y: _trsm_gpu(me, a[:n], y, lower, trans, unitdiag))
+            gpu.guarded(x[:n], info, lambda y: solve_triangle(
+                me, a[:n], y, lower, trans, unitdiag))
     return (x.reshape(-1) if one else x), info
-
-
-def _trsm_gpu(me, a, x, lower, trans, unitdiag):
-    """Solve op(A) X = X in place of column-major `x`."""
-    from . import _cuda as gpu
-    pa, lda, half, op, a = gpu.half(a, lower, trans)
-    gpu.blas(me.L + "trsm", gpu.LEFT, half, op, unitdiag, *x.shape, gpu.scalar(me, 1), pa, lda,
-             x.data.ptr, gpu.ld(x))
 
 
 def lauum(me, c, lower=0, overwrite_c=0):

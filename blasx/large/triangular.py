@@ -8,6 +8,7 @@ from .. import _cuda
 from .._kernel import current_device, gpu, kernel_of, pack
 from .._spaces import substitution_bytes
 from .._tuned import capitals, looked_up, row
+from ..blas3 import own_gemm, solve_triangle
 
 ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
 
@@ -35,8 +36,12 @@ def serves(me, n, nrhs):
 
 def solve(me, t, x, lower, trans, unit, state=None, open_=0):
     """Solve op(T) X = B in place of column-major `x`, T by columns and read in one triangle; where
-    there is a `state`, a 0-d int32 array, only if that is `open_`."""
-    kernel = _trsv_on(me.letter, len(t), current_device())[0]
+    there is a `state`, a 0-d int32 array, only if that is `open_`, for so few right-hand sides as
+    `serves` says."""
+    kernel, most, _ = _trsv_on(me.letter, len(t), current_device())
+    if x.shape[1] > most:
+        solve_triangle(me, t, x, lower, trans, unit)
+        return
     (n, nrhs), sides, item = x.shape, kernel.constants["SIDES"], t.itemsize
     rs, cs, at, to, xs = 1, _cuda.ld(t), t.data.ptr, x.data.ptr, 1
     if bool(lower) == bool(trans):  # from the last row up
@@ -52,6 +57,11 @@ def solve(me, t, x, lower, trans, unit, state=None, open_=0):
             at, rs, cs, trans == 2, unit, to + first * _cuda.ld(x) * item, xs, _cuda.ld(x), n,
             min(sides, nrhs - first), words.data.ptr, words.data.ptr + 8 * (words.size - 1), *gate),
             substitution_bytes(me.letter, kernel.constants))
+
+
+def by_ours(me, n, nrhs):
+    """True if LAPACK's solves with so many right-hand sides are by `solve`."""
+    return bool(serves(me, n, nrhs) or own_gemm().leaf(me, n, nrhs))
 
 
 def permutation(piv, n):
