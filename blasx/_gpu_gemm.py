@@ -165,16 +165,25 @@ def rank_k(me, alpha, terms, beta, c, lower, flags):
         if done and any(flags):
             c.imag[cupy.arange(n), cupy.arange(n)] = 0  # whatever it was in C
         return done
-    if me.letter != "s" or not by_pairs(n, n, k, False, device) or (
-            len(terms) > _triangles(n, device)) or (
+    if me.letter not in "sc" or not by_pairs(n, n, k, me.is_complex, device) or (
+            len(terms) > _triangles(isqrt((1 + me.is_complex) * n * n), device)) or (
             cupy.cuda.get_current_stream().is_capturing()):
         return False
-    if c.strides[1] != c.itemsize:
-        c, lower = c.T, not lower
-    lines = split(*terms)
-    for alpha, left, right in zip((alpha, alpha), lines, lines[::-1]):
-        multiply_pairs(alpha, left, right, beta, c, half=LOWER if lower else UPPER)
+    if me.is_complex:
+        alpha, beta = complex(alpha), complex(beta)
+        if alpha.imag or beta.imag or any(min(x.strides) != c.itemsize for x in terms):
+            return False
+        alpha, beta = alpha.real, beta.real
+    by_rows = c if c.strides[1] == c.itemsize else c.T
+    if by_rows is not c:
+        lower, flags, terms = not lower, flags[::-1], terms[::-1]
+    lines = () if me.is_complex else split(*terms)  # complex ones differ by the side they are on
+    for i, j in ((0, -1), (-1, 0))[:len(terms)]:
+        left, right = (lines[i], lines[j]) if lines else split(terms[i], terms[j], conjugated=flags)
+        multiply_pairs(alpha, left, right, beta, by_rows, half=LOWER if lower else UPPER)
         beta = 1
+    if any(flags):
+        c.imag[cupy.arange(n), cupy.arange(n)] = 0  # whatever it was in C
     return True
 
 

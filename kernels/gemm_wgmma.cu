@@ -57,7 +57,7 @@ constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 
 // Of C, in strips WIDE tiles high, along which blocks that run at a time share lines
-using Tiles = Strips<BM, BN>;
+using Tiles = Strips<BM, BN / (1 + COMPLEX)>;
 
 // The ring's position: a stage and the phase of its barriers
 struct Place {
@@ -193,7 +193,8 @@ struct Result {
 
     __device__ bool wanted(unsigned i, unsigned j) const
     {
-        return i < m && j < n && !(HALF_OF_C == 1 && j > i) && !(HALF_OF_C == 2 && j < i);
+        const unsigned column = j / (1 + COMPLEX);
+        return i < m && j < n && !(HALF_OF_C == 1 && column > i) && !(HALF_OF_C == 2 && column < i);
     }
     __device__ float* at(unsigned i, unsigned j) const { return C + i * ld + j; }
     __device__ float of(float product, float before) const
@@ -389,7 +390,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
         show_barriers();
     }
     __syncthreads();
-    const Tiles tiles(m, n, HALF_OF_C);
+    const Tiles tiles(m, n / (1 + COMPLEX), HALF_OF_C);
     const int chunks = int((k + BK - 1) / BK);
     if (threadIdx.x < 128) {
         give_registers<GIVEN>();
