@@ -325,7 +325,8 @@ def symm(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
 
     Notes
     -----
-    2 m^2 n operations (2 m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS symm, no
+    2 m^2 n operations (2 m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS symm, or where that
+    is faster A is made whole, which takes its memory once more, and multiplied as in gemm; no
     synchronisation.
     """
     return _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c)
@@ -501,11 +502,7 @@ def _rank_k_gpu(me, alpha, terms, beta, c, trans, lower):
     if own_gemm().rank_k(me, alpha, [x.T for x in terms] if trans else terms, beta, c, lower,
                          (hermitian and trans > 0, hermitian and not trans)):
         return
-    leaf = own_gemm().leaf(me, len(c), terms[0].shape[0 if trans else 1])
-    if leaf:
-        by_halves().rank_k(me, alpha, terms, beta, c, trans, lower, leaf)
-    else:
-        _rank_k_cublas(me, alpha, terms, beta, c, trans, lower)
+    _rank_k_cublas(me, alpha, terms, beta, c, trans, lower)
 
 
 def _rank_k_cublas(me, alpha, terms, beta, c, trans, lower):
@@ -550,8 +547,8 @@ def trmm(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
 
     Notes
     -----
-    m^2 n operations (m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS trmm, no
-    synchronisation.
+    m^2 n operations (m n^2 if `side`). CPU: SciPy's wrapper; GPU: cuBLAS, of large ones on small
+    triangles only: what lies between those are products as in gemm. No synchronisation.
     """
     a = me.matrix(a, "a")
     b, one = me.columns(b, "b", None, overwrite_b)

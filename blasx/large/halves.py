@@ -13,7 +13,7 @@ from functools import cache
 from .. import _cuda
 from .._lapack import by_columns, by_rows, ld
 from .._routine import Typed
-from ..blas3 import _gemm_gpu, _rank_k_cublas, _triangular_cublas
+from ..blas3 import _gemm_gpu, _triangular_cublas
 
 
 @cache
@@ -56,25 +56,6 @@ def triangular(me, alpha, t, x, side, lower, trans, diag, leaf):
         half(second, alpha)
         product(alpha, 1)
         half(first, alpha)
-
-
-def rank_k(me, alpha, terms, beta, c, trans, lower, leaf):
-    """One triangle of column-major C := alpha A A^T + beta C and its like (blas3._rank_k)."""
-    n, hermitian = len(c), me.name[1:3] == "he"
-    if n <= leaf:
-        _rank_k_cublas(me, alpha, terms, beta, c, trans, lower)
-        return
-    h = _middle(n, leaf)
-    halves = [[x[:, s] if trans else x[s] for x in terms] for s in (slice(h), slice(h, None))]
-    for some, part in zip(halves, (c[:h, :h], c[h:, h:])):
-        rank_k(me, alpha, some, beta, part, trans, lower, leaf)
-    left, right = halves[::-1] if lower else halves
-    ops = (trans, 0) if trans else (0, 2 if hermitian else 1)
-    between = c[h:, :h] if lower else c[:h, h:]
-    _gemm_gpu(_gemm(me.letter), alpha, left[0], right[-1], beta, between, *ops)
-    if len(terms) == 2:
-        _gemm_gpu(_gemm(me.letter), alpha.conjugate() if hermitian else alpha, left[1], right[0], 1,
-                  between, *ops)
 
 
 def symmetric_product(me, alpha, a, b, beta, c, side, lower):
