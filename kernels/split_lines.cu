@@ -281,10 +281,9 @@ split_lines(size blocks, const float* A, size m, size k, size a_next, size a_ste
             Line* b_about)
 {
     wait_for_stream();
-    if (blockIdx.x < blocks)
-        split_operand({A, m, k, a_next, a_step, a_team, a_how, a_pairs, a_room, a_about},
-                      blockIdx.x);
-    else
-        split_operand({B, n, k, b_next, b_step, b_team, b_how, b_pairs, b_room, b_about},
-                      blockIdx.x - unsigned(blocks));
+    const bool left = blockIdx.x < blocks;  // which operand: one text for both
+    split_operand({left ? A : B, left ? m : n, k, left ? a_next : b_next, left ? a_step : b_step,
+                   left ? a_team : b_team, left ? a_how : b_how, left ? a_pairs : b_pairs,
+                   left ? a_room : b_room, left ? a_about : b_about},
+                  blockIdx.x - (left ? 0 : unsigned(blocks)));
 }
