@@ -1079,6 +1079,8 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
+    "gemm_int8": Space("igemm", half_product_stages, crt_fits, (1024, 2048, 4096, 8192), True,
+                       letters="i", smallest=256, largest=8192),
     "gemm_crt": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True, True,
                       letters="dz", smallest=1024, largest=16384),
     "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="dz", smallest=1024,
