@@ -14,8 +14,8 @@
 // `state`, if there is one, says whether X is still wanted: refinement queues steps ahead of the
 // answer, and those that turn out not to be needed end here.
 //
-// Floor: half of n^2 numbers read; and the chain: n / 64 times the way of a word through L2 and 64
-// steps of a shuffle and a product.
+// Floor: half of n^2 numbers read; and the chain: n / 64 times the way of a word through L2 and 16
+// steps of a shuffle and four products.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;    // of the block
 constexpr int SIDES = 4;    // right-hand sides that go together
@@ -24,6 +24,7 @@ constexpr int SIDES = 4;    // right-hand sides that go together
 #include "launch.cuh"
 #include "shuffle.cuh"
 
+constexpr int AT_ONCE = 4;  // numbers of x that are solved for between two exchanges of lanes
 constexpr int B = 64, EACH = B * B / THREADS, PARTS = THREADS / B;
 constexpr int WORDS = sizeof(scalar_t) / 4;
 static_assert(THREADS % B == 0 && SIDES <= WARPS);
@@ -162,12 +163,21 @@ template <bool DOWN, int Q> __device__ void solve_rows(const System& y, int firs
     }
     #pragma unroll
     for (int h = 0; h < 2; ++h)
-        #pragma unroll 8
-        for (int j = 0; j < 32; ++j) {
-            const scalar_t x = of_lane(r[h], j);
-            const scalar_t* const l = s.diagonal[j + 32 * h] + lane;
-            if (h == 0) r[1] = minus_product(r[1], l[32], x);
-            if (lane > j) r[h] = minus_product(r[h], l[32 * h], x);
+        #pragma unroll 2
+        for (int j = 0; j < 32; j += AT_ONCE) {
+            scalar_t x[AT_ONCE];  // every lane finishes them for itself: a shuffle takes six products
+            #pragma unroll
+            for (int e = 0; e < AT_ONCE; ++e) x[e] = of_lane(r[h], j + e);
+            #pragma unroll
+            for (int e = 0; e < AT_ONCE; ++e) {
+                const int k = j + e;
+                const scalar_t* const l = s.diagonal[k + 32 * h];
+                #pragma unroll
+                for (int i = e + 1; i < AT_ONCE; ++i)
+                    x[i] = minus_product(x[i], l[j + i + 32 * h], x[e]);
+                if (h == 0) r[1] = minus_product(r[1], l[lane + 32], x[e]);
+                if (lane > k) r[h] = minus_product(r[h], l[lane + 32 * h], x[e]);
+            }
         }
     #pragma unroll
     for (int h = 0; h < 2; ++h) {
