@@ -4,7 +4,7 @@
 // other end: the launcher turns strides round. A block of threads takes 64 rows, by turns: it
 // subtracts their products with x as x comes to be, 64 numbers after 64, and solves with the block
 // on the diagonal, a warp to a right-hand side, two rows to a lane. Whoever waits, waits for lower
-// turns. What is waited for brings its own flag: x travels in words of 64 bits, half number and
+// turns, and asks less often while it is not the next. What is waited for brings its own flag: x travels in words of 64 bits, half number and
 // half sign that it is there, so that one write, and one read, is the way from a block to the next.
 //
 // Columns of L that are not waited for any more are on their way, a tile ahead of its use: each
@@ -26,7 +26,7 @@ constexpr int SIDES = 4;    // right-hand sides that go together
 
 constexpr int AT_ONCE = 4;  // numbers of x that are solved for between two exchanges of lanes
 constexpr int B = 64, EACH = B * B / THREADS, PARTS = THREADS / B;
-constexpr int WORDS = sizeof(scalar_t) / 4;
+constexpr int WORDS = sizeof(scalar_t) / 4, NAP = 100;  // ns
 static_assert(THREADS % B == 0 && SIDES <= WARPS);
 
 using word = unsigned long long;
@@ -46,7 +46,7 @@ __device__ inline void send(word* to, scalar_t x)
 #endif
     }
 }
-__device__ inline scalar_t receive(const word* from)
+__device__ inline scalar_t receive(const word* from, bool next)
 {
     unsigned half[WORDS];
     #pragma unroll
@@ -56,6 +56,7 @@ __device__ inline scalar_t receive(const word* from)
 #ifndef BLASX_SIM
             asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
                          : "=l"(whole) : "l"(from + w) : "memory");
+            if (!next && !(whole >> 32)) __nanosleep(NAP);
 #else
             whole = from[w];
             if (!(whole >> 32)) sim::give_way();
@@ -125,7 +126,8 @@ template <bool DOWN, int Q> __device__ void solve_rows(const System& y, int firs
     if (first) fetch(0);
     for (int k = 0; k < first; k += B) {
         for (int e = thread(); e < B * Q; e += THREADS)
-            s.x[e / B][e % B] = e / B < y.count ? receive(y.sent(k + e % B, e / B)) : scalar_t{};
+            s.x[e / B][e % B] = e / B < y.count ? receive(y.sent(k + e % B, e / B), k + B == first)
+                                                : scalar_t{};
         __syncthreads();
         scalar_t now[EACH];
         #pragma unroll

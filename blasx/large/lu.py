@@ -115,9 +115,15 @@ class Factoring(ByBlocks):
             self.factor_part(k, part, narrower)
             if part < self.n:
                 top.make(self, k, part)
+            if self.late and part < width:
+                cupy.cuda.get_current_stream().wait_event(self.late)
+                self.late = None
             self.join(k, part, top, j, j + width)
         if width > part:
             self.order_rows(j, width, 0, tops.moves)
+
+    def lead(self, j, width):
+        return min(self.widths(j)[1], width)
 
     def factor_part(self, j, width, narrower):
         """So many columns in panels, these in narrower ones, ..."""

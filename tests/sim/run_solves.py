@@ -1,4 +1,5 @@
-"""trsv_blocks, permutation and lag2s on a GPU that is simulated; for a process that has the sanitizers:
+"""trsv_blocks, permutation and lag2s on a GPU that is simulated; for a process that has the
+sanitizers:
 
     python -m tests.sim.run_solves FOLDER
 
