@@ -122,9 +122,6 @@ class Factoring(ByBlocks):
         if width > part:
             self.order_rows(j, width, 0, tops.moves)
 
-    def lead(self, j, width):
-        return min(self.widths(j)[1], width)
-
     def factor_part(self, j, width, narrower):
         """So many columns in panels, these in narrower ones, ..."""
         if not narrower:
@@ -252,6 +249,10 @@ class Graded(Factoring):
     def widths(self, j):
         return _widths(self.me.letter, self.order - j, self.device)
 
+    def lead(self, j, width):
+        begun = _lead(self.me.letter, self.order - j, self.device)
+        return min(self.widths(j)[1], width) if begun else width
+
     def finish(self, j, width, tops):
         k = len(self.finished)
         self.finished.append(j)
@@ -279,6 +280,12 @@ def _widths(letter, left, device):
     part = found.get("block", left)
     widths = found.get("joined", part), part, found.get("panel", part), found.get("strip")
     return [min(x, left) for x in widths if x]
+
+
+@looked_up
+def _lead(letter, left, device):
+    """Whether a block where so many columns are left begins with its first part alone."""
+    return row("getrf_rows", letter, left, gpu(device)).get("lead")
 
 
 class Tops:
