@@ -48,9 +48,10 @@ struct Result {
     size ld;
     const scalar_t* bias;
     int m, n;
+    bool wide, even, whole;  // C can be stored in 16 bytes, read in 4; bias can be read in 16
     const scalar_t* Z;  // where slopes are taken
     size ldz;
-    bool wide, even, whole, z_even;  // C can be stored in 16 bytes, read in 4; bias be read in 16
+    bool z_even;
 
     __device__ float of(float sum, float more, float z) const
     {
@@ -90,10 +91,11 @@ struct alignas(16) Columns {
 };
 
 // Four pairs of neighbours in a row of C or Z, of 8 columns each further on, zeros outside
-__device__ inline void read_pairs(unsigned (&old)[4], bool even, int n, const scalar_t* line,
-                                  int col, bool there)
+template <int OF_Z>
+__device__ void read_pairs(unsigned (&old)[4], const Result& result, const scalar_t* line, int col,
+                           bool there)
 {
-    const bool whole = even && col + 26 <= n;
+    const bool whole = (OF_Z ? result.z_even : result.even) && col + 26 <= result.n;
     #pragma unroll
     for (int s = 0; s < 4; ++s) {
         const int c = col + 8 * s;
@@ -101,8 +103,8 @@ __device__ inline void read_pairs(unsigned (&old)[4], bool even, int n, const sc
         if (whole) {
             if (there) old[s] = *reinterpret_cast<const unsigned*>(line + c);
         } else if (there) {
-            if (c < n) old[s] = line[c].bits;
-            if (c + 1 < n) old[s] |= unsigned(line[c + 1].bits) << 16;
+            if (c < result.n) old[s] = line[c].bits;
+            if (c + 1 < result.n) old[s] |= unsigned(line[c + 1].bits) << 16;
         }
     }
 }
@@ -123,15 +125,15 @@ __device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const
         const float of_row = BIAS == 2 && there ? number_of(result.bias[row].bits) : 0;
         const scalar_t* const z_line = SLOPE ? result.Z + row * result.ldz : nullptr;
         unsigned old[2][4] = {}, z[2][4] = {};
-        const auto read = [&](int q) {
-            const int col = j + 32 * q + 2 * t;
-            if (reads) read_pairs(old[q % 2], result.even, result.n, line, col, there);
-            if (SLOPE) read_pairs(z[q % 2], result.z_even, result.n, z_line, col, there);
-        };
-        read(0);
+        if (reads) read_pairs<0>(old[0], result, line, j + 2 * t, there);
+        if (SLOPE) read_pairs<1>(z[0], result, z_line, j + 2 * t, there);
         #pragma unroll
         for (int q = 0; q < BN / 32; ++q) {
-            if (q + 1 < BN / 32) read(q + 1);
+            const int next = j + 32 * (q + 1) + 2 * t;
+            if (reads && q + 1 < BN / 32)
+                read_pairs<0>(old[(q + 1) % 2], result, line, next, there);
+            if (SLOPE && q + 1 < BN / 32)
+                read_pairs<1>(z[(q + 1) % 2], result, z_line, next, there);
             unsigned w[4];
             #pragma unroll
             for (int s = 0; s < 4; ++s) {
@@ -176,8 +178,8 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
 {
     wait_for_stream();
     const size both = size(C) | 2 * ldc;
-    const Result result{alpha, beta, C, ldc, bias, int(m), int(n), Z, ldz, both % 16 == 0,
-                        both % 4 == 0, size(bias) % 16 == 0, (size(Z) | 2 * ldz) % 4 == 0};
+    const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0, both % 4 == 0,
+                        size(bias) % 16 == 0, Z, ldz, (size(Z) | 2 * ldz) % 4 == 0};
     // Of the first warps, which have no sums, nobody looks there.
     Columns& columns = reinterpret_cast<Columns*>(
         dynamic_shared + STAGES * STAGE + 1024)[int(threadIdx.x / 32) - 4];
