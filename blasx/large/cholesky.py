@@ -54,19 +54,19 @@ def serves(me, c, native):
     return _panel_on(me.letter, len(c), native, current_device()) is not None
 
 
-def potrf(me, c, lower):
-    """Factor the `lower` triangle of a column-major matrix in place; info, or None, and c is as it
-    was, where there is no memory for that."""
-    return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
+def potrf(me, c, lower, clean):
+    """Factor the `lower` triangle of a column-major matrix in place, and clear the other one if
+    `clean`; info, or None, and c is as it was, where there is no memory for that."""
+    return potrf_by(me, c, lower, clean, *_panel_on(me.letter, len(c), True, current_device()))
 
 
-def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
+def potrf_by(me, c, lower, clean, kernel, width, ahead=0, turns=None):
     """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks.
     `ahead`: of single precision the next panel is factored by so many multiprocessors while
     products, in `turns` (_kernel.in_turns), are made by the others."""
     panels = None
     try:
-        panels = _Panels(me, c, lower, kernel, width, ahead)
+        panels = _Panels(me, c, lower, clean, kernel, width, ahead)
         if panels.width >= len(c):
             panels.factor(0)
         elif me.letter == "d":
@@ -85,10 +85,12 @@ def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
 
 
 class _Panels:
-    """What factors panels, and has memory for the largest."""
+    """What factors panels, and has memory for the largest. The last one is factored by all
+    multiprocessors, and clears the other triangle if `clean`."""
 
-    def __init__(self, me, c, lower, kernel, width, ahead):
+    def __init__(self, me, c, lower, clean, kernel, width, ahead):
         self.begun, self.c, self.kernel, self.side = False, c, kernel, 8 * kernel.constants["TILES"]
+        self.clean = clean
         self.width = -(-min(width, len(c)) // self.side) * self.side
         shapes = [self.shape(first) for first in range(0, len(c), self.width)]
         count = max(count for *_, count in shapes) * self.side**2
@@ -100,7 +102,8 @@ class _Panels:
         self.info, self.flags = flags[0], flags.data.ptr + 4
         self.strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
         self.shared = potrf_panel_bytes(me.letter, kernel.constants)
-        self.most = kernel.constants["BLOCKS"] * (ahead or multiprocessors(current_device()))
+        whole = multiprocessors(current_device())
+        self.most = [kernel.constants["BLOCKS"] * some for some in (ahead or whole, whole)]
 
     def shape(self, first):
         """Blocks down and across the panel that begins at column `first`, and all of them."""
@@ -110,12 +113,13 @@ class _Panels:
 
     def factor(self, first):
         (rows, columns, count), c, self.begun = self.shape(first), self.c, True
+        last = columns == rows
         with _trace.step("panel", first):
             self.kernel.launch(
-                min(self.most, count + 1), 1, 32 * self.kernel.constants["WARPS"], 1, pack(
+                min(self.most[last], count + 1), 1, 32 * self.kernel.constants["WARPS"], 1, pack(
                     c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *self.strides,
-                    len(c) - first, columns, first, self.blocks, self.diagonals, self.flags,
-                    self.info.data.ptr), self.shared)
+                    len(c) - first, columns, first, self.clean and last, self.blocks,
+                    self.diagonals, self.flags, self.info.data.ptr), self.shared)
         self.flags += 4 * (4 + rows + 3 * columns)
 
 
