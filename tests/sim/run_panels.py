@@ -56,8 +56,9 @@ def problem(sim, rng, n, lower, width):
         if bad is not None:
             a[bad, bad] = np.nan if bad == 0 else -1
         a[unread] = np.nan
+        schedules = zip(SCHEDULES if bad is None else SCHEDULES[:1], (1, 2, 4, 3))
         outputs = [factored(sim, schedule, threads, a, lower, width, width != 2)
-                   for schedule, threads in zip(SCHEDULES if bad is None else SCHEDULES[:1], (1, 2, 4, 3))]
+                   for schedule, threads in schedules]
         c, info = same_under_all_schedules(outputs)
         assert info[0] == (0 if bad is None else bad + 1), (n, lower, width, bad, info)
         assert ((c[unread] == 0) if width != 2 else np.isnan(c[unread])).all()
