@@ -30,8 +30,8 @@ DECLARATIONS = """
                ptrdiff_t wide, void *after);
     int awaited(queue *, const piece *, ptrdiff_t count);
     void withdraw(queue *, const piece *, ptrdiff_t count);
-    void serve(queue *, char *room, ptrdiff_t half, void *stream, void *even, void *odd, int server,
-               int streaming, int leaves);
+    void serve(queue *, char *room, ptrdiff_t half, void *stream, void *even, void *odd,
+               int server);
 """
 
 ffi = FFI()

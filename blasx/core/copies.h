@@ -7,9 +7,6 @@
 
 #include <pthread.h>
 #include <time.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum { WAITS, TAKEN, DONE, WITHDRAWN };
 
@@ -126,19 +123,6 @@ static piece *taken(queue *q, int patient, int server)
     return p;
 }
 
-/* Past the caches, in which nothing looks for it */
-static void put(char *to, const char *from, ptrdiff_t bytes)
-{
-#ifdef __SSE2__
-    if (((uintptr_t)to | (uintptr_t)from | (uintptr_t)bytes) % 16 == 0) {
-        for (ptrdiff_t i = 0; i < bytes; i += 16)
-            _mm_stream_si128((__m128i *)(to + i), _mm_load_si128((const __m128i *)(from + i)));
-        return;
-    }
-#endif
-    memcpy(to, from, (size_t)bytes);
-}
-
 static void begin(queue *q, piece *p, char *room, void *stream, void *event)
 {
     const struct place here = {0, 0, 1, room, NULL, NULL, (size_t)p->bytes};
@@ -157,17 +141,13 @@ static void begin(queue *q, piece *p, char *room, void *stream, void *event)
     if (!p->error) p->error = q->record(event, stream);
 }
 
-static void finish(queue *q, piece *p, const char *room, void *event, int streaming)
+static void finish(queue *q, piece *p, const char *room, void *event)
 {
     if (!p->error) p->error = q->synchronize(event);
     if (!q->to_device) {
         p->times[1] = now();
         for (ptrdiff_t j = 0; j < p->columns && !p->error; ++j)
-            if (streaming) put(p->host + j * p->host_step, room + j * p->bytes, p->bytes);
-            else memcpy(p->host + j * p->host_step, room + j * p->bytes, (size_t)p->bytes);
-#ifdef __SSE2__
-        _mm_sfence();
-#endif
+            memcpy(p->host + j * p->host_step, room + j * p->bytes, (size_t)p->bytes);
     }
     p->times[2] = now();
     pthread_mutex_lock(&q->lock);
@@ -176,18 +156,16 @@ static void finish(queue *q, piece *p, const char *room, void *event, int stream
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Serve the queue, for ever, or until nothing is left if that is asked for. */
-void serve(queue *q, char *room, ptrdiff_t half, void *stream, void *even, void *odd, int server,
-           int streaming, int leaves)
+/* Serve the queue, for ever. */
+void serve(queue *q, char *room, ptrdiff_t half, void *stream, void *even, void *odd, int server)
 {
     char *const rooms[] = {room, room + half};
     void *const events[] = {even, odd};
     piece *before = NULL;
     for (int turn = 0;; turn ^= 1) {
-        piece *const p = taken(q, !before && !leaves, server);
+        piece *const p = taken(q, !before, server);
         if (p) begin(q, p, rooms[turn], stream, events[turn]);
-        else if (leaves && !before) return;
-        if (before) finish(q, before, rooms[turn ^ 1], events[turn ^ 1], streaming);
+        if (before) finish(q, before, rooms[turn ^ 1], events[turn ^ 1]);
         before = p;
     }
 }

@@ -124,7 +124,7 @@ class CopiesByCore(Copies):
         for i, (room, *others) in enumerate(self.held):
             threading.Thread(target=self.serve, daemon=True, args=(
                 _pointer(room.numbers.ctypes.data), self.bytes, *(_pointer(x.ptr) for x in others),
-                i, STREAMING, 0)).start()
+                i)).start()
 
     def serve(self, *how):
         cupy.cuda.Device(self.device).use()
@@ -177,9 +177,6 @@ class Begun:
         _batch.lib.withdraw(self.copies.queue, self.pieces, self.count)
 
 
-STREAMING = 1
-
-
 @looked_up
 def copies(device):
     """What sends to a device and what receives from it."""
@@ -191,5 +188,6 @@ def copies(device):
 @looked_up
 def plan(device):
     """The row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where nothing
-    else says so; `pace`, how many blocks join with every second one that is applied."""
+    else says so; `pace`, how many blocks join with every second one that is applied; `rows`, how
+    many blocks of rows of an LU go back together, but for the last."""
     return row("host_copies", "d", 1, gpu(device))

@@ -124,7 +124,8 @@ class Streamed:
         self.senders, self.receivers = copies(current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
         self.coming, self.going, self.guests, self.begun = deque(), [], (), []
-        self.pace, self.progress = plan(current_device()).get("pace", 1), Progress(patience=2)
+        found, self.progress = plan(current_device()), Progress(patience=2)
+        self.pace, self.rows = found.get("pace", 1), found.get("rows", 1)
         _trace.note(device=f"gpu:{current_device()}")
 
     def run(self):
@@ -183,7 +184,8 @@ class Streamed:
     def reach(self, k):
         if not self.coming or (k + 2) * self.block >= self.order:
             return self.last
-        return min((max(self.pace * ((k + 1) // 2), k) + 4) * self.block, self.last)
+        reached = (max(self.pace * ((k + 1) // 2), k) + 4) * self.block
+        return reached if reached < self.order else self.last
 
     def give(self, x, address, ld, column):
         """Begin to send back what the current stream has finished."""
@@ -292,8 +294,10 @@ class LU(Streamed, lu.Factoring):
             self.waiting.clear()
             # rows of this block are solved for the next one's columns in its turn
             end = j if j + width < self.order else self.m
-            self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
-            self.sent = end
+            some = self.rows * self.block
+            if end - self.sent >= some or self.m - end < some:
+                self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
+                self.sent = end
 
     def leave(self):
         """What a window has beside blocks: columns of a wide A, solutions."""
@@ -397,7 +401,8 @@ class Cholesky(Streamed, cholesky.Factoring):
         from ..cholesky import _potrf_gpu
         begin = j - self.first
         i, k = (j, begin) if self.lower else (begin, j)
-        self.infos.append((j, _potrf_gpu(self.me, self.a[i:i + width, k:k + width], self.lower)))
+        block = self.a[i:i + width, k:k + width]
+        self.infos.append((j, _potrf_gpu(self.me, block, self.lower, "auto", self.clean)))
 
     def finish(self, j, width, its):
         self.give(self.columns(j, width, j), *self.at(j, j), j)
@@ -444,9 +449,6 @@ class Cholesky(Streamed, cholesky.Factoring):
         return next((j + int(info) for j, info in self.infos if int(info)), 0)
 
     def result(self):
-        for j, width, _ in self.blocks() if self.clean else ():
-            x = self.c[j:j + width, j:j + width]
-            x[...] = (np.tril if self.lower else np.triu)(x)
         return self.failed()
 
     def cleaned(self, j, width):
