@@ -25,6 +25,7 @@ DECLARATIONS = """
     typedef struct { int server; double times[3]; ...; } piece;
     typedef struct { ...; } queue;
     void open_queue(queue *, int to_device, const uintptr_t *driver);
+    void close_queue(queue *);
     void offer(queue *, piece *, char *host, ptrdiff_t host_step, char *device,
                ptrdiff_t device_step, ptrdiff_t bytes, ptrdiff_t columns, ptrdiff_t high,
                ptrdiff_t wide, void *after);

@@ -20,7 +20,7 @@ typedef struct piece {
 } piece;
 
 typedef struct {
-    int to_device;
+    int to_device, closed;
     int (*wait)(void *stream, void *event, unsigned flags);
     int (*copy)(const void *what, void *stream);
     int (*record)(void *event, void *stream);
@@ -46,6 +46,7 @@ static double now(void)
 void open_queue(queue *q, int to_device, const uintptr_t *driver)
 {
     q->to_device = to_device;
+    q->closed = 0;
     q->wait = (int (*)(void *, void *, unsigned))driver[0];
     q->copy = (int (*)(const void *, void *))driver[1];
     q->record = (int (*)(void *, void *))driver[2];
@@ -111,7 +112,7 @@ void withdraw(queue *q, const piece *p, ptrdiff_t count)
 static piece *taken(queue *q, int patient, int server)
 {
     pthread_mutex_lock(&q->lock);
-    while (patient && !q->first) pthread_cond_wait(&q->offered, &q->lock);
+    while (patient && !q->first && !q->closed) pthread_cond_wait(&q->offered, &q->lock);
     piece *const p = q->first;
     if (p) {
         q->first = p->next;
@@ -156,7 +157,15 @@ static void finish(queue *q, piece *p, const char *room, void *event)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Serve the queue, for ever. */
+/* Those who serve a queue that is empty leave. */
+void close_queue(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = 1;
+    pthread_cond_broadcast(&q->offered);
+    pthread_mutex_unlock(&q->lock);
+}
+
 void serve(queue *q, char *room, ptrdiff_t half, void *stream, void *even, void *odd, int server)
 {
     char *const rooms[] = {room, room + half};
@@ -164,6 +173,7 @@ void serve(queue *q, char *room, ptrdiff_t half, void *stream, void *even, void 
     piece *before = NULL;
     for (int turn = 0;; turn ^= 1) {
         piece *const p = taken(q, !before, server);
+        if (!p && !before) return;
         if (p) begin(q, p, rooms[turn], stream, events[turn]);
         if (before) finish(q, before, rooms[turn ^ 1], events[turn ^ 1]);
         before = p;

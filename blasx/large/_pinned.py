@@ -8,6 +8,7 @@ or, where there is no compiled core, Python's.
 """
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -116,19 +117,15 @@ class CopiesByCore(Copies):
         self.queue = _batch.ffi.new("queue *")
         _batch.lib.open_queue(self.queue, name == "send", driver_functions(
             "cuStreamWaitEvent", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuEventSynchronize"))
-        with cupy.cuda.Device(device):
-            self.held = [(Pinned(2 * self.bytes, np.dtype(np.uint8)),
-                          cupy.cuda.Stream(non_blocking=True),
-                          *(cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)))
-                         for _ in range(threads)]
-        for i, (room, *others) in enumerate(self.held):
-            threading.Thread(target=self.serve, daemon=True, args=(
-                _pointer(room.numbers.ctypes.data), self.bytes, *(_pointer(x.ptr) for x in others),
-                i)).start()
-
-    def serve(self, *how):
-        cupy.cuda.Device(self.device).use()
-        _batch.lib.serve(self.queue, *how)
+        weakref.finalize(self, _batch.lib.close_queue, self.queue).atexit = False
+        for i in range(threads):
+            with cupy.cuda.Device(device):
+                room = Pinned(2 * self.bytes, np.dtype(np.uint8))
+                stream = cupy.cuda.Stream(non_blocking=True)
+                events = [cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)]
+            threading.Thread(target=_serve, daemon=True, args=(
+                device, self.queue, (room, stream, *events), _pointer(room.numbers.ctypes.data),
+                self.bytes, *(_pointer(x.ptr) for x in (stream, *events)), i)).start()
 
     def begin(self, x, address, ld, column, after):
         (m, n), size = x.shape, x.itemsize
@@ -141,6 +138,12 @@ class CopiesByCore(Copies):
                          _pointer(address), ld * size, m * size, n, high * size, wide,
                          _pointer(after.ptr))
         return [begun]
+
+
+def _serve(device, queue, held, *how):
+    """Until the queue is closed, what is `held` is what threads of the core work with."""
+    cupy.cuda.Device(device).use()
+    _batch.lib.serve(queue, *how)
 
 
 def _pointer(address):

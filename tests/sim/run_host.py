@@ -8,8 +8,10 @@ bit with the same room, and memory is asked for within the limit, before anythin
 """
 
 import ctypes
+import gc
 import os
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
 from unittest import mock
@@ -361,7 +363,8 @@ def by_the_core(rng):
         for x in (frame[4:335, 1:91], rng.standard_normal((331, 90)), frame[4:335, 90:0:-1]):
             there[...] = 0
             with _trace.trace() as t:
-                _trace.recorded("sent", lambda: done(send.begin(x, there.data.ptr, 331, 5, here)))
+                _trace.recorded("sent", lambda x=x, send=send: done(
+                    send.begin(x, there.data.ptr, 331, 5, here)))
             assert np.array_equal(x, there)
             if x.strides[0] == 8:
                 assert {s.name for s in t.calls[0].steps} == {"gather", "send"}
@@ -384,7 +387,14 @@ def by_the_core(rng):
                 frame[4:335, 1:91], there.data.ptr, 331, 0, here)]
             at_rest(begun)
         done(send.begin(frame[4:335, 1:91], there.data.ptr, 331, 0, here))
-    assert np.array_equal(frame[4:335, 1:91], there)
+        assert np.array_equal(frame[4:335, 1:91], there)
+        serving = [x for x in threading.enumerate() if "_serve" in x.name]
+        assert len(serving) == 6
+        del send, receive, begun, broken
+        gc.collect()
+        for thread in serving:
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 def main(folder, letter, *every):
@@ -399,7 +409,7 @@ def main(folder, letter, *every):
     rng, dtype = np.random.default_rng(3), np.dtype(getattr(blasx, letter + "getrf").dtype)
     with _tuned.using(letter, **KERNELS):
         for pace, room in rooms:
-            with _tuned.using("d", host_copies=COPIES | dict(pace=pace)):
+            with _tuned.using("d", host_copies=COPIES | dict(pace=pace, rows=pace)):
                 lu(empty, letter, rng, dtype, room)
                 cholesky(empty, letter, rng, dtype, room and room + 16)
                 products(empty, letter, rng, dtype, room)
