@@ -33,8 +33,9 @@ SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 @looked_up
 def _panel_on(letter, n, least, device):
-    """The kernel that factors panels of a matrix of order n, their width, and the row, or None
-    where cuSOLVER is faster; with `least` that of the largest order that has one."""
+    """The kernel that factors panels of a matrix of order n, their width, and how many columns may
+    be left for the last, or None where cuSOLVER is faster; with `least` that of the largest order
+    that has one."""
     found = row("potrf_panel", letter, n, gpu(device))
     if found is None and least:
         found = next((r for r, _ in reversed(rows("potrf_panel", letter, gpu(device)))
