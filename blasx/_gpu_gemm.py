@@ -37,6 +37,7 @@ from ._kernel import (
 )
 from ._spaces import half_bytes, wgmma_bytes
 from ._tuned import at_least, capitals, constants, looked_up, row
+from .batched import _gpu_blas
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -368,14 +369,14 @@ _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activation=None):
     """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), where there is a row and the
     operands lie in whole steps of 16 bytes; else False."""
-    device = current_device()
-    a, b = a.T if trans_a else a, b if trans_b else b.T
-    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-        a, b, c, bias = b, a, c.T, None if bias is None else bias.T
-    m, n = c.shape
+    device, (m, n) = current_device(), c.shape
     values, vendor = _half_values(me.letter, isqrt(m * n), device)
     if not values or vendor and bias is activation is None:
         return False
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, bias = b, a, c.T, None if bias is None else bias.T
+        m, n = n, m
     places = [_place(x) for x in (a, b)]
     if None in places or c.strides[1] != c.itemsize:
         return False
@@ -397,6 +398,12 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
                   128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
     return True
+
+
+def for_cublas(letter, m, n, k, a, b, c):
+    """Whether a product of half precision or bfloat16 is cuBLAS's, which takes it as it lies."""
+    return (min(m, n) >= _gpu_blas.SKINNY and _in_steps(a, b, c)
+            and _gpu_blas.left_to_cublas(letter, max(m, n, k), current_device()))
 
 
 @looked_up

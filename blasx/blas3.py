@@ -186,9 +186,15 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
     in the type of its sums."""
     if c is None:
         beta = 0
-    single = me if me.type.sums == me.letter else Typed(me.name, me.type.sums)
-    empty = not (m and n and k) or alpha == 0
-    if me.on_cpu(a, b, c, bias):
+    short, empty = me.type.sums != me.letter, not (m and n and k) or alpha == 0
+    on_cpu = me.on_cpu(a, b, c, bias)
+    if not on_cpu:
+        out = gpu.accumulator(me, c, (m, n), beta, overwrite)
+        if short and not empty and _short_on_gpu(me, alpha, a, b, beta, out, trans_a, trans_b, m, n,
+                                                 k, bias, activation):
+            return out
+    single = Typed(me.name, me.type.sums) if short else me
+    if on_cpu:
         out = c if overwrite and c is not None else np.empty((m, n), me.dtype, order="F")
         product = np.zeros((m, n), single.dtype, order="F")
         if not empty:
@@ -197,23 +203,27 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
             product = Typed(single.letter + "gemm", single.letter).scipy(
                 alpha, a, b, 0, None, trans_a, trans_b)
         return _follow(product, bias, activation, beta, c, out)
-    out = gpu.accumulator(me, c, (m, n), beta, overwrite)
-    short = single is not me
-    if short and not empty and own_gemm().multiply_half(me, alpha, a, b, beta, out, trans_a,
-                                                        trans_b, bias, activation):
-        return out
-    if short and bias is activation is None and not empty:
-        from .batched._gpu_blas import operand, product
-        a, b = a.T if trans_a else a, b.T if trans_b else b
-        o = operand(out)
-        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1, alone=True)
-        return out
     total = cupy().zeros((m, n), single.dtype, order="F")
     if not empty:
         if short:
             a, b = a.astype(single.dtype), b.astype(single.dtype)
         _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
     return _follow(total, bias, activation, beta, out, out)
+
+
+def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, activation):
+    """The product of short types by one kernel, ours or cuBLAS's; False where none serves."""
+    ours, last = own_gemm(), bias is activation is None
+    if ours.multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias, activation):
+        return True
+    if last and ours.for_cublas(me.letter, m, n, k, a, b, c):
+        _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b)
+    elif last:
+        from .batched._gpu_blas import operand, product
+        a, b = a.T if trans_a else a, b.T if trans_b else b
+        o = operand(c)
+        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1, alone=True)
+    return last
 
 
 def _follow(product, bias, activation, beta, c, out):
@@ -271,11 +281,12 @@ def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
     k = a.shape[0] if trans_a else a.shape[1]
     pa, lda, ta, a = gpu.operand(a, trans_a)
     pb, ldb, tb, b = gpu.operand(b, trans_b)
-    alpha, beta = gpu.scalar(me, alpha), gpu.scalar(me, beta)
-    if me.letter in "sc" and precision in gpu.COMPUTE:
+    alpha, beta, short = gpu.scalar(me, alpha), gpu.scalar(me, beta), me.type.sums != me.letter
+    if short or me.letter in "sc" and precision in gpu.COMPUTE:
         t = me.type.cuda
         gpu.blas("GemmStridedBatchedEx", ta, tb, *c.shape, k, alpha, pa, t, lda, 0, pb, t, ldb, 0,
-                 beta, c.data.ptr, t, ld(c), 0, 1, gpu.COMPUTE[precision], gpu.DEFAULT_ALGORITHM)
+                 beta, c.data.ptr, t, ld(c), 0, 1,
+                 gpu.COMPUTE_32F if short else gpu.COMPUTE[precision], gpu.DEFAULT_ALGORITHM)
     else:
         gpu.blas(me.cublas, ta, tb, *c.shape, k, alpha, pa, lda, pb, ldb, beta, c.data.ptr, ld(c))
 

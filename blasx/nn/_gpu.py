@@ -87,15 +87,16 @@ def norm(x, gain, bias, eps):
     return y, x, about
 
 
-def norm_backward(dy, x, about, gain, centred):
-    """(dx, dgain, dbias) of `norm`."""
+def norm_backward(dy, x, about, gain, centred, plus=None):
+    """(dx, dgain, dbias) of `norm`, to dx `plus` added."""
     dy, gain, n = _by_rows(dy), _by_rows(gain), x.shape[-1]
+    plus = None if plus is None else _by_rows(plus)
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
     count = min(-(-m // teams), kernel.values["BLOCKS"] * multiprocessors(current_device()))
     dx, parts = _new(*x.shape, like=x), _sums(count * teams, 2 * n, like=x)
-    kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
-           parts.data.ptr, centred, m, n)
+    kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr,
+           0 if plus is None else plus.data.ptr, dx.data.ptr, parts.data.ptr, centred, m, n)
     sums = column_sums(parts, x)
     return dx, sums[:n], sums[n:]
 
@@ -382,15 +383,17 @@ def attention(q, k, v, mask, causal, scale, asked):
     return y.reshape(shape), kept
 
 
-def attention_backward(dy, kept):
-    """(dQ, dK, dV) of `attention`."""
+def attention_backward(dy, kept, out=None):
+    """(dQ, dK, dV) of `attention`; with `out` in these three, whose lines begin at multiples of 16
+    bytes."""
     letter, shape, (q, k, v), orders, y, L, _, _, scales, numbers = kept
     (batch, heads, m, d), n = y.shape, k.shape[2]
     dy, D = _lines(dy), cupy.ndarray(L.shape, np.float32)
     sums = blocks("attention_sums", TYPES[letter], d)
     sums(-(-8 * D.size // sums.threads), 0, *_places(dy, y), D.data.ptr, heads, m, D.size, d)
-    grads = [_new_lines((batch, heads, rows, d), order, y.dtype)
-             for rows, order in zip((m, n, n), orders)]
+    grads = [_members(x) for x in out] if out else [
+        _new_lines((batch, heads, rows, d), order, y.dtype)
+        for rows, order in zip((m, n, n), orders)]
     if letter == "s":
         dy = _pairs(dy, scales[1])
     given, of_rows = _places(q, k, v, dy), (L.data.ptr, D.data.ptr, scales[0], *numbers)
@@ -462,6 +465,8 @@ def _pairs(x, scales):
 
 def _members(x):
     """x with two axes before the last two."""
+    if x.ndim == 4:
+        return x
     return x.reshape(*(1,) * (4 - x.ndim), *x.shape) if x.ndim < 4 else (
         x.reshape(-1, *x.shape[-3:]))
 

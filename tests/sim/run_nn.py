@@ -82,10 +82,22 @@ def rows(xp, rng, dtype):
         for shape in shapes:
             for kind in (nn.LayerNorm, nn.RMSNorm):
                 layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
+            past_a_norm(xp, rng, dtype, *shape)
             for kind in (nn.Softmax, nn.LogSoftmax):
                 layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
             cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
         nothing_to_choose(xp, dtype)
+
+
+def past_a_norm(xp, rng, dtype, *shape):
+    """What goes past a norm in a residual is added to its gradient."""
+    from blasx import nn
+    x, dy, plus = arrays(xp, rng, dtype, shape, shape, shape)
+    there, here = (nn.LayerNorm(shape[-1]).to(dtype=np.dtype(t)) for t in (dtype, "f8"))
+    there.to(xp).forward(x)
+    here.forward(x.get().astype("f8"))
+    close(there.backward(dy, plus), here.backward(dy.get().astype("f8"), plus.get().astype("f8")),
+          here)
 
 
 def nothing_to_choose(xp, dtype):
@@ -247,6 +259,34 @@ def attention(xp, rng, dtype):
                                             ((2,), 21, 40, 32, True, "all")):
             one_attention(xp, rng, TYPES[letter], lead, m, n, d, causal, mask)
         nothing_to_look_at(xp, rng, dtype)
+        if letter == "s":
+            several_heads(xp, rng)
+
+
+def several_heads(xp, rng):
+    """Queries, keys and values beside each other in what one product makes, and their gradients;
+    in cross-attention keys and values."""
+    from blasx import nn
+    for z in (None, rng.standard_normal((2, 33, 48)).astype("f4")):
+        here = nn.MultiHeadAttention(48, 3, causal=z is None, rng=2)
+        x, dy = (rng.standard_normal((2, 21, 48)).astype("f4") for _ in range(2))
+        runs = []
+        for _ in SCHEDULES:
+            there = deepcopy(here)
+            for p in there.parameters().values():
+                p.value = xp.asarray(p.value)
+            y = there.forward(xp.asarray(x), None if z is None else xp.asarray(z))
+            assert len(there.attention._kept[1]) == 1, "not by the one kernel"
+            dx = there.backward(xp.asarray(dy))
+            runs.append([y, *(dx if isinstance(dx, tuple) else (dx,)),
+                         *(p.grad for p in there.parameters().values())])
+        right = here.to(dtype=np.dtype("f8"))
+        wanted = [right.forward(*(None if a is None else a.astype("f8") for a in (x, z)))]
+        dx = right.backward(dy.astype("f8"))
+        wanted += [*(dx if isinstance(dx, tuple) else (dx,)),
+                   *(p.grad for p in right.parameters().values())]
+        for i, pair in enumerate(zip(same(runs), wanted, strict=True)):
+            close(*pair, (here, z is None, i))
 
 
 def one_attention(xp, rng, me, lead, m, n, d, causal, mask):
