@@ -25,7 +25,7 @@ norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
                    size centred, size m, size ns)
 {
     wait_for_stream();
-    Team team;
+    Team<> team;
     const int n = int(ns);
     const Places in{n};
     real_t g[PACKS][V], dgain[PACKS][V] = {}, dbias[PACKS][V] = {};
@@ -34,7 +34,7 @@ norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
     for (size base = 0; base < m; base += size(gridDim.x) * TEAMS) {
         const size i = base + team.row();
         const bool there = i < m;
-        Row<2> row({X, dY}, i, n, there);
+        Row<2> row({X, dY}, i * n, there ? n : 0);
         const real_t mean = there ? about[2 * i] : 0, r = there ? about[2 * i + 1] : 0;
         real_t shift = 0, stretch = 0;
         #pragma unroll

@@ -25,6 +25,7 @@ from ._arrays import REALS, fused, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
+_BETWEEN_WARPS = 2 * 32 * 8  # bytes in which a cluster's warps find each other's numbers
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
@@ -61,8 +62,8 @@ def _on_rows(name, x, *numbers):
     """Launch a kernel of rows.cuh with a team to every row of x."""
     n = x.shape[-1]
     m, kernel = x.size // n, _kernel(name, x, n)
-    teams = kernel.threads // kernel.values["TEAM"]
-    kernel(-(-m // teams), 0, *numbers, m, n)
+    teams, cluster = kernel.threads // kernel.values["TEAM"], kernel.values.get("CLUSTER", 1)
+    kernel(-(-m // teams) * cluster, _BETWEEN_WARPS if cluster > 1 else 0, *numbers, m, n)
 
 
 def _on_elements(name, count, like, *numbers):

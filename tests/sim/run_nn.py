@@ -18,7 +18,9 @@ from blasx._types import TYPES, finfo
 from . import gpu
 from .run import SCHEDULES
 
-FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}  # two rows to a block
+# two rows to a block; four blocks to a row
+FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}
+SHARED = {"TEAM": 64, "PACKS": 1, "WARPS": 2, "RESIDENT": 1, "BLOCKS": 1, "CLUSTER": 4}
 
 
 def arrays(xp, rng, dtype, *shapes):
@@ -68,25 +70,35 @@ def layer(xp, rng, dtype, make, *shape):
 
 
 def rows(xp, rng, dtype):
-    """Of single precision two warps to a row, rows that are read again, strips of sums; of others
-    lanes of a warp, as tuned, and whole packs."""
+    """Of single precision two warps to a row, rows that are read again, strips of sums, and rows
+    that blocks share; of others lanes of a warp, as tuned, and whole packs."""
     from blasx import _tuned, nn
+    from blasx.nn._arrays import REALS
     shapes = ((5, 16),)
+    kernels = "softmax_rows softmax_rows_backward cross_entropy_rows".split()
     with ExitStack() as stack:
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
-            kernels = "norm_rows softmax_rows softmax_rows_backward cross_entropy_rows".split()
             stack.enter_context(_tuned.using(
-                "s", column_sums={"WARPS": 1}, **dict.fromkeys(kernels, FEW),
+                "s", column_sums={"WARPS": 1}, norm_rows=FEW,
+                **dict.fromkeys(kernels, FEW | {"CLUSTER": 1}),
                 norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
         for shape in shapes:
             for kind in (nn.LayerNorm, nn.RMSNorm):
                 layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
             past_a_norm(xp, rng, dtype, *shape)
-            for kind in (nn.Softmax, nn.LogSoftmax):
-                layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
-            cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
-        nothing_to_choose(xp, dtype)
+            scores(xp, rng, dtype, shape)
+    with _tuned.using(REALS[np.dtype(dtype)].letter, **dict.fromkeys(kernels, SHARED)):
+        for shape in shapes:
+            scores(xp, rng, dtype, shape)
+
+
+def scores(xp, rng, dtype, shape):
+    from blasx import nn
+    for kind in (nn.Softmax, nn.LogSoftmax):
+        layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
+    cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
+    nothing_to_choose(xp, dtype)
 
 
 def past_a_norm(xp, rng, dtype, *shape):
