@@ -45,10 +45,10 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
-# m n k, alpha beta C(2), bias
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f3q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias; of
+# gemm_half: m n k, alpha beta C(2), bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f3q").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
@@ -149,6 +149,22 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
         trans_a == 2, b.data.ptr, b_row // size, b_col // size, trans_b == 2, *scalars[1],
         beta != 0, c.data.ptr, c_row // size, c_col // size)
     kernel.launch(-(-m // tile), -(-n // tile), _SIDE, _SIDE, _local.parameters[me.letter])
+    return True
+
+
+def multiply_with_bias(me, alpha, a, b, bias, c, trans_a, trans_b):
+    """C := alpha op(A) op(B) + bias, bias (1, n) or (m, 1), by one kernel where that is by pairs of
+    half precision and the bias lies along the lines of C; else False."""
+    device, (m, n), k = current_device(), c.shape, a.shape[0] if trans_a else a.shape[1]
+    if me.letter != "s" or not by_pairs(m, n, k, False, device) or (
+            cupy.cuda.get_current_stream().is_capturing()):
+        return False
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, bias = b, a, c.T, bias.T
+    if bias.shape[0] != 1 or c.strides[1] != c.itemsize:
+        return False
+    multiply_pairs(alpha, *split(a, b), 1, c, bias=cupy.ascontiguousarray(bias))
     return True
 
 
@@ -339,22 +355,25 @@ def split(*operands, conjugated=(0, 0)):
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE):
+def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE, bias=None):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece; or of C only the half
-    LOWER or UPPER, with the diagonal. `high_only`: of A and B what half precision has of their
-    scaled lines; as many bytes are under way in twice the stages. `turns`: as of _kernel.in_turns.
+    LOWER or UPPER, with the diagonal; beta is of the numbers `bias` of each column, if given.
+    `high_only`: of A and B what half precision has of their scaled lines; as many bytes are under
+    way in twice the stages. `turns`: as of _kernel.in_turns.
     """
     device = current_device()
     m, n = a.lines, b.lines
     values, planes = _constants(isqrt(m * n), device), 2 - high_only
     values = values | {"STAGES": values["STAGES"] * (1 + high_only)}
     kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
-                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only), HALF_OF_C=half)
+                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only), HALF_OF_C=half,
+                       BIAS=int(bias is not None))
     high, wide = 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high, planes)
     b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
-                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4,
+                0 if bias is None else bias.data.ptr)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
                   1, _local.wgmma, wgmma_bytes(values, planes))

@@ -203,11 +203,17 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
             product = Typed(single.letter + "gemm", single.letter).scipy(
                 alpha, a, b, 0, None, trans_a, trans_b)
         return _follow(product, bias, activation, beta, c, out)
-    total = cupy().zeros((m, n), single.dtype, order="F")
-    if not empty:
+    total = out if beta == 0 and not short else cupy().ndarray((m, n), single.dtype, order="F")
+    if empty:
+        total.fill(0)
+    else:
         if short:
             a, b = a.astype(single.dtype), b.astype(single.dtype)
-        _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
+        if bias is not None and precision == "fp32" and own_gemm().multiply_with_bias(
+                single, alpha, a, b, bias, total, trans_a, trans_b):
+            bias = None
+        else:
+            _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
     return _follow(total, bias, activation, beta, out, out)
 
 
@@ -235,8 +241,9 @@ def _follow(product, bias, activation, beta, c, out):
         product = ACTIVATIONS[activation](product)
     if beta != 0:
         product += product.dtype.type(beta) * c.astype(product.dtype)
-    with np.errstate(over="ignore"):
-        out[...] = product.astype(out.dtype)
+    if product is not out:
+        with np.errstate(over="ignore"):
+            out[...] = product.astype(out.dtype)
     return out
 
 

@@ -45,7 +45,7 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
     });
     total = team.sum(total);
     apart = team.sum(apart);
-    done_in_cluster<CLUSTER>();
+    team.has_read();
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     const size counted = count ? *count : m;
     const real_t all = real_t(counted > 1 ? counted : 1) / number(times);
@@ -68,5 +68,5 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
         }
         losses[i] = loss;
     }
-    await_all_done<CLUSTER>();
+    team.leave();
 }

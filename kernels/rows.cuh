@@ -79,6 +79,15 @@ template <int CLUSTER = 1> struct Team {
         }
         return x;
     }
+    // After the last call of `all`, and before the end: nobody ends while others may read from it.
+    __device__ static void has_read()
+    {
+        if constexpr (CLUSTER > 1) arrive_at_cluster();
+    }
+    __device__ static void leave()
+    {
+        if constexpr (CLUSTER > 1) await_cluster();
+    }
     __device__ real_t sum(real_t x)
     {
         return all(x, [](real_t a, real_t b) { return a + b; });

@@ -33,7 +33,7 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
         if (!log_of && row.held()) x[0][e] = power;
     });
     total = team.sum(total);
-    done_in_cluster<CLUSTER>();
+    team.has_read();
     const real_t less = log(total), share = 1 / (total == 0 ? real_t(1) : total);
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll
@@ -43,5 +43,5 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
         }
         row.in.put(Y + mine.at, x[0], first, c);
     });
-    await_all_done<CLUSTER>();
+    team.leave();
 }

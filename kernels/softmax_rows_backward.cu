@@ -25,12 +25,12 @@ softmax_rows_backward(const scalar_t* Y, const scalar_t* dY, scalar_t* dX, size 
     real_t sum = 0;
     row.each([&](Held<2>& x, int e, int) { sum += log_of ? x[1][e] : x[1][e] * x[0][e]; });
     sum = team.sum(sum);
-    done_in_cluster<CLUSTER>();
+    team.has_read();
     row.packs([&](Held<2>& x, int first, int c) {
         #pragma unroll
         for (int e = 0; e < V; ++e)
             x[1][e] = log_of ? x[1][e] - exp(x[0][e]) * sum : x[0][e] * (x[1][e] - sum);
         row.in.put(dX + mine.at, x[1], first, c);
     });
-    await_all_done<CLUSTER>();
+    team.leave();
 }

@@ -86,7 +86,7 @@ def product(a, b, bias=None):
     difference, and what follows lies by rows.
     """
     gemm, gpu = _GEMM[a.dtype], fused(a)
-    if gpu and bias is not None and a.dtype.itemsize == 2:  # one kernel
+    if gpu and bias is not None:  # one kernel of large ones and of half precision
         return gemm(1.0, b.T, a.T, bias=bias[:, None]).T
     c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
     if bias is not None:
