@@ -963,7 +963,7 @@ def lstm_back_fits(letter, n, v, gpu):
             and v["DEEP"] % v["CHUNK"] == 0 and 32 * v["WARPS"] <= 1024
             and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
             and weights <= 128
-            and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+            and 4 * v["WARPS"] * (v["ROWS"] * (v["UNITS"] + 4) + 7 * 32 * each) + 128 <= BY_DEFAULT)
 
 
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
