@@ -389,7 +389,8 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), where there is a row and the
     operands lie in whole steps of 16 bytes; else False."""
     device, (m, n) = current_device(), c.shape
-    values, vendor = _half_values(me.letter, isqrt(m * n), device)
+    order = isqrt(m * n)
+    values, vendor = _half_values(me.letter, order, device)
     if not values or vendor and bias is activation is None:
         return False
     a, b = a.T if trans_a else a, b if trans_b else b.T
@@ -403,8 +404,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     if of_bias and bias.size > 1 and bias.strides[2 - of_bias] != bias.itemsize:
         bias = cupy.ascontiguousarray(bias)
     cluster, wide = values["CLUSTER"], values["BN"]
-    kernel = kernel_of("gemm_half", me.letter, **values, A_ACROSS=places[0][0],
-                       B_ACROSS=places[1][0], BIAS=of_bias, ACTIVATION=ACTIVATIONS[activation])
+    kernel = _half_kernel(me.letter, order, device, places[0][0], places[1][0], of_bias, activation)
     high = 64 * values["GROUPS"]
     for (across, pitch), x, tensor, side in zip(
             places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
@@ -430,6 +430,13 @@ def _half_values(letter, order, device):
     """The constants of gemm_half for that many elements of C, and whether cuBLAS is as fast."""
     found = row("gemm_half", letter, order, gpu(device))
     return found and capitals(found), bool(found) and "vendor" in found
+
+
+@looked_up
+def _half_kernel(letter, order, device, a_across, b_across, of_bias, activation):
+    return kernel_of("gemm_half", letter, **_half_values(letter, order, device)[0],
+                     A_ACROSS=a_across, B_ACROSS=b_across, BIAS=of_bias,
+                     ACTIVATION=ACTIVATIONS[activation])
 
 
 def _place(x):

@@ -251,7 +251,7 @@ def _words(x):
     parts = cupy.ndarray(count, np.uint32)
     for one in (first, kernel):
         one(count, 0, x.data.ptr, parts.data.ptr, count, words.data.ptr, exponent.data.ptr, x.size)
-    return Words(words.transpose(back), exponent)
+    return Words(words.transpose(back) if back else words, exponent)
 
 
 def _alike(*operands):
@@ -516,21 +516,23 @@ def activation(name, x, factor):
     y = _new(*x.shape, like=x)
     _on_elements("activation", x.size, x, FUNCTIONS.index(name), x.data.ptr, 0, y.data.ptr,
                  _bits(factor))
-    return y.transpose(back)
+    return y.transpose(back) if back else y
 
 
 def activation_backward(name, dy, x, y, factor):
     """f'(x) dy."""
     at, back = _in_order(y if name in OF_Y else x)
-    dy = _by_rows(dy.transpose(np.argsort(back)))
+    dy = _by_rows(dy.transpose(np.argsort(back)) if back else dy)
     dx = _new(*at.shape, like=at)
     _on_elements("activation", at.size, at, FUNCTIONS.index(name), at.data.ptr, dy.data.ptr,
                  dx.data.ptr, _bits(factor))
-    return dx.transpose(back)
+    return dx.transpose(back) if back else dx
 
 
 def _in_order(x):
-    """(x with its axes in the order they have in memory, what puts them back)."""
+    """(x with its axes in the order they have in memory, what puts them back, or None)."""
+    if x.flags.c_contiguous:
+        return _by_rows(x), None
     axes = sorted(range(x.ndim), key=lambda i: -x.strides[i])
     return _by_rows(x.transpose(axes)), [int(i) for i in np.argsort(axes)]
 
