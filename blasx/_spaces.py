@@ -807,14 +807,6 @@ def row_fits(lines, always=False):
     return fits
 
 
-def strip_sums_stages(letter, n):
-    return (options(WARPS=WARPS, CLUSTER=(1, 4, 8, 16)),)
-
-
-def strip_sums_fits(letter, n, v, gpu):
-    return v["WARPS"] <= 32 and v["CLUSTER"] in ((1, 2, 4, 8, 16) if gpu.capability >= 90 else (1,))
-
-
 def pack_stages(letter, n):
     return (options(WARPS=(8, 4, 16), PACKS=(1, 2, 4)),)
 
@@ -1143,7 +1135,7 @@ SPACES = {
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),
     "norm_rows_backward": Space("norm", row_stages, row_fits(5, True), optional=True,
                                 letters="sdhb", largest=8192),
-    "column_sums": Space("norm", strip_sums_stages, strip_sums_fits, letters="sdhb"),
+    "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sdhb"),
     "embedding_sums": Space("embedding", interchange_stages, interchange_fits, letters="sdhb"),
     "softmax_rows": Space("softmax", part_stages, row_fits(1), letters="sdhb", largest=65536),
     "softmax_rows_backward": Space("softmax", part_stages, row_fits(2), letters="sdhb",

@@ -104,27 +104,22 @@ def norm_backward(dy, x, about, gain, centred, plus=None):
 
 def column_sums(a, like=None):
     """a.sum(0) of rows, rounded once to the type of `like` (a's unless given): in strips that all
-    multiprocessors share; more than a few for each cluster's sums by a second launch."""
+    multiprocessors share, and then of these."""
     a = _by_rows(a)
     (m, n), like = a.shape, a if like is None else like
-    across, me = -(-n // 32), REALS[like.dtype]
-    values = blocks("column_sums", me, n).values
-    threads, cluster = 32 * values["WARPS"], values["CLUSTER"]
+    across = -(-n // 32)
+
+    def sums(a, strips, to):
+        types = ("OF_SUMS", int(a.dtype != like.dtype)), ("ROUNDED", int(to.dtype == like.dtype))
+        kernel = blocks("column_sums", REALS[like.dtype], n, *types)
+        kernel(across * strips, 0, a.data.ptr, to.data.ptr, -(-len(a) // strips), len(a), n)
+        return to
+
+    threads = blocks("column_sums", REALS[like.dtype], n).threads
     strips = max(1, min(4 * multiprocessors(current_device()) // across, m // threads))
-    lines = strips // cluster if strips > 4 * cluster else 1
-    if lines > 1:
-        a, m = _strips(a, _sums(lines, n, like=like), me, cluster), lines
-    return _strips(a, _new(n, like=like), me, cluster if m > threads else 1)
-
-
-def _strips(a, to, me, cluster):
-    """`to`, lines of the sums of strips, `cluster` to each."""
-    (m, n), lines = a.shape, to.size // a.shape[1]
-    kernel = blocks("column_sums", me, n, ("CLUSTER", cluster), ("OF_SUMS", int(
-        a.dtype != me.dtype)), ("ROUNDED", int(to.dtype == me.dtype)))
-    kernel(-(-n // 32) * lines * cluster, (kernel.values["WARPS"] + 1) * 32 * 8, a.data.ptr,
-           to.data.ptr, -(-m // (lines * cluster)), m, n)
-    return to
+    if strips > 1:
+        a = sums(a, strips, _sums(strips, n, like=like))
+    return sums(a, 1, _new(n, like=like))
 
 
 def embedding_sums(x, dy, n):

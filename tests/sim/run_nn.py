@@ -82,7 +82,7 @@ def rows(xp, rng, dtype):
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
             stack.enter_context(_tuned.using(
-                "s", column_sums={"WARPS": 1, "CLUSTER": 4}, norm_rows=FEW,
+                "s", column_sums={"WARPS": 1}, norm_rows=FEW,
                 **dict.fromkeys(kernels, FEW | {"CLUSTER": 1}),
                 norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
         for shape in shapes:
