@@ -792,18 +792,18 @@ def span(letter, v):
     return v["TEAM"] * v["PACKS"] * v.get("CLUSTER", 1) * 16 // TYPES[letter].dtype.itemsize
 
 
-def row_fits(lines, always=False):
+def row_fits(lines, always=False, more=28):
     """True if a thread has room for its part of so many lines of a row, and for what else it
-    needs."""
+    needs, `more` registers."""
     def fits(letter, n, v, gpu):
-        registers = 8 if letter in "hb" else 4  # of 16 bytes
+        held = lines * v["PACKS"] * (8 if letter in "hb" else 4)
         if v.get("CLUSTER", 1) > 1 and (gpu.capability < 90 or v["TEAM"] != 32 * v["WARPS"]
                                         or not v["RESIDENT"] or v["CLUSTER"] > 16):
             return False
         return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
                 and power_of_two(v["WARPS"]) and v["PACKS"] <= 16
                 and (n <= span(letter, v) if v["RESIDENT"] else not always)
-                and (lines * v["PACKS"] * registers + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+                and (held + more) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
     return fits
 
 
@@ -1137,7 +1137,8 @@ SPACES = {
                                 letters="sdhb", largest=8192),
     "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sdhb"),
     "embedding_sums": Space("embedding", interchange_stages, interchange_fits, letters="sdhb"),
-    "softmax_rows": Space("softmax", part_stages, row_fits(1), letters="sdhb", largest=65536),
+    "softmax_rows": Space("softmax", part_stages, row_fits(1, more=24), letters="sdhb",
+                          largest=65536),
     "softmax_rows_backward": Space("softmax", part_stages, row_fits(2), letters="sdhb",
                                    largest=65536),
     "cross_entropy_rows": Space("cross_entropy", part_stages, row_fits(1), letters="sdhb",
