@@ -36,7 +36,8 @@ LAYERS = [
     (nn.EncoderBlock(4, 2, causal=True, dropout=0.2, rng=0), series),
     (nn.Embedding(7, 3, rng=0), np.array([[1, 6], [0, 1]])), (nn.Softmax(), rows),
     (nn.Softmax(), normal(3, 20003)), (nn.LogSoftmax(), normal(2, 9000)),
-    (nn.LogSoftmax(), normal(2, 40000)), (nn.LogSoftmax(), rows), (nn.Residual(nn.Flatten(), nn.GELU(True)), rows),
+    (nn.LogSoftmax(), normal(2, 40000)), (nn.LogSoftmax(), rows),
+    (nn.Residual(nn.Flatten(), nn.GELU(True)), rows),
     *((f(), rows) for f in (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.GELU, nn.Softplus, nn.Swish))]
 
 
