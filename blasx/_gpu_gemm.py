@@ -35,7 +35,7 @@ from ._kernel import (
     multiprocessors,
     pack,
 )
-from ._spaces import half_bytes, wgmma_bytes
+from ._spaces import crt_bytes, half_bytes, wgmma_bytes
 from ._tuned import at_least, capitals, constants, looked_up, row
 from .batched import _gpu_blas
 
@@ -46,10 +46,12 @@ _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
 # Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias; of
-# gemm_half: m n k, alpha beta C(2), bias
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f3q").pack_into
+# gemm_half: m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f5q").pack_into
+_PACK_BYTES = Struct("<7q").pack_into
 _OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
-_OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48]
+_OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
+_OFFSETS_BYTES = [8 * i for i in range(7)]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
@@ -70,9 +72,9 @@ class _Local(threading.local):
         self.parameters = {letter: ffi.new("void *[]", [cells + i for i in _offsets(letter)])
                            for letter in _SCALAR}
         self.a, self.b = TensorMap(3), TensorMap(3)
-        self.wgmma, self.half = (
+        self.wgmma, self.half, self.bytes = (
             ffi.new("void *[]", [self.a.place, self.b.place, *(cells + i for i in offsets)])
-            for offsets in (_OFFSETS_WGMMA, _OFFSETS_HALF))
+            for offsets in (_OFFSETS_WGMMA, _OFFSETS_HALF, _OFFSETS_BYTES))
 
 
 _local = _Local()
@@ -382,12 +384,14 @@ def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE
 # -- half precision and bfloat16
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3}
+SLOPE = 3  # their slopes, further on
 _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 
 
-def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activation=None):
-    """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), where there is a row and the
-    operands lie in whole steps of 16 bytes; else False."""
+def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activation=None,
+                  slope_at=None):
+    """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), or (...) times f' of
+    `slope_at`, where there is a row and the operands lie in whole steps of 16 bytes; else False."""
     device, (m, n) = current_device(), c.shape
     order = isqrt(m * n)
     values, vendor = _half_values(me.letter, order, device)
@@ -395,16 +399,21 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
         return False
     a, b = a.T if trans_a else a, b if trans_b else b.T
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-        a, b, c, bias = b, a, c.T, None if bias is None else bias.T
-        m, n = n, m
+        a, b, c, m, n = b, a, c.T, n, m
+        bias, slope_at = (x if x is None else x.T for x in (bias, slope_at))
     places = [_place(x) for x in (a, b)]
     if None in places or c.strides[1] != c.itemsize:
         return False
     of_bias = 0 if bias is None else 1 if bias.shape != (m, 1) else 2
     if of_bias and bias.size > 1 and bias.strides[2 - of_bias] != bias.itemsize:
         bias = cupy.ascontiguousarray(bias)
+    z, function = (0, 0), ACTIVATIONS[activation]
+    if slope_at is not None:
+        if slope_at.strides[1] != c.itemsize:
+            slope_at = cupy.ascontiguousarray(slope_at)
+        z, function = (slope_at.data.ptr, slope_at.strides[0] // 2), function + SLOPE
     cluster, wide = values["CLUSTER"], values["BN"]
-    kernel = _half_kernel(me.letter, order, device, places[0][0], places[1][0], of_bias, activation)
+    kernel = _half_kernel(me.letter, order, device, places[0][0], places[1][0], of_bias, function)
     high = 64 * values["GROUPS"]
     for (across, pitch), x, tensor, side in zip(
             places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
@@ -412,7 +421,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
         tensor.describe(_KIND[me.letter], x.data.ptr, (columns, rows, 1), (pitch, pitch * rows),
                         (64, 64 if across else side, 1))
     _PACK_HALF(_local.cells, 0, m, n, a.shape[1], alpha, beta, c.data.ptr, c.strides[0] // 2,
-               0 if bias is None else bias.data.ptr)
+               0 if bias is None else bias.data.ptr, *z)
     tiles = -(-m // (high * cluster)) * -(-n // wide)
     kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
                   128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
@@ -425,6 +434,43 @@ def for_cublas(letter, m, n, k, a, b, c):
             and _gpu_blas.left_to_cublas(letter, max(m, n, k), current_device()))
 
 
+def multiply_bytes(a, b, c, scale, bias, activation):
+    """C := A B, of bytes, of 32 bits, or f(scale A B + bias) in single precision, `scale` and
+    `bias` one number, (1, n) or (m, 1), in row-major C, where there is a row; else False."""
+    (m, n), k, device = c.shape, a.shape[1], current_device()
+    found = row("gemm_int8", "i", isqrt(m * n), gpu(device))
+    if not found:
+        return False
+    values = capitals(found)
+    a, b = (_bytes_along(x) for x in (a, b.T))
+    which = [0 if x is None else 1 if x.size == 1 else 2 if x.shape[0] == 1 else 3
+             for x in (scale, bias)]
+    scale, bias = (x if x is None else cupy.ascontiguousarray(x) for x in (scale, bias))
+    if which[1] == 1:
+        bias, which[1] = cupy.repeat(bias.reshape(-1), n), 2
+    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALED=which[0],
+                       BIAS=max(which[1] - 1, 0), ACTIVATION=ACTIVATIONS[activation])
+    cluster, high, wide = values["CLUSTER"], 64 * values["GROUPS"], values["BN"]
+    for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide // cluster)):
+        tensor.describe(TensorMap.BYTE, x.data.ptr, (k, len(x), 1),
+                        (x.strides[0], x.strides[0] * len(x)), (128, side, 1))
+    _PACK_BYTES(_local.cells, 0, m, n, k, c.data.ptr, c.strides[0] // 4,
+                *(0 if x is None else x.data.ptr for x in (scale, bias)))
+    tiles = -(-m // (high * cluster)) * -(-n // wide)
+    kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
+                  128 * (values["GROUPS"] + 1), 1, _local.bytes, crt_bytes(values))
+    return True
+
+
+def _bytes_along(x):
+    """x with its rows in steps of 16 bytes, as they are if they can be."""
+    if x.strides[1] == 1 and (x.strides[0] | x.data.ptr) % 16 == 0 and x.strides[0] >= x.shape[1]:
+        return x
+    out = cupy.empty((len(x), -(-x.shape[1] // 16) * 16), "i1")[:, :x.shape[1]]
+    out[...] = x
+    return out
+
+
 @looked_up
 def _half_values(letter, order, device):
     """The constants of gemm_half for that many elements of C, and whether cuBLAS is as fast."""
@@ -433,10 +479,9 @@ def _half_values(letter, order, device):
 
 
 @looked_up
-def _half_kernel(letter, order, device, a_across, b_across, of_bias, activation):
+def _half_kernel(letter, order, device, a_across, b_across, of_bias, function):
     return kernel_of("gemm_half", letter, **_half_values(letter, order, device)[0],
-                     A_ACROSS=a_across, B_ACROSS=b_across, BIAS=of_bias,
-                     ACTIVATION=ACTIVATIONS[activation])
+                     A_ACROSS=a_across, B_ACROSS=b_across, BIAS=of_bias, ACTIVATION=function)
 
 
 def _place(x):

@@ -768,6 +768,14 @@ def permutation_fits(letter, n, v, gpu):
     return 1 <= v["WARPS"] <= 16
 
 
+def lag2s_stages(letter, n):
+    return (options(WARPS=(8, 4, 16), COLUMNS=(128, 64, 256)),)
+
+
+def lag2s_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and v["COLUMNS"] > 0
+
+
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
 
 
@@ -1092,6 +1100,8 @@ SPACES = {
                         letters="s", smallest=512, largest=8192),
     "gemm_half": Space("gemm", half_product_stages, half_product_fits, (1024, 2048, 4096, 8192),
                        True, True, letters="hb", smallest=256, largest=8192),
+    "gemm_int8": Space("igemm", half_product_stages, crt_fits, (1024, 2048, 4096, 8192), True,
+                       letters="i", smallest=256, largest=8192),
     "gemm_crt": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True, True,
                       letters="dz", smallest=1024, largest=16384),
     "crt_split": Space("crt", crt_split_stages, crt_split_fits, letters="dz", smallest=1024,
@@ -1116,6 +1126,7 @@ SPACES = {
                          smallest=257, largest=4096),
     "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
                          largest=4096),
+    "lag2s": Space("mixed", lag2s_stages, lag2s_fits, (1024, 4096), letters="dz", largest=4096),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
                         largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,

@@ -7,8 +7,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Type:
-    """One precision: `letter` s d c z (of some products also h b), its NumPy dtype, that of its
-    real part, its C++ name in kernels/, the number NVIDIA's 64-bit interfaces know it by
+    """One precision: `letter` s d c z (of some products also h b, of one i), its NumPy dtype, that
+    of its real part, its C++ name in kernels/, the number NVIDIA's 64-bit interfaces know it by
     (cudaDataType), and the letter of the precision in which its products are summed."""
 
     letter: str
@@ -55,6 +55,7 @@ TYPES = {
         Type("z", np.dtype("c16"), np.dtype("f8"), "complex<double>", 5, "z"),
         Type("h", np.dtype("f2"), np.dtype("f2"), "half", 2, "s"),
         Type("b", _bfloat16(), _bfloat16(), "bfloat16", 14, "s"),
+        Type("i", np.dtype("i1"), np.dtype("i1"), "signed char", 3, "s"),
     )
 }
 BY_DTYPE = {t.dtype: t for t in TYPES.values() if t.letter in "sdcz"}

@@ -26,7 +26,8 @@ VARIANTS = ("auto", "native", "crt")
 
 
 def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0, *, bias=None,
-         activation=None, precision="fp32", variant="auto", device=None, memory=None):
+         activation=None, slope_at=None, precision="fp32", variant="auto", device=None,
+         memory=None):
     """C := f(alpha op(A) op(B) + bias) + beta C.
 
     Parameters
@@ -44,6 +45,9 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     activation : {None, 'relu', 'gelu', 'gelu_tanh'}
         f, of real types: nothing, max(x, 0), x P(x) with P the normal distribution function, or
         its approximation by tanh, as in `blasx.nn`.
+    slope_at : (m, n) array, optional
+        C := (alpha op(A) op(B) + bias) f'(slope_at) + beta C, element by element, instead: what
+        comes back through f.
     precision : {'fp32', 'strict', 'tf32', 'bf16', 'fp16'}
         Of single precision, real or complex, on the GPU: errors no larger than ordinary single
         precision's; ordinary single precision; or operands rounded to TF32, bfloat16 or half
@@ -100,6 +104,10 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     if kb != k:
         me.illegal("b", b.shape, f"a matrix with {k} rows in op(b), as op(a) has columns")
     one = False
+    if slope_at is not None:
+        if activation is None:
+            me.illegal("slope_at", slope_at.shape, "None without an activation")
+        slope_at = me.matrix(slope_at, "slope_at", (m, n))
     if c is not None:
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
     if precision != "fp32":
@@ -118,7 +126,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
             return to.reshape(-1) if one else to
     if bias is not None or activation is not None or me.type.sums != me.letter:
         c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
-                       _bias(me, bias, m, n), _activation(me, activation), precision, variant)
+                       _bias(me, bias, m, n), _activation(me, activation), slope_at, precision,
+                       variant)
     elif me.on_cpu(a, b, c):
         if not (m and n and k):  # SciPy's wrapper refuses empty operands
             c = scaled(me, beta, c, (m, n), overwrite_c)
@@ -181,17 +190,17 @@ def by_halves():
 
 
 def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, bias, activation,
-               precision, variant):
+               slope_at, precision, variant):
     """gemm of short types, or with something after it: by one kernel, or a product and then that,
     in the type of its sums."""
     if c is None:
         beta = 0
     short, empty = me.type.sums != me.letter, not (m and n and k) or alpha == 0
-    on_cpu = me.on_cpu(a, b, c, bias)
+    on_cpu = me.on_cpu(a, b, c, bias, slope_at)
     if not on_cpu:
         out = gpu.accumulator(me, c, (m, n), beta, overwrite)
         if short and not empty and _short_on_gpu(me, alpha, a, b, beta, out, trans_a, trans_b, m, n,
-                                                 k, bias, activation):
+                                                 k, bias, activation, slope_at):
             return out
     single = Typed(me.name, me.type.sums) if short else me
     if on_cpu:
@@ -202,8 +211,8 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
             (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
             product = Typed(single.letter + "gemm", single.letter).scipy(
                 alpha, a, b, 0, None, trans_a, trans_b)
-        return _follow(product, bias, activation, beta, c, out)
-    total = out if beta == 0 and not short else cupy().ndarray((m, n), single.dtype, order="F")
+        return _follow(product, bias, activation, slope_at, beta, c, out)
+    total = out if c is None and not short else cupy().ndarray((m, n), single.dtype, order="F")
     if empty:
         total.fill(0)
     else:
@@ -214,13 +223,13 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
             bias = None
         else:
             _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
-    return _follow(total, bias, activation, beta, out, out)
+    return _follow(total, bias, activation, slope_at, beta, out, out)
 
 
-def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, activation):
+def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, activation, slope_at):
     """The product of short types by one kernel, ours or cuBLAS's; False where none serves."""
     ours, last = own_gemm(), bias is activation is None
-    if ours.multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias, activation):
+    if ours.multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias, activation, slope_at):
         return True
     if last and ours.for_cublas(me.letter, m, n, k, a, b, c):
         _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b)
@@ -232,12 +241,14 @@ def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, act
     return last
 
 
-def _follow(product, bias, activation, beta, c, out):
-    """out := f(product + bias) + beta c, overwriting the product; rounded once more where out is of
-    a shorter type."""
+def _follow(product, bias, activation, slope_at, beta, c, out):
+    """out := f(product + bias) + beta c, or (product + bias) f'(slope_at) + beta c, overwriting the
+    product; rounded once more where out is of a shorter type."""
     if bias is not None:
         product += bias.astype(product.dtype)
-    if activation is not None:
+    if slope_at is not None:
+        product *= SLOPES[activation](slope_at.astype(product.dtype))
+    elif activation is not None:
         product = ACTIVATIONS[activation](product)
     if beta != 0:
         product += product.dtype.type(beta) * c.astype(product.dtype)
@@ -247,18 +258,32 @@ def _follow(product, bias, activation, beta, c, out):
     return out
 
 
-def _gelu(x):
+def _normal_share(x):
     if x.__class__ is np.ndarray:
         from scipy.special import erf
     else:
         from cupyx.scipy.special import erf
-    return x * (0.5 + 0.5 * erf(x * x.dtype.type(0.5**0.5)))
+    return 0.5 + 0.5 * erf(x * x.dtype.type(0.5**0.5))
+
+
+def _share_by_tanh(x):
+    return 0.5 + 0.5 * np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))
+
+
+def _slope_by_tanh(x):
+    s = _share_by_tanh(x)
+    return s + x * s * (1 - s) * ((8 / np.pi) ** 0.5 * (1 + 0.134145 * x**2))
 
 
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, x.dtype.type(0)),
-    "gelu": _gelu,
-    "gelu_tanh": lambda x: x * (0.5 + 0.5 * np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+    "gelu": lambda x: x * _normal_share(x),
+    "gelu_tanh": lambda x: x * _share_by_tanh(x),
+}
+SLOPES = {
+    "relu": lambda x: x > 0,
+    "gelu": lambda x: _normal_share(x) + x * (np.exp(-0.5 * x**2) * (0.5 / np.pi) ** 0.5),
+    "gelu_tanh": _slope_by_tanh,
 }
 
 
@@ -280,6 +305,74 @@ def _activation(me, activation):
     if me.is_complex:
         me.illegal("activation", activation, "None for complex numbers")
     return me.choice(activation, "activation", tuple(ACTIVATIONS))
+
+
+def gemm_int8(me, a, b, trans_a=0, trans_b=0, *, scale=None, bias=None, activation=None):
+    """op(A) op(B) of bytes: exactly, or f(scale op(A) op(B) + bias) in single precision.
+
+    Parameters
+    ----------
+    a, b : int8 arrays
+        op(A) is (m, k), op(B) is (k, n).
+    trans_a, trans_b : {0, 1, 2}
+        op(X) = X, X^T.
+    scale, bias : numbers, (n,) or (m, 1) arrays, optional
+        One for all, for each column, for each row. Without a scale there is no bias and no f.
+    activation : {None, 'relu', 'gelu', 'gelu_tanh'}
+        f, as of gemm.
+
+    Returns
+    -------
+    c : (m, n) array, row-major, int32, or float32 where there is a scale
+        Integers wrap around, which they can from k = 131072 on.
+
+    Notes
+    -----
+    2 m n k operations. CPU: a product of doubles, which is exact. GPU: on Hopper one kernel on the
+    int8 tensor cores, of operands whose lines along k are in steps of 16 bytes, others are copied;
+    elsewhere a product of doubles. No synchronisation.
+    """
+    for x, name in ((a, "a"), (b, "b")):
+        if getattr(x, "dtype", None) != me.dtype:
+            me.mistyped(name, getattr(x, "dtype", x.__class__.__name__), "an array of int8")
+    a, b = me.matrix(a, "a"), me.matrix(b, "b")
+    if me.choice(trans_a, "trans_a", TRANS):
+        a = a.T
+    if me.choice(trans_b, "trans_b", TRANS):
+        b = b.T
+    (m, k), n = a.shape, b.shape[1]
+    if b.shape[0] != k:
+        me.illegal("b", b.shape, f"a matrix with {k} rows in op(b), as op(a) has columns")
+    activation = _activation(me, activation)
+    if scale is None and (bias is not None or activation is not None):
+        me.illegal("scale", None, "given where bias or activation is")
+    single = Typed(me.name, "s")
+    scale, bias = (_one_or_line(single, x, name, m, n) for x, name in (
+        (scale, "scale"), (bias, "bias")))
+    arrays = [x for x in (scale, bias) if x is not None and x.size > 1]
+    on_cpu, dtype = me.on_cpu(a, b, *arrays), np.int32 if scale is None else np.float32
+    xp = np if on_cpu else gpu.cupy
+    scale, bias = (x if x is None or not x.size == 1 else xp.asarray(x) for x in (scale, bias))
+    if not on_cpu and m and n and k:
+        c = gpu.cupy.empty((m, n), dtype)
+        if own_gemm().multiply_bytes(a, b, c, scale, bias, activation):
+            return c
+    c = a.astype("f8") @ b.astype("f8")
+    if scale is None:
+        return c.astype(np.int64).astype(dtype)
+    return _follow((scale * c).astype(dtype), bias, activation, None, 0, None,
+                   xp.empty((m, n), dtype))
+
+
+def _one_or_line(me, x, argument, m, n):
+    """A number, a number for each column or for each row, as a matrix; None as it is."""
+    if x is None:
+        return None
+    if isinstance(x, (int, float, np.number)):
+        return np.full((1, 1), me.number(x, argument), me.dtype)
+    if getattr(x, "ndim", 0) < 2:
+        return me.vector(x, argument, n)[None]
+    return _bias(me, me.matrix(x, argument), m, n)
 
 
 def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
@@ -659,6 +752,7 @@ def _triangular_cublas(me, alpha, a, b, x, side, lower, trans, diag):
 
 
 gemm, sgemm, dgemm, cgemm, zgemm, hgemm, bgemm = typed(gemm, "sdczhb")
+_, igemm = typed(gemm_int8, "i", "igemm")
 symm, ssymm, dsymm, csymm, zsymm = typed(symm, "sdcz")
 hemm, chemm, zhemm = typed(hemm, "cz")
 syrk, ssyrk, dsyrk, csyrk, zsyrk = typed(syrk, "sdcz")

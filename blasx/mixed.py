@@ -3,10 +3,10 @@
 The O(n^3) work runs in the lower precision; x is accepted when every column of the residual has
 |b - A x| <= |x| |A| eps sqrt(n), as the double factorization would give it (LAPACK's test).
 
-On the GPU what is decided of a step stays there, in a number RUNNING until x is good. Where solves
-are kernels of ours, which that number stops, the host queues a few steps before it looks: the
-first of them while the factorization runs. Else it looks at every step, as a solve that nobody
-needs would cost more than the wait.
+On the GPU what is decided of a step stays there, in a number RUNNING until x is good, at which the
+host looks from a stream of its own. Where solves are kernels of ours, which that number stops, it
+has the next step's queued by then, so that the GPU does not wait. Else it looks first, as a solve
+that nobody needs would cost more.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def mixed_gesv(me, a, b, overwrite_a=0):
     -----
     CPU: LAPACK. GPU: getrf of single precision, solves by kernels of ours for a few right-hand
     sides, else by cuSOLVER Xgetrs, and cuBLAS for the residual, in the current stream; the host
-    waits for every step, or a few (`ahead` of a tuned row), as it decides.
+    waits for what every step decides.
     2/3 n^3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -66,12 +66,12 @@ def mixed_gesv(me, a, b, overwrite_a=0):
                           steps)
         return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
+    from .large import triangular
     a, low = gpu.by_columns(a), LOWER[me.letter]
-    lu = gpu.copied(a, low.dtype)
-    fits = cupy().isfinite(lu.T).all()
+    lu, size = triangular.lag2s(me, low, a)
     piv, info = _getrf_gpu(low, lu)
-    x, steps = _refined(me, a, b, abs(a.T).sum(axis=0), fits, info,
-                        *_by_lu(low, lu, piv, b.shape[1]), _subtract_product)
+    x, steps = _refined(me, a, b, size, info, *_by_lu(low, lu, piv, b.shape[1]),
+                        _subtract_product)
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
         piv, info = _getrf_gpu(me, a)
@@ -105,7 +105,7 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
     -----
     CPU: LAPACK. GPU: potrf of single precision, solves by kernels of ours for a few right-hand
     sides, else by cuSOLVER Xpotrs, and cuBLAS for the residual, in the current stream; the host
-    waits for every step, or a few.
+    waits for what every step decides.
     n^3 / 3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
     a = me.square(a, "a", overwrite_a)
@@ -125,11 +125,11 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
     from . import _cuda as gpu
     a, low, xp = gpu.by_columns(a), LOWER[me.letter], cupy()
     half = xp.where(part(xp, "UL"[lower], a.shape), a, 0)
-    c, size = gpu.copied(half, low.dtype), abs(half)
-    fits = xp.isfinite(c).all()
+    c, sizes = gpu.copied(half, low.dtype), abs(half)
+    size = (sizes.sum(axis=0) + sizes.sum(axis=1) - sizes.diagonal()).max()
+    size = xp.where(xp.isfinite(c).all(), size, np.inf)
     info = _potrf_gpu(low, c, lower)
-    x, steps = _refined(me, a, b, size.sum(axis=0) + size.sum(axis=1) - size.diagonal(), fits,
-                        info, *_by_cholesky(low, c, lower, b.shape[1]),
+    x, steps = _refined(me, a, b, size, info, *_by_cholesky(low, c, lower, b.shape[1]),
                         lambda me, a, x, r: _subtract_product(me, a, x, r, gpu.fill(lower)))
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
@@ -153,58 +153,70 @@ def _workspaces(me, b):
     return np.empty((n, nrhs), me.dtype, order="F"), work
 
 
-def _refined(me, a, b, row_sums, fits, info, solve, ahead, subtract_product):
+def _refined(me, a, b, size, info, solve, stops, subtract_product):
     """X by the factors in low precision, which solve in place, and refinement on the GPU; and the
-    steps it took, as LAPACK counts them. `fits` and `info` say what became of the factors; the host
-    looks at every `ahead` steps."""
-    xp, n = cupy(), b.shape[0]
+    steps it took, as LAPACK counts them. `size` of A, infinite where a number of it does not fit,
+    and `info` say what became of the factors; a step `stops` where it is not needed any more."""
+    from .large._blocks import mark, stream
+    xp, n, beside = cupy(), b.shape[0], stream(cupy().cuda.Device().id)
     x = b.astype(LOWER[me.letter].dtype, order="F")
     if not x.size:
         return b.copy(order="F"), 0
-    fits = fits & xp.isfinite(x).all()
+    fits = xp.isfinite(size) & xp.isfinite(x).all()
     taken = xp.where(info == 0, xp.full((), RUNNING, np.int32), np.int32(-3))
     taken = xp.where(fits, taken, np.int32(-2))
     solve(x, taken)
     x = x.astype(me.dtype)
-    limit = row_sums.max() * (np.finfo(me.dtype).eps / 2 * n**0.5)
+    limit = size * (np.finfo(me.dtype).eps / 2 * n**0.5)
+    of_columns = 0 if b.shape[1] > 1 else None
     for step in range(STEPS + 1):
         r = b.copy(order="F")
         subtract_product(me, a, x, r)
-        good = (abs(r).max(axis=0) <= abs(x).max(axis=0) * limit).all()
+        good = (abs(r).max(axis=of_columns) <= abs(x).max(axis=of_columns) * limit).all()
         taken = xp.where((taken == RUNNING) & good, np.int32(step), taken)
-        if step == STEPS or not (step + 1) % ahead:
-            _trace.note(synced=1)
-            if int(taken) != RUNNING:
-                break
-        correction = r.astype(LOWER[me.letter].dtype)
-        solve(correction, taken)
-        xp.copyto(x, x + correction, where=taken == RUNNING)
-    return x, int(taken)
+        if stops and step < STEPS:
+            beside.wait_event(mark(xp.cuda.get_current_stream()))
+            now, x = taken, _corrected(me, x, r, solve, taken)
+            with beside:
+                found = int(now)
+        else:
+            found = int(taken)
+        _trace.note(synced=1)
+        if found != RUNNING:
+            break
+        if not stops and step < STEPS:
+            x = _corrected(me, x, r, solve, taken)
+    return x, found
+
+
+def _corrected(me, x, r, solve, taken):
+    """X and what the factors make of R, or X where it is not RUNNING any more."""
+    correction = r.astype(LOWER[me.letter].dtype)
+    solve(correction, taken)
+    return cupy().where(taken == RUNNING, x + correction, x)
 
 
 def _by_lu(me, lu, piv, nrhs):
-    """What solves with these factors in place on the GPU, while a state is RUNNING; and how many
-    steps of refinement may be queued before the host looks."""
+    """What solves with these factors in place on the GPU, and whether it does nothing unless a
+    state is RUNNING."""
     from .large import triangular
-    ahead = triangular.serves(me, len(lu), nrhs)
-    if not ahead:
-        return (lambda y, state: _getrs_gpu(me, lu, piv, y)), 1
+    if not triangular.serves(me, len(lu), nrhs):
+        return (lambda y, state: _getrs_gpu(me, lu, piv, y)), False
     source = triangular.permutation(piv, len(lu))
-    return (lambda y, state: triangular.getrs(me, lu, source, y, 0, state, RUNNING)), ahead
+    return (lambda y, state: triangular.getrs(me, lu, source, y, 0, state, RUNNING)), True
 
 
 def _by_cholesky(me, c, lower, nrhs):
     """As `_by_lu`."""
     from .large import triangular
-    ahead = triangular.serves(me, len(c), nrhs)
-    if not ahead:
-        return (lambda y, state: _potrs_gpu(me, c, y, lower)), 1
+    if not triangular.serves(me, len(c), nrhs):
+        return (lambda y, state: _potrs_gpu(me, c, y, lower)), False
 
     def solve(y, state):
         for trans in (0, 2) if lower else (2, 0):
             triangular.solve(me, c, y, lower, trans, 0, state, RUNNING)
 
-    return solve, ahead
+    return solve, True
 
 
 def _subtract_product(me, a, x, r, triangle=None):

@@ -32,15 +32,15 @@ FEW = 8         # candidates of a stage where it has to be quick
 FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
-ONE = ("gemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall", "mixed",
-       "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
+ONE = ("gemm", "igemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall",
+       "mixed", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
        *_ladder.RUNGS)
 LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
           "add").split()
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall", "chunk",
-         "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "pairs", "triangles",
-         "fewer")
+         "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "pairs",
+         "triangles", "fewer")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -197,6 +197,11 @@ def problem(routine, letter, n, batch, xp):
             gemm = getattr(blasx, letter + "gemm")
             return Problem((a[0], square[0]), lambda a, b: (gemm(1, a, b),),
                            lambda of, x: matrix_product(*of, *x, a[0]))
+        case "igemm":
+            return Problem(tuple((20 * x[0].real).astype("i1") for x in (a, square)),
+                           lambda a, b: (blasx.igemm(a, b, scale=1.0),),
+                           lambda of, x: 100 * float(abs(
+                               of[0].astype("f8") @ of[1].astype("f8") - x[0]).max()))
         case "mixed":
             double, solve = "dz"[t.is_complex], (blasx.dsgesv, blasx.zcgesv)[t.is_complex]
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)

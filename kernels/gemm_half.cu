@@ -1,5 +1,6 @@
 // gemm_half.cu: C := f(alpha A B^T + bias) + beta C in half precision or bfloat16, sums in single
-// precision, by the tensor cores of Hopper; f nothing, relu or gelu.
+// precision, by the tensor cores of Hopper; f nothing, relu or gelu, or times their slopes at Z, as
+// what comes back through them is.
 //
 // Tiles and who has what of them: tile_ring.cuh. A stage is 64 of k. Operands are read as they lie,
 // along k or across their lines.
@@ -14,15 +15,17 @@ constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
-constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
+constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation; 4, 5, 6: slopes of these
 #endif
 #include "async.cuh"
+#include "gelu.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 #include "scalar.cuh"
 #include "shuffle.cuh"
 
 constexpr int PLANES = 1;
+constexpr bool SLOPE = ACTIVATION > 3;
 using number_t = scalar_t;
 #include "tile_ring.cuh"
 
@@ -39,39 +42,6 @@ __device__ inline float2 numbers_of(unsigned both)
     return {number_of((unsigned short)both), number_of((unsigned short)(both >> 16))};
 }
 
-__device__ inline float exp2_of(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline float reciprocal_of(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// x P(x), P the normal distribution function: P(x) = 1 / (1 + 2^-z), z = x times a polynomial of
-// x^2, fitted to x P(x), whose error stays below 7e-8. The approximation by tanh is the same with
-// one of degree 1.
-__device__ inline float gelu(float x)
-{
-    const float y = x * x;
-    float z = fmaf(y, 5.23388e-9f, -3.860164e-7f);
-    z = fmaf(y, z, 1.14667395e-5f);
-    z = fmaf(y, z, -1.59485247e-4f);
-    z = fmaf(y, z, -9.5295031e-5f);
-    z = fmaf(y, z, 0.104838194f);
-    z = fmaf(y, z, 2.30220735f);
-    return x * reciprocal_of(1 + exp2_of(-x * z));
-}
-__device__ inline float gelu_approximately(float x)
-{
-    const float z = fmaf(x * x, 0.1029432396f, 2.302208198f);  // 2 log2(e) sqrt(2 / pi) (1 + ...)
-    return x * reciprocal_of(1 + exp2_of(-x * z));
-}
-
 struct Result {
     float alpha, beta;
     scalar_t* C;
@@ -79,13 +49,19 @@ struct Result {
     const scalar_t* bias;
     int m, n;
     bool wide, even, whole;  // C can be stored in 16 bytes, read in 4; bias can be read in 16
+    const scalar_t* Z;  // where slopes are taken
+    size ldz;
+    bool z_even;
 
-    __device__ float of(float sum, float more) const
+    __device__ float of(float sum, float more, float z) const
     {
-        float x = BIAS ? fmaf(alpha, sum, more) : alpha * sum;
-        if (ACTIVATION == 1) x = x < 0 ? 0 : x;
-        if (ACTIVATION == 2) x = gelu(x);
-        if (ACTIVATION == 3) x = gelu_approximately(x);
+        const float x = BIAS ? fmaf(alpha, sum, more) : alpha * sum;
+        if (ACTIVATION == 1) return x < 0 ? 0 : x;
+        if (ACTIVATION == 2) return gelu(x);
+        if (ACTIVATION == 3) return gelu_approximately(x);
+        if (ACTIVATION == 4) return z > 0 ? x : 0;
+        if (ACTIVATION == 5) return x * gelu_slope(z);
+        if (ACTIVATION == 6) return x * gelu_approximate_slope(z);
         return x;
     }
 };
@@ -114,11 +90,12 @@ struct alignas(16) Columns {
     }
 };
 
-// Four pairs of neighbours in a row of C, of 8 columns each further on, zeros outside
-__device__ inline void read_pairs(unsigned (&old)[4], const Result& result, const scalar_t* line,
-                                  int col, bool there)
+// Four pairs of neighbours in a row of C or Z, of 8 columns each further on, zeros outside
+template <int OF_Z>
+__device__ void read_pairs(unsigned (&old)[4], const Result& result, const scalar_t* line, int col,
+                           bool there)
 {
-    const bool whole = result.even && col + 26 <= result.n;
+    const bool whole = (OF_Z ? result.z_even : result.even) && col + 26 <= result.n;
     #pragma unroll
     for (int s = 0; s < 4; ++s) {
         const int c = col + 8 * s;
@@ -134,7 +111,7 @@ __device__ inline void read_pairs(unsigned (&old)[4], const Result& result, cons
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin. Lane (g, t) has of row g of
 // each 8 x 8 tile the columns 2 t, 2 t + 1: of four tiles that lie side by side the lanes of a row
-// exchange them, so that each has a row of one. C is read one step ahead.
+// exchange them, so that each has a row of one. C and Z are read one step ahead.
 __device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
                                   const Columns& bias)
 {
@@ -146,12 +123,17 @@ __device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const
         const bool there = row < result.m;
         scalar_t* const line = result.C + row * result.ld;
         const float of_row = BIAS == 2 && there ? number_of(result.bias[row].bits) : 0;
-        unsigned old[2][4] = {};
-        if (reads) read_pairs(old[0], result, line, j + 2 * t, there);
+        const scalar_t* const z_line = SLOPE ? result.Z + row * result.ldz : nullptr;
+        unsigned old[2][4] = {}, z[2][4] = {};
+        if (reads) read_pairs<0>(old[0], result, line, j + 2 * t, there);
+        if (SLOPE) read_pairs<1>(z[0], result, z_line, j + 2 * t, there);
         #pragma unroll
         for (int q = 0; q < BN / 32; ++q) {
+            const int next = j + 32 * (q + 1) + 2 * t;
             if (reads && q + 1 < BN / 32)
-                read_pairs(old[(q + 1) % 2], result, line, j + 32 * (q + 1) + 2 * t, there);
+                read_pairs<0>(old[(q + 1) % 2], result, line, next, there);
+            if (SLOPE && q + 1 < BN / 32)
+                read_pairs<1>(z[(q + 1) % 2], result, z_line, next, there);
             unsigned w[4];
             #pragma unroll
             for (int s = 0; s < 4; ++s) {
@@ -160,10 +142,11 @@ __device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const
                 if (BIAS == 1)
                     more = numbers_of(
                         *reinterpret_cast<const unsigned*>(&bias.x[32 * q + 8 * s + 2 * t]));
-                const float2 before = numbers_of(old[q % 2][s]);
-                w[s] = two_of(fmaf(result.beta, before.x, result.of(sums[at], more.x)),
-                              fmaf(result.beta, before.y, result.of(sums[at + 1], more.y)),
-                              scalar_t());
+                const float2 before = numbers_of(old[q % 2][s]), place = numbers_of(z[q % 2][s]);
+                w[s] = two_of(
+                    fmaf(result.beta, before.x, result.of(sums[at], more.x, place.x)),
+                    fmaf(result.beta, before.y, result.of(sums[at + 1], more.y, place.y)),
+                    scalar_t());
             }
             #pragma unroll
             for (int mask = 1; mask < 4; mask *= 2)
@@ -190,12 +173,13 @@ __device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
-          size k, float alpha, float beta, scalar_t* C, size ldc, const scalar_t* bias)
+          size k, float alpha, float beta, scalar_t* C, size ldc, const scalar_t* bias,
+          const scalar_t* Z, size ldz)
 {
     wait_for_stream();
     const size both = size(C) | 2 * ldc;
     const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0, both % 4 == 0,
-                        size(bias) % 16 == 0};
+                        size(bias) % 16 == 0, Z, ldz, (size(Z) | 2 * ldz) % 4 == 0};
     // Of the first warps, which have no sums, nobody looks there.
     Columns& columns = reinterpret_cast<Columns*>(
         dynamic_shared + STAGES * STAGE + 1024)[int(threadIdx.x / 32) - 4];

@@ -1,5 +1,5 @@
-// getrf_rows.cu: columns beside a factored panel of a large matrix: their rows are interchanged and, to
-// the right of it, those of U are solved with the panel's L.
+// getrf_rows.cu: columns beside a factored panel of a large matrix, some to the left of it and some to
+// the right: their rows are interchanged and, to the right, those of U are solved with the panel's L.
 //
 // A block has COLUMNS columns and takes their rows of U to shared memory, from wherever the
 // interchanges say; the rows that they drive out go there. U is solved 32 rows at a time: products
@@ -57,14 +57,17 @@ __device__ inline void move_row(scalar_t* to, size to_ld, const scalar_t* from, 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-getrf_rows(scalar_t* A, size lda, size columns, const scalar_t* L, size ns, const int* from,
-           const int* to, const scalar_t* inverse, size solved)
+getrf_rows(scalar_t* left, scalar_t* right, size lda, size lefts, size rights, const scalar_t* L,
+           size ns, const int* from, const int* to, const scalar_t* inverse)
 {
     wait_for_stream();
     const int width = int(ns), rounded = (width + 31) / 32 * 32, ld = rounded + 4;
-    const int mine = int(min(size(COLUMNS), columns - size(blockIdx.x) * COLUMNS));
+    const size before = (lefts + COLUMNS - 1) / COLUMNS, block = blockIdx.x;
+    const bool solved = block >= before;
+    const size first = (solved ? block - before : block) * COLUMNS;
+    const int mine = int(min(size(COLUMNS), (solved ? rights : lefts) - first));
     scalar_t* const u = reinterpret_cast<scalar_t*>(dynamic_shared);
-    A += size(blockIdx.x) * COLUMNS * lda;
+    scalar_t* const A = (solved ? right : left) + first * lda;
     for (int i = thread(); i < rounded; i += THREADS)
         move_row(u + i, ld, A + (i < width ? from[i] : 0), lda, i < width ? mine : 0);
     __syncthreads();

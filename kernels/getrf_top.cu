@@ -27,9 +27,11 @@ getrf_top(const scalar_t* L, size lda, size ns, const int* piv, size first, int*
     __syncthreads();
     int i = top + lane_id();
     if (warp() == 0) {
+        #pragma unroll 8
         for (int k = 0; k < width; ++k) i = i == k ? pivots[k] : i == pivots[k] ? k : i;
         if (lane_id() < rows) to[top + lane_id()] = i;
     } else if (warp() == 1) {
+        #pragma unroll 8
         for (int k = width - 1; k >= 0; --k) i = i == k ? pivots[k] : i == pivots[k] ? k : i;
         if (lane_id() < rows) from[top + lane_id()] = i;
     } else {

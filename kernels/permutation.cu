@@ -17,6 +17,7 @@ permutation(const int* piv, size count, int* source, size n)
         __syncthreads();
         for (int k = first + thread(); k < end; k += THREADS) pivots[k - first] = piv[k];
         __syncthreads();
+        #pragma unroll 8
         for (int k = end - 1; k >= first; --k) {
             const int p = pivots[k - first];
             i = i == k ? p : i == p ? k : i;

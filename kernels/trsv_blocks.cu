@@ -4,7 +4,7 @@
 // other end: the launcher turns strides round. A block of threads takes 64 rows, by turns: it
 // subtracts their products with x as x comes to be, 64 numbers after 64, and solves with the block
 // on the diagonal, a warp to a right-hand side, two rows to a lane. Whoever waits, waits for lower
-// turns. What is waited for brings its own flag: x travels in words of 64 bits, half number and
+// turns, and asks less often while it is not the next. What is waited for brings its own flag: x travels in words of 64 bits, half number and
 // half sign that it is there, so that one write, and one read, is the way from a block to the next.
 //
 // Columns of L that are not waited for any more are on their way, a tile ahead of its use: each
@@ -14,8 +14,8 @@
 // `state`, if there is one, says whether X is still wanted: refinement queues steps ahead of the
 // answer, and those that turn out not to be needed end here.
 //
-// Floor: half of n^2 numbers read; and the chain: n / 64 times the way of a word through L2 and 64
-// steps of a shuffle and a product.
+// Floor: half of n^2 numbers read; and the chain: n / 64 times the way of a word through L2 and 16
+// steps of a shuffle and four products.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;    // of the block
 constexpr int SIDES = 4;    // right-hand sides that go together
@@ -24,8 +24,9 @@ constexpr int SIDES = 4;    // right-hand sides that go together
 #include "launch.cuh"
 #include "shuffle.cuh"
 
+constexpr int AT_ONCE = 4;  // numbers of x that are solved for between two exchanges of lanes
 constexpr int B = 64, EACH = B * B / THREADS, PARTS = THREADS / B;
-constexpr int WORDS = sizeof(scalar_t) / 4;
+constexpr int WORDS = sizeof(scalar_t) / 4, NAP = 100;  // ns
 static_assert(THREADS % B == 0 && SIDES <= WARPS);
 
 using word = unsigned long long;
@@ -45,7 +46,7 @@ __device__ inline void send(word* to, scalar_t x)
 #endif
     }
 }
-__device__ inline scalar_t receive(const word* from)
+__device__ inline scalar_t receive(const word* from, bool next)
 {
     unsigned half[WORDS];
     #pragma unroll
@@ -55,6 +56,7 @@ __device__ inline scalar_t receive(const word* from)
 #ifndef BLASX_SIM
             asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
                          : "=l"(whole) : "l"(from + w) : "memory");
+            if (!next && !(whole >> 32)) __nanosleep(NAP);
 #else
             whole = from[w];
             if (!(whole >> 32)) sim::give_way();
@@ -124,7 +126,8 @@ template <bool DOWN, int Q> __device__ void solve_rows(const System& y, int firs
     if (first) fetch(0);
     for (int k = 0; k < first; k += B) {
         for (int e = thread(); e < B * Q; e += THREADS)
-            s.x[e / B][e % B] = e / B < y.count ? receive(y.sent(k + e % B, e / B)) : scalar_t{};
+            s.x[e / B][e % B] = e / B < y.count ? receive(y.sent(k + e % B, e / B), k + B == first)
+                                                : scalar_t{};
         __syncthreads();
         scalar_t now[EACH];
         #pragma unroll
@@ -162,12 +165,21 @@ template <bool DOWN, int Q> __device__ void solve_rows(const System& y, int firs
     }
     #pragma unroll
     for (int h = 0; h < 2; ++h)
-        #pragma unroll 8
-        for (int j = 0; j < 32; ++j) {
-            const scalar_t x = of_lane(r[h], j);
-            const scalar_t* const l = s.diagonal[j + 32 * h] + lane;
-            if (h == 0) r[1] = minus_product(r[1], l[32], x);
-            if (lane > j) r[h] = minus_product(r[h], l[32 * h], x);
+        #pragma unroll 2
+        for (int j = 0; j < 32; j += AT_ONCE) {
+            scalar_t x[AT_ONCE];  // every lane finishes them for itself: a shuffle takes six products
+            #pragma unroll
+            for (int e = 0; e < AT_ONCE; ++e) x[e] = of_lane(r[h], j + e);
+            #pragma unroll
+            for (int e = 0; e < AT_ONCE; ++e) {
+                const int k = j + e;
+                const scalar_t* const l = s.diagonal[k + 32 * h];
+                #pragma unroll
+                for (int i = e + 1; i < AT_ONCE; ++i)
+                    x[i] = minus_product(x[i], l[j + i + 32 * h], x[e]);
+                if (h == 0) r[1] = minus_product(r[1], l[lane + 32], x[e]);
+                if (lane > k) r[h] = minus_product(r[h], l[lane + 32 * h], x[e]);
+            }
         }
     #pragma unroll
     for (int h = 0; h < 2; ++h) {

@@ -181,7 +181,7 @@ def large_ways(letter):
     a, b = normal(900, 900), normal(900, 3)
     spd = (a @ a.conj().T / 900 + cupy.eye(900)).astype(dtype, order="F")
     with _tuned.using(letter, **row("getrf_rows", joined=256, block=128, panel=64, strip=32,
-                                    cusolver=0)):
+                                    lead=1, cusolver=0)):
         lu, piv, _ = routine("getrf")(a, mode="native")
     with _tuned.using(letter, **row("trsv_blocks", upto=4)):
         for trans in (0, 1, 2):

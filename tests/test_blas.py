@@ -6,6 +6,7 @@ what must not be written is bounded by 0.
 """
 
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -828,6 +829,66 @@ def test_what_follows_a_product(letter, activation):
     assert nothing.shape == (7, 9) and (nothing == nothing[0]).all()
 
 
+@pytest.mark.parametrize("letter", "sdh")
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh"])
+def test_what_comes_back_through_a_function(letter, activation):
+    """C := (alpha A B + bias) f'(Z) + beta C; f' by differences of the f above."""
+    dtype, rng = np.dtype({"s": "f4", "d": "f8", "h": "f2"}[letter]), np.random.default_rng(4)
+    gemm = getattr(blasx, letter + "gemm")
+    a, b, c, z, bias = (rng.standard_normal(s).astype(dtype) for s in (
+        (7, 5), (5, 9), (7, 9), (7, 9), 9))
+    one, step = np.eye(9), 1e-6
+    f = [blasx.dgemm(1.0, z.astype("f8") + h, one, activation=activation) for h in (step, -step)]
+    right = (a.astype("f8") @ b.astype("f8") + bias) * (f[0] - f[1]) / (2 * step) + c.astype("f8")
+    out = gemm(1.0, a, b, 1.0, c, bias=bias, activation=activation, slope_at=z)
+    assert out.dtype == dtype
+    eps = float(np.finfo(dtype).eps)
+    assert (abs(out - right) <= eps * (0.51 * abs(right) if letter == "h" else 20) + 1e-8).all()
+
+
+@pytest.mark.parametrize("xp", [np, pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_products_of_bytes(xp):
+    """Exact, modulo 2^32; scaled, with a bias and f, in single precision."""
+    xp = pytest.importorskip("cupy") if xp == "gpu" else xp
+    rng = np.random.default_rng(5)
+    for (m, n, k), ta, tb in itertools.product(
+            ((5, 9, 7), (300, 130, 1000), (3, 2, 140000)), (0, 1), (0, 2)):
+        a, b = (rng.integers(-128, 128, s, "i1") for s in ((m, k), (k, n)))
+        if k > 10**5:
+            a[:], b[:] = -128, -128
+        exact = a.astype("i8") @ b.astype("i8")
+        at = [xp.asarray(x.T if t else x, order=o) for x, t, o in ((a, ta, "F"), (b, tb, "C"))]
+        c = blasx.igemm(*at, ta, tb)
+        assert c.dtype == np.int32 and (host(c) == exact.astype("i4")).all()
+        if k > 10**5:
+            continue
+        scale, bias = rng.uniform(1e-4, 1e-3, (m, 1)).astype("f4"), rng.normal(size=n).astype("f4")
+        for s, more, f in ((scale, bias, "gelu"), (bias, scale, "relu"), (2.0, 3.0, None),
+                           (np.float64(0.1), None, "gelu_tanh")):
+            x = s * exact + (0 if more is None else more)
+            bound = 2e-6 * (1 + abs(s * exact) + (0 if more is None else abs(more)))
+            x = {None: x, "relu": np.maximum(x, 0), "gelu": x * scipy.special.ndtr(x),
+                 "gelu_tanh": x / (1 + np.exp(-(8 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))}[f]
+            s, more = (xp.asarray(y) if isinstance(y, np.ndarray) else y for y in (s, more))
+            c = host(blasx.igemm(*at, ta, tb, scale=s, bias=more, activation=f))
+            assert c.dtype == np.float32 and (abs(c - x) <= bound).all()
+    empty = xp.zeros((3, 0), "i1")
+    assert not host(blasx.igemm(empty, empty.T)).any()
+    assert blasx.igemm(empty.T, empty, scale=1.0).shape == (0, 0)
+
+
+@pytest.mark.parametrize(("words", "error", "match"), [
+    (dict(a=np.eye(3)), TypeError, "igemm: a must be an array of int8, got float64"),
+    (dict(b=np.ones((2, 3), "i1")), ValueError, "igemm: b must be a matrix with 3 rows"),
+    (dict(bias=1.0), ValueError, "igemm: scale must be given where bias"),
+    (dict(scale=np.ones(2)), ValueError, r"igemm: scale must be of shape \(3,\)"),
+    (dict(scale=1.0, activation="tanh"), ValueError, "igemm: activation must be one of")])
+def test_what_is_no_product_of_bytes(words, error, match):
+    one = np.eye(3, dtype="i1")
+    with pytest.raises(error, match=match):
+        blasx.igemm(**dict(a=one, b=one) | words)
+
+
 def test_a_generic_product_keeps_half_precision():
     a = np.eye(3, dtype="f2")
     assert blasx.gemm(1.0, a, a).dtype == np.float16 and blasx.gemm(1.0, a, I3).dtype == np.float64
@@ -838,6 +899,8 @@ def test_a_generic_product_keeps_half_precision():
     ("dgemm", {"bias": np.ones((2, 1))}, r"dgemm: bias must be of shape \(3,\) or \(3, 1\)"),
     ("dgemm", {"activation": "tanh"}, "dgemm: activation must be one of 'relu', 'gelu'"),
     ("zgemm", {"activation": "relu"}, "zgemm: activation must be None for complex"),
+    ("dgemm", {"slope_at": np.eye(3)}, "dgemm: slope_at must be None without an activation"),
+    ("dgemm", {"slope_at": np.eye(2), "activation": "relu"}, r"dgemm: slope_at must be of shape"),
     ("sgemm", {"precision": "fp8"}, "sgemm: precision must be one of 'fp32', 'strict'"),
     ("dgemm", {"variant": "int8"}, "dgemm: variant must be one of 'auto', 'native', 'crt'")])
 def test_what_cannot_follow_a_product(name, words, match):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import blasx
-from blasx import _tuned
+from blasx import _tuned, blas3
 from blasx._types import TYPES, finfo
 
 pytestmark = pytest.mark.gpu
@@ -270,6 +270,13 @@ def test_what_follows_a_product_of_half_precision(cp, by_half):
             wrong = abs(c.astype("f8") - right)
             assert (wrong <= 0.51 * eps * abs(right) + 2**-20 * size + 1e-6).all(), (
                 m, n, k, orders, activation)
+        for activation, order in (("relu", "C"), ("gelu", "F"), ("gelu_tanh", "C")):
+            z = cp.random.standard_normal((m, n)).astype(dtype)
+            f = [blas3.ACTIVATIONS[activation](z.astype("f8") + h) for h in (1e-6, -1e-6)]
+            right = (exact + row.astype("f8")) * (f[0] - f[1]) / 2e-6
+            c = gemm(1, a, b, bias=row, activation=activation, slope_at=cp.array(z, order=order))
+            wrong = abs(c.astype("f8") - right)
+            assert (wrong <= 0.51 * eps * abs(right) + 2**-20 * size + 2e-5).all()
 
 
 def test_views_of_half_precision(cp, by_half):

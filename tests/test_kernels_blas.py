@@ -149,7 +149,7 @@ def test_bytes_of_sums(x, beside):
 
 
 @pytest.mark.parametrize(("kernel", "letter"), [("gemm_wgmma", "s"), ("gemm_half", "h"),
-                                                ("gemm_crt", "d")])
+                                                ("gemm_crt", "d"), ("gemm_int8", "i")])
 def test_products_of_four_warps_compile(kernel, letter):
     """Every row, for Hopper: no spills, no products that wait for each other."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

@@ -170,9 +170,10 @@ def test_on_a_simulated_gpu(simulated, module):
 
 
 def test_compiles_without_drift_or_spills():
-    """trsv_blocks, permutation and orhr_top, one variant each, on Hopper."""
+    """trsv_blocks, permutation, orhr_top and lag2s, one variant each, on Hopper."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    keys = [resources.label(kernel, "s", _tuned.capitals(_tuned.table(90)[kernel]["s"][-1]))
-            for kernel in ("trsv_blocks", "permutation", "orhr_top")]
+    keys = [resources.label(kernel, letter, _tuned.capitals(_tuned.table(90)[kernel][letter][-1]))
+            for kernel, letter in (("trsv_blocks", "s"), ("permutation", "s"), ("orhr_top", "s"),
+                                   ("lag2s", "z"))]
     wrong = list(resources.complaints(resources.measure(keys, ["sm_90a"]), resources.recorded()))
     assert not wrong, "\n".join(wrong)

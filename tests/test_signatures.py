@@ -118,7 +118,8 @@ HOST = {"device": None, "memory": None}
 KEYWORDS = {  # of blasx alone
     "getrf": {"mode": "auto"} | HOST, "potrf": {"mode": "auto"} | HOST, "geqrf": {"mode": "auto"},
     "gels": {"mode": "auto"}, "gesv": {"factor": None, "refine": "ir"} | HOST, "posv": HOST,
-    "gemm": {"bias": None, "activation": None, "precision": "fp32", "variant": "auto"} | HOST}
+    "gemm": {"bias": None, "activation": None, "slope_at": None, "precision": "fp32",
+             "variant": "auto"} | HOST}
 SAME_AS = {"cunglq": "orglq", "zunglq": "orglq", "cunmlq": "ormlq", "zunmlq": "ormlq",
            "zcgesv": "dsgesv", "zcposv": "dsposv", "zcgels": "dsgels"}
 

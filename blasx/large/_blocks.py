@@ -7,7 +7,9 @@ full, while the caller's stream applies the block before it to the columns behin
     factoring    block 0 | 0 to 1, block 1  | 1 to 2, block 2  | ...
     applying             | 0 to 2, 3, ...   | 1 to 3, 4, ...   | ...
 
-The two wait for each other by events, and the host for neither.
+Of a wide block only its `lead` need be up to date to begin with; what is right of it in the block
+is then the first that the caller's stream applies to. The two wait for each other by events, and
+the host for neither.
 """
 
 import threading
@@ -29,6 +31,12 @@ class ByBlocks:
         """(place, width, its set) of all blocks."""
         return [(j, min(self.block, self.order - j), self.sets[k % len(self.sets)])
                 for k, j in enumerate(range(0, self.order, self.block))]
+
+    late = None  # what the columns of a block after its lead wait for before they are used
+
+    def lead(self, j, width):
+        """With how many columns of the block at j up to date its factorization begins."""
+        return width
 
     def finish(self, j, width, its):
         """What else a block does, for which nobody waits: nothing."""
@@ -72,6 +80,7 @@ class ByBlocks:
 
     def _go_ahead(self, main, ahead, blocks, ends):
         applied, joined = [], ends[:2][-1]
+        leads = [j + self.lead(j, width) for j, width, _ in blocks]
         for k, (j, width, its) in enumerate(blocks):
             with _cuda.beside(ahead):
                 if k < 2:
@@ -79,7 +88,7 @@ class ByBlocks:
                 if k:
                     if k > 1:
                         ahead.wait_event(applied[k - 2])
-                    self.take_off(*blocks[k - 1], j, j + width)
+                    self.take_off(*blocks[k - 1], j, leads[k])
                 self.factor(j, width, its)
                 factored = mark(ahead)
             main.wait_event(factored)
@@ -88,6 +97,9 @@ class ByBlocks:
                 self.come(before, joined)
                 for earlier in blocks[:k]:
                     self.take_off(*earlier, before, joined)
+            if k + 1 < len(blocks) and leads[k + 1] < ends[k + 1]:
+                self.take_off(j, width, its, leads[k + 1], ends[k + 1])
+                self.late = mark(main)
             self.take_off(j, width, its, ends[k:k + 2][-1], joined)
             applied.append(mark(main))
             self.finish(j, width, its)

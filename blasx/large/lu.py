@@ -115,6 +115,9 @@ class Factoring(ByBlocks):
             self.factor_part(k, part, narrower)
             if part < self.n:
                 top.make(self, k, part)
+            if self.late and part < width:
+                cupy.cuda.get_current_stream().wait_event(self.late)
+                self.late = None
             self.join(k, part, top, j, j + width)
         if width > part:
             self.order_rows(j, width, 0, tops.moves)
@@ -134,8 +137,7 @@ class Factoring(ByBlocks):
 
     def join(self, j, width, top, first, last):
         """Columns first ... last, some of which have been factored at j: the others follow."""
-        self.beside(j, width, top, first, j, 0)
-        self.beside(j, width, top, j + width, last, 1)
+        self.beside(j, width, top, first, last)
         self.multiply(j, width, j + width, last, j + width, self.m)
 
     def factor_panel(self, j, width):
@@ -149,7 +151,7 @@ class Factoring(ByBlocks):
     def finish(self, j, width, tops):
         """The rows of the columns to the left of the block at j are interchanged as its own."""
         for k, part, top in self.parts(j, width, tops):
-            self.beside(k, part, top, 0, j, 0)
+            self.beside(k, part, top, 0, j)
 
     def take_off(self, j, width, tops, first, last):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
@@ -159,21 +161,23 @@ class Factoring(ByBlocks):
             with _trace.step("swap", first):
                 self.put_in_order(first, last, j, tops.moves, 0)
         for k, part, top in parts:
-            self.beside(k, part, top, first, last, 1, len(parts) == 1)
+            self.beside(k, part, top, first, last, len(parts) == 1)
             self.multiply(k, part, first, last, k + part, end)
         self.multiply(j, width, first, last, end, self.m)
 
-    def beside(self, j, width, top, first, last, solved, moved=True):
-        """What is factored at j and columns first ... last: rows interchanged, and solved for."""
-        if first >= last:
+    def beside(self, j, width, top, first, last, moved=True):
+        """What is factored at j and columns first ... last: rows interchanged, and of those to the
+        right solved for."""
+        values, after = self.rows_of_u.constants, max(first, j + width)
+        left, right = max(min(j, last) - first, 0), max(last - after, 0)
+        if not (left or right):
             return
-        values = self.rows_of_u.constants
         lists = top.lists if moved else (self.still.data.ptr,) * 2
-        with _trace.step("solve" if solved else "swap", first):
+        with _trace.step("solve" if right else "swap", first):
             self.rows_of_u.launch(
-                -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
-                pack(self.at(j, first), self.ld, last - first, self.at(j, j), width,
-                     *lists, top.inverses, solved), rows_bytes(self.me.dtype, width, values))
+                sum(-(-x // values["COLUMNS"]) for x in (left, right)), 1, 32 * values["WARPS"], 1,
+                pack(self.at(j, first), self.at(j, after), self.ld, left, right, self.at(j, j),
+                     width, *lists, top.inverses), rows_bytes(self.me.dtype, width, values))
 
     def order_rows(self, j, width, before, after, places=0, columns=0, number=0):
         """What the interchanges of the block at j do to all rows (kernels/getrf_order.cu)."""
@@ -217,8 +221,8 @@ class Factoring(ByBlocks):
 
 
 def _put_in_order(letter, a, ld, m, n, top, order, columns, device):
-    """kernels/getrf_columns.cu"""
-    kernel = serving("getrf_columns", letter, m, device)
+    """kernels/getrf_columns.cu, the one for so many rows as move."""
+    kernel = serving("getrf_columns", letter, max(m - top, 1), device)
     values = kernel.constants
     kernel.launch(n, 1, 32 * values["WARPS"], 1, pack(a, ld, m, top, order, columns),
                   columns_bytes(m - top, values))
@@ -244,6 +248,10 @@ class Graded(Factoring):
 
     def widths(self, j):
         return _widths(self.me.letter, self.order - j, self.device)
+
+    def lead(self, j, width):
+        begun = _lead(self.me.letter, self.order - j, self.device)
+        return min(self.widths(j)[1], width) if begun else width
 
     def finish(self, j, width, tops):
         k = len(self.finished)
@@ -272,6 +280,12 @@ def _widths(letter, left, device):
     part = found.get("block", left)
     widths = found.get("joined", part), part, found.get("panel", part), found.get("strip")
     return [min(x, left) for x in widths if x]
+
+
+@looked_up
+def _lead(letter, left, device):
+    """Whether a block where so many columns are left begins with its first part alone."""
+    return row("getrf_rows", letter, left, gpu(device)).get("lead")
 
 
 class Tops:

@@ -1,5 +1,5 @@
-"""Solves with a large triangular matrix and a few right-hand sides on the GPU, and the rows that
-interchanges bring to each place."""
+"""Solves with a large triangular matrix and a few right-hand sides on the GPU, the rows that
+interchanges bring to each place, and a matrix in single precision with the size of its rows."""
 
 import cupy
 import numpy as np
@@ -15,11 +15,10 @@ ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
 
 @looked_up
 def _trsv_on(letter, n, device):
-    """The kernel for triangles of order n, up to how many right-hand sides it serves, and how many
-    steps of refinement with it go ahead of the host."""
+    """The kernel for triangles of order n, and up to how many right-hand sides it serves."""
     found = row("trsv_blocks", letter, n, gpu(device))
-    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"],
-            found["ahead"]) if found else (None, 0, 0)
+    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"]) if found else (
+        None, 0)
 
 
 @looked_up
@@ -28,17 +27,15 @@ def _permutation_on(n, device):
 
 
 def serves(me, n, nrhs):
-    """How many steps of refinement go ahead of the host where `solve` is for so many right-hand
-    sides; 0 where it is not."""
-    _, most, ahead = _trsv_on(me.letter, n, current_device())
-    return ahead if 0 < nrhs <= most else 0
+    """Whether `solve` is for so many right-hand sides."""
+    return 0 < nrhs <= _trsv_on(me.letter, n, current_device())[1]
 
 
 def solve(me, t, x, lower, trans, unit, state=None, open_=0):
     """Solve op(T) X = B in place of column-major `x`, T by columns and read in one triangle; where
     there is a `state`, a 0-d int32 array, only if that is `open_`, for so few right-hand sides as
     `serves` says."""
-    kernel, most, _ = _trsv_on(me.letter, len(t), current_device())
+    kernel, most = _trsv_on(me.letter, len(t), current_device())
     if x.shape[1] > most:
         solve_triangle(me, t, x, lower, trans, unit)
         return
@@ -61,7 +58,26 @@ def solve(me, t, x, lower, trans, unit, state=None, open_=0):
 
 def by_ours(me, n, nrhs):
     """True if LAPACK's solves with so many right-hand sides are by `solve`."""
-    return bool(serves(me, n, nrhs) or own_gemm().leaf(me, n, nrhs))
+    return serves(me, n, nrhs) or bool(own_gemm().leaf(me, n, nrhs))
+
+
+@looked_up
+def _lag2s_on(letter, n, device):
+    return kernel_of("lag2s", letter, **capitals(row("lag2s", letter, n, gpu(device))))
+
+
+def lag2s(me, low, a):
+    """A column-major matrix in the precision of `low`, and its infinity norm in double, which is
+    not finite where one of its numbers, or of theirs, is not."""
+    (m, n), kernel = a.shape, _lag2s_on(me.letter, max(a.shape), current_device())
+    if not a.size:
+        return cupy.empty(a.shape, low.dtype, order="F"), cupy.zeros(())
+    values, to = kernel.constants, cupy.empty(a.shape, low.dtype, order="F")
+    threads, chunks = 32 * values["WARPS"], -(-n // values["COLUMNS"])
+    sums = cupy.empty((chunks, m))
+    kernel.launch(-(-m // threads), chunks, threads, 1, pack(
+        a.data.ptr, _cuda.ld(a), m, n, to.data.ptr, m, sums.data.ptr))
+    return to, sums.sum(axis=0).max()
 
 
 def permutation(piv, n):

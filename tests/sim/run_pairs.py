@@ -3,7 +3,7 @@ a process that has the sanitizers:  python -m tests.sim.run_pairs FOLDER
 
 The launchers, the splitting kernels, and the rule by which gemm_wgmma computes elements again:
 what it must answer for every order of A, B and C, transposes, alpha and beta, and special values.
-Of gemm_half what it is told: operands as they lie, bias, what follows.
+Of gemm_half and gemm_int8 what they are told: operands as they lie, bias, what follows.
 """
 
 import sys
@@ -71,7 +71,7 @@ def multiply(pairs, numbers, scalars, across, parts, with_bias):
 
 def multiply_half(sides, numbers, scalars, values):
     """gemm_half, in double precision."""
-    m, n, k, C, ld, bias = numbers
+    m, n, k, C, ld, bias, Z, ldz = numbers
     x, y = (halves.T if across else halves for halves, across in zip(
         (at(address, "f2", shape[1::-1], (pitch, 2)).astype(float)
          for address, shape, (pitch, _) in sides),
@@ -82,9 +82,54 @@ def multiply_half(sides, numbers, scalars, values):
     if values["BIAS"]:
         of = at(bias, "f2", (n if values["BIAS"] == 1 else m,)).astype(float)
         total += of if values["BIAS"] == 1 else of[:, None]
-    total = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
+    z = at(Z, "f2", (m, n), (2 * ldz, 2)).astype(float) if values["ACTIVATION"] > 3 else 0
+    total = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total),
+             5: total * gelu_slope(z)}[values["ACTIVATION"]]
     c = at(C, "f2", (m, n), (2 * ld, 2))
     c[...] = total + scalars[1] * c.astype(float) if scalars[1] else total
+
+
+def gelu_slope(x):
+    return ndtr(x) + x * np.exp(-x**2 / 2) / (2 * np.pi) ** 0.5
+
+
+def multiply_bytes(sides, numbers, values):
+    """gemm_int8, exactly."""
+    m, n, k, C, ld, scale, bias = numbers
+    x, y = (at(address, "i1", shape[1::-1], (pitch, 1)).astype(float)
+            for address, shape, (pitch, _) in sides)
+    assert x.shape == (m, k) and y.shape == (n, k)
+    assert all(pitch % 16 == 0 == address % 16 for address, _, (pitch, _) in sides)
+    total, c = x @ y.T, at(C, "f4" if values["SCALED"] else "i4", (m, n), (4 * ld, 4))
+    if values["SCALED"]:
+        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALED"] - 1])
+    if values["BIAS"]:
+        total += at(bias, "f4", ((1, n), (m, 1))[values["BIAS"] - 1])
+    c[...] = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
+
+
+def of_bytes(blasx, rng):
+    """igemm: any strides, edges, scales and bias of all kinds."""
+    for (m, n, k), ta, tb, gap in product(((24, 40, 72), (5, 3, 17)), (0, 1), (0, 1), (0, 1)):
+        a, b = (Array((y + gap, x + 2 * gap), "i1", order="F" if gap else "C")[gap:, gap:x + gap]
+                if t else Array((x + gap, y), "i1")[gap:]
+                for x, y, t in ((m, k, ta), (k, n, tb)))
+        for x in (a, b):
+            x[...] = rng.integers(-128, 128, x.shape)
+        exact = np.asarray(a.T if ta else a).astype(int) @ np.asarray(b.T if tb else b).astype(int)
+        with blasx.trace() as ran:
+            c = np.asarray(blasx.igemm(a, b, ta, tb))
+        assert "gemm_int8" in str(ran) and c.dtype == np.int32 and np.array_equal(c, exact)
+        for scale, bias, f in product((0.5, (n,), (m, 1)), (None, 2.0, (n,), (m, 1)),
+                                      (None, "relu", "gelu")):
+            scale, bias = (x if not isinstance(x, tuple) else Array(x, "f4") for x in (scale, bias))
+            for x in (scale, bias):
+                if isinstance(x, Array):
+                    x[...] = rng.standard_normal(x.shape)
+            c = np.asarray(blasx.igemm(a, b, ta, tb, scale=scale, bias=bias, activation=f))
+            x = np.asarray(scale) * exact + (0 if bias is None else np.asarray(bias))
+            x = {None: x, "relu": np.maximum(x, 0), "gelu": x * ndtr(x)}[f]
+            assert c.dtype == np.float32 and (abs(c - x) <= 1e-6 * abs(x) + 1e-3).all()
 
 
 def halves(blasx, rng):
@@ -110,6 +155,12 @@ def halves(blasx, rng):
                                       activation=activation)
                 assert out is c and (abs(np.asarray(c) - x) <= 2**-10 * abs(x) + 1e-6).all()
                 assert "gemm_half" in str(ran)
+            z = Array((m, n), "f2", order=orders[0])
+            z[...] = rng.standard_normal(z.shape)
+            blasx.hgemm(0.5, a, b, 0, c, ta, tb, 1, bias=of_row, activation="gelu", slope_at=z)
+            x = 0.5 * left @ right + np.asarray(of_row).astype(float)
+            x *= gelu_slope(np.asarray(z).astype(float))
+            assert (abs(np.asarray(c) - x) <= 2**-10 * abs(x) + 1e-6).all()
 
 
 def with_bias(blasx, rng):
@@ -138,7 +189,7 @@ def main(folder):
     simulated, described, again = kernels.launch, {}, []
 
     def describe(self, kind, address, extents, strides, box):
-        assert box[0] * 2 == 128 and kind == self.HALF and extents[2] == box[2]
+        assert box[0] * (2 if kind == self.HALF else 1) == 128 and extents[2] == box[2]
         described[id(self)] = address, extents, strides
 
     def launch(kernel, *of):
@@ -147,9 +198,15 @@ def main(folder):
             if _trace._open:
                 _trace.note("gemm_half")
             read = [ffi.cast(f"{t} *", p)[0] for t, p in zip(
-                ["int64_t"] * 3 + ["float"] * 2 + ["int64_t"] * 3, list(of[4])[2:])]
+                ["int64_t"] * 3 + ["float"] * 2 + ["int64_t"] * 5, list(of[4])[2:])]
             return multiply_half([described[id(x)] for x in (local.a, local.b)],
                                  read[:3] + read[5:], read[3:5], kernel.constants)
+        if kernel.name == "gemm_int8":
+            if _trace._open:
+                _trace.note("gemm_int8")
+            read = [ffi.cast("int64_t *", p)[0] for p in list(of[4])[2:]]
+            return multiply_bytes([described[id(x)] for x in (local.a, local.b)], read,
+                                  kernel.constants)
         if kernel.name != "gemm_wgmma":
             return simulated(kernel, *of)
         if _trace._open:
@@ -169,9 +226,10 @@ def main(folder):
           _tuned.using("s", gemm_small=None, gemm_tiled=None, gemm_wgmma=TILES, split_lines=LINES),
           mock.patch.object(_kernel.TensorMap, "describe", describe),
           _tuned.using("c", gemm_small=None, gemm_tiled=None),
-          _tuned.using("h", gemm_half=HALVES),
+          _tuned.using("h", gemm_half=HALVES), _tuned.using("i", gemm_int8=HALVES),
           mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 2)):
         halves(blasx, rng)
+        of_bytes(blasx, rng)
         for (m, n, k), ta, tb in product(((33, 17, 70), (5, 130, 64)), (0, 1), (0, 1)):
             for orders in product("CF", repeat=3):
                 a, b, c = (Array(shape, "f4", order=order) for shape, order in zip(

@@ -1,4 +1,5 @@
-"""trsv_blocks and permutation on a GPU that is simulated; for a process that has the sanitizers:
+"""trsv_blocks, permutation and lag2s on a GPU that is simulated; for a process that has the
+sanitizers:
 
     python -m tests.sim.run_solves FOLDER
 
@@ -61,6 +62,22 @@ def factors(big, me, rng, n, nrhs):
         assert error < 100 * n * np.finfo(me.dtype).eps, (me.letter, n, nrhs, trans, error)
 
 
+def lowered(big, me, low, rng):
+    """Of a view, each number rounded, and the norm, in several chunks and with some that do not
+    fit; what is beside the view is not looked at."""
+    for m, n in ((300, 137), (1, 1), (5, 300), (0, 3)):
+        a = rng.standard_normal((m, n)) + (1j * rng.standard_normal((m, n)) if me.is_complex else 0)
+        room = Array((m + 2, n), me.dtype, order="F")
+        room[...], room[1:-1] = np.inf, a
+        made, size = big.lag2s(me, low, room[1:-1])
+        assert np.array_equal(made, a.astype(low.dtype))
+        norm = abs(a).sum(axis=1).max() if m else 0
+        assert abs(size - norm) <= 1e-15 * n * norm
+        for bad in (1e39, -np.inf, np.nan)[:3 * (m > 1)]:
+            room[3, n - 1] = bad
+            assert not np.isfinite(big.lag2s(me, low, room[1:-1])[1])
+
+
 def main(folder):
     Path(folder).mkdir(exist_ok=True)
     kernels = install(folder)
@@ -73,7 +90,7 @@ def main(folder):
             ("z", 70, 3, 2)):
         me = Typed(letter + "trsv", letter)
         assert not big.serves(me, n, nrhs)  # cuSOLVER's is as fast
-        with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8, ahead=4)):
+        with using(letter, trsv_blocks=dict(WARPS=8, SIDES=sides, upto=8)):
             assert big.serves(me, n, nrhs) and not big.serves(me, n, 9)
             solves(big, me, rng, n, nrhs)
             closed(big, me, rng)
@@ -84,7 +101,9 @@ def main(folder):
     for k, p in enumerate(np.asarray(piv)):
         rows[[k, p]] = rows[[p, k]]
     assert np.array_equal(source, rows)
-    assert set(kernels.launched) == {"trsv_blocks", "permutation"}
+    for letter, low in ("ds", "zc"):
+        lowered(big, Typed(letter + "gesv", letter), Typed(low + "gesv", low), rng)
+    assert set(kernels.launched) == {"trsv_blocks", "permutation", "lag2s"}
     print("ok")
 
 
