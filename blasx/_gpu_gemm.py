@@ -448,7 +448,7 @@ def multiply_bytes(a, b, c, scale, bias, activation):
     scale, bias = (x if x is None else cupy.ascontiguousarray(x) for x in (scale, bias))
     if which[1] == 1:
         bias, which[1] = cupy.repeat(bias.reshape(-1), n), 2
-    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALED=which[0],
+    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALE_OF=which[0],
                        BIAS=max(which[1] - 1, 0), ACTIVATION=ACTIVATIONS[activation])
     cluster, high, wide = values["CLUSTER"], 64 * values["GROUPS"], values["BN"]
     for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide // cluster)):

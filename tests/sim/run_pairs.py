@@ -100,9 +100,9 @@ def multiply_bytes(sides, numbers, values):
             for address, shape, (pitch, _) in sides)
     assert x.shape == (m, k) and y.shape == (n, k)
     assert all(pitch % 16 == 0 == address % 16 for address, _, (pitch, _) in sides)
-    total, c = x @ y.T, at(C, "f4" if values["SCALED"] else "i4", (m, n), (4 * ld, 4))
-    if values["SCALED"]:
-        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALED"] - 1])
+    total, c = x @ y.T, at(C, "f4" if values["SCALE_OF"] else "i4", (m, n), (4 * ld, 4))
+    if values["SCALE_OF"]:
+        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALE_OF"] - 1])
     if values["BIAS"]:
         total += at(bias, "f4", ((1, n), (m, 1))[values["BIAS"] - 1])
     c[...] = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
