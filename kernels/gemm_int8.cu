@@ -13,7 +13,7 @@ constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
-constexpr int SCALE_OF = 0;      // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
+constexpr int SCALE_OF = 0;    // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
 constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
 #endif
