@@ -244,10 +244,11 @@ def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, act
 def _follow(product, bias, activation, slope_at, beta, c, out):
     """out := f(product + bias) + beta c, or (product + bias) f'(slope_at) + beta c, overwriting the
     product; rounded once more where out is of a shorter type."""
-    if bias is not None:
-        product += bias.astype(product.dtype)
+    if bias is not None:  # along the lines of memory
+        lines, bias = (product.T, bias.T) if product.flags.f_contiguous else (product, bias)
+        lines += bias.astype(product.dtype, copy=False)
     if slope_at is not None:
-        product *= SLOPES[activation](slope_at.astype(product.dtype))
+        product *= SLOPES[activation](slope_at.astype(product.dtype, copy=False))
     elif activation is not None:
         product = ACTIVATIONS[activation](product)
     if beta != 0:
