@@ -1,4 +1,5 @@
-"""Builds blasx._batch, the one compiled file of blasx: batches on the CPU, from core/*.c.
+"""Builds blasx._batch, the one compiled file of blasx: batches on the CPU, and the threads that
+copy between the caller's memory and a GPU's, from core/*.c.
 
 A Python loop costs a microsecond per call, more than the factorization of an 8 x 8 matrix; LAPACK
 itself is made for larger ones. Without a compiler at installation the extension is left out, and
@@ -20,10 +21,22 @@ DECLARATIONS = """
     int within(const void *rows, ptrdiff_t count, ptrdiff_t n);
     int own(int width, int routine, int type, const ptrdiff_t *sizes, void *a, void *f, void *b,
             void *x, void *piv, void *info, ptrdiff_t batch, ptrdiff_t share, ptrdiff_t *next);
+
+    typedef struct { int server; double times[3]; ...; } piece;
+    typedef struct { ...; } queue;
+    void open_queue(queue *, int to_device, const uintptr_t *driver);
+    void close_queue(queue *);
+    void offer(queue *, piece *, char *host, ptrdiff_t host_step, char *device,
+               ptrdiff_t device_step, ptrdiff_t bytes, ptrdiff_t columns, ptrdiff_t high,
+               ptrdiff_t wide, void *after);
+    int awaited(queue *, const piece *, ptrdiff_t count);
+    void withdraw(queue *, const piece *, ptrdiff_t count);
+    void serve(queue *, char *room, ptrdiff_t half, void *stream, void *even, void *odd,
+               int server);
 """
 
 ffi = FFI()
 ffi.cdef(DECLARATIONS)
-ffi.set_source("blasx._batch", '#include "batch.c"', optional=True, include_dirs=[str(CORE)],
-               depends=sorted(map(str, CORE.iterdir())), libraries=["m"],
-               extra_compile_args=FLAGS)
+ffi.set_source("blasx._batch", '#include "batch.c"\n#include "copies.h"', optional=True,
+               include_dirs=[str(CORE)], depends=sorted(map(str, CORE.iterdir())),
+               libraries=["m", "pthread"], extra_compile_args=FLAGS)

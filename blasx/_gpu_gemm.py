@@ -17,7 +17,6 @@ and what follows them, are for as many elements; `vendor`: where nothing follows
 """
 
 import threading
-from copy import copy
 from math import isqrt
 from struct import Struct
 
@@ -296,16 +295,6 @@ class Pairs:
     @property
     def nbytes(self):
         return 2 * self.plane
-
-    def part(self, first, last):
-        """Lines first ... last - 1, of real numbers, split as they are here; `first` is a multiple
-        of 8."""
-        some = copy(self)
-        some.of, some.lines = self.of[first:last], last - first
-        some.extents = (self.k, some.lines) if self.across else (some.lines, self.k)
-        some.pairs = self.pairs + 2 * first * (1 if self.across else self.room)
-        some.about = self.about + _LINE * first
-        return some
 
     def shared(self, values):
         """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""

@@ -43,6 +43,10 @@ int cuLaunchKernelEx(const CUlaunchConfig *, uintptr_t f, void **parameters, voi
 int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, uintptr_t address,
     const uint64_t *extents, const uint64_t *strides, const unsigned *box, const unsigned *steps,
     int interleave, int swizzle, int promotion, int fill);
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
+int cuMemcpy2DAsync_v2(const void *what, void *stream);
+int cuEventRecord(void *event, void *stream);
+int cuEventSynchronize(void *event);
 """)
 _NULL = ffi.NULL
 _MOST_PARAMETERS = 48
@@ -78,6 +82,11 @@ def _library():
 @cache
 def _driver():
     return _library().cuLaunchKernelEx
+
+
+def driver_functions(*names):
+    """Where they are."""
+    return [int(ffi.cast("uintptr_t", ffi.addressof(_library(), name))) for name in names]
 
 
 def pack(*numbers):

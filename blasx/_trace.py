@@ -185,6 +185,14 @@ def step(name, column, row=None, in_stream=True):
     return made
 
 
+def past(name, column, row, began, ended):
+    """A step of the call that runs in this thread, on the CPU, which is over."""
+    if record := call_here():
+        made = Step(name, column, row, False)
+        made.began, made.ended = began, ended
+        record.steps.append(made)
+
+
 def call_here():
     """The record of the call that runs in this thread, or None."""
     return getattr(_running, "call", None)

@@ -48,7 +48,7 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
     """
     a = me.square(a, "a", overwrite_a)
     lower, clean = me.choice(lower, "lower", (0, 1)), me.choice(clean, "clean", (0, 1))
-    cpu, xp = me.on_cpu(a), np
+    cpu = me.on_cpu(a)
     if by_gpu := me.by_gpu(device, memory, cpu):
         mode = me.mode(mode, False, "native", "vendor")
     else:
@@ -66,13 +66,12 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
             return (c.T if turned else c), _failed_at(c, info)
         c = output(a, overwrite_a)
         info = _potrf_cpu(me, c, lower)
+        if clean:
+            np.copyto(c, 0, where=part(np, "LU"[lower], c.shape, 1))
     else:
         from . import _cuda as gpu
         c = gpu.output(a, overwrite_a)
-        info = _potrf_gpu(me, c, lower, mode)
-        xp = cupy()
-    if clean and not by_gpu:
-        xp.copyto(c, 0, where=part(xp, "LU"[lower], c.shape, 1))
+        info = _potrf_gpu(me, c, lower, mode, clean)
     return (c.T if turned else c), info
 
 
@@ -89,25 +88,28 @@ def _failed_at(c, info):
     return info
 
 
-def _potrf_gpu(me, c, lower, mode="auto"):
-    """Factor a column-major CuPy array in place; info."""
+def _potrf_gpu(me, c, lower, mode="auto", clean=0):
+    """Factor a column-major CuPy array in place, and clear the other triangle if `clean`; info."""
     from . import _cuda as gpu
     if not c.size:
         return cupy().zeros((), np.int32)
     if mode == "hybrid":
         from .large import hybrid
-        return hybrid.potrf(me, c, lower)
-    if mode != "vendor":
+        info = hybrid.potrf(me, c, lower)
+    else:
         from .large import cholesky as large
-        if large.serves(me, c, mode == "native"):
-            info = large.potrf(me, c, lower)
+        if mode != "vendor" and large.serves(me, c, mode == "native"):
+            info = large.potrf(me, c, lower, clean)
             if info is not None:
                 return info
-    t = me.type.cuda
-    info = gpu.solver64("Xpotrf", "inipni",
-                        (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))
-    # cuSOLVER, too, goes past a pivot of nan, where LAPACK stops.
-    return cupy().where(info == 0, gpu.first(cupy().isnan(c.diagonal())), info)
+        t = me.type.cuda
+        info = gpu.solver64("Xpotrf", "inipni",
+                            (gpu.fill(lower), c.shape[0], t, c.data.ptr, gpu.ld(c), t))
+        # cuSOLVER, too, goes past a pivot of nan, where LAPACK stops.
+        info = cupy().where(info == 0, gpu.first(cupy().isnan(c.diagonal())), info)
+    if clean:  # by lines of memory, as CuPy's kernels go fast
+        cupy().copyto(c.T, 0, where=part(cupy(), "UL"[lower], c.shape, 1))
+    return info
 
 
 def potrs(me, c, b, lower=0, overwrite_b=0):

@@ -586,11 +586,23 @@ template <class Find> __device__ int found(int& number, Find find)
     return number;
 }
 
-// `before`: columns of the matrix that are done. `flags`, zeros: blocks that have started, blocks
-// of the matrix that are taken, 1 + the multiprocessor of the chain, blocks that have left it to
-// the chain, and the flags of rows and columns.
+// Block (i, j) of the whole matrix := zeros above its diagonal
+__device__ inline void clear(const Strided<scalar_t>& A, int i, int j, int n)
+{
+    const bool by_rows = A.cs == 1;
+    for (int e = thread(); e < NUMBERS; e += THREADS) {
+        const int inner = e % T, outer = e / T;
+        const int r = T * i + (by_rows ? outer : inner), c = T * j + (by_rows ? inner : outer);
+        if (r < c && c < n) A(r, c) = scalar_t{};
+    }
+}
+
+// `before`: columns of the matrix that are done. `clean`: what is above the diagonal of all of it
+// becomes zeros, block by block, by those who find nothing else to do while the chain ends. `flags`,
+// zeros: blocks that have started, blocks of the matrix that are taken, 1 + the multiprocessor of
+// the chain, blocks that have left it to the chain, and the flags of rows and columns.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size before,
+potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size before, size clean,
             scalar_t* blocks, scalar_t* diagonals, int* flags, int* info)
 {
     wait_for_stream();
@@ -601,7 +613,7 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
                   flags + 4, flags + 4 + int((n + T - 1) / T)};
     // The chain's columns that are next for this block: all, or, if it is alone, each in its turn
     const bool alone = gridDim.x == 1;
-    int link = 0, links = 0;
+    int link = 0, links = 0, turn;
     if (!alone) {
         if (found(number, [=] { return atomicAdd(flags, 1); }) == 0) {
             links = p.columns;
@@ -613,15 +625,24 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
             return;
         }
     }
-    for (int j = 0, above = 0;;) {  // `above`: turns of the columns before j
+    const auto take_turn = [=] { return atomicAdd(flags + 1, 1); };
+    int above = 0;  // turns of the columns before j
+    for (int j = 0;;) {
         for (; link < links; ++link)
             make_link(p, link, room, !alone, info, int(before));
-        const int turn = found(number, [=] { return atomicAdd(flags + 1, 1); });
+        turn = found(number, take_turn);
         while (j < p.columns && turn - above >= p.rows - j) above += p.rows - j++;
         if (j == p.columns) break;
         const int i = j + turn - above;
         if (i <= j + 1) feed(p, i, j, room);
         else make(p, i, j, room);
         if (alone && i == min(j + 1, p.rows - 1)) links = j + 1;
+    }
+    const int order = int(before + n), columns_of_all = (order + T - 1) / T;
+    const Strided<scalar_t> all{A - before * (a_row + a_col), a_row, a_col};
+    for (int j = 0; clean; turn = found(number, take_turn)) {
+        while (j < columns_of_all && turn - above > j) above += ++j;
+        if (j == columns_of_all) break;
+        clear(all, turn - above, j, order);
     }
 }

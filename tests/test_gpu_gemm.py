@@ -555,3 +555,8 @@ def test_cholesky_by_panels_and_products(cp, letter, lower):
         for i, j, value in ((1400, 1400, -1), (1400, 1400, np.nan), (600, 600, 0), (1499, 3, 1e9),
                             (1400, 3, np.nan), (1400, 700, np.inf), (0, 0, -1)):
             assert factored((i, j, value))[1] == i + 1
+    with _tuned.using(letter, potrf_panel=panel | {"rest": 900}):
+        L, info = potrf(full, lower)
+        assert info == 0 and not L[~half].any()
+        L = (L if lower else L.T).astype(float)
+        assert abs(L @ L.T - full).max() <= 3 * n**0.5 * eps * abs(full).max()

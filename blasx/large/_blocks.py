@@ -45,8 +45,8 @@ class ByBlocks:
         """Wait until columns first ... last are on the GPU: they are."""
 
     def reach(self, k):
-        """Up to which column the k-th block is applied as soon as it is factored: two blocks on, at
-        least. Columns that join later have all blocks before taken off then."""
+        """Up to which column blocks are applied as soon as they are factored once the k-th has been
+        applied: four blocks on, at least. Columns that join have all blocks so far taken off."""
         return self.n
 
     def reserve(self, columns):
@@ -79,7 +79,7 @@ class ByBlocks:
             main.wait_event(mark(ahead))
 
     def _go_ahead(self, main, ahead, blocks, ends):
-        applied, joined = [], ends[:2][-1]
+        applied, joined, reached = [], ends[:2][-1], self.reach(-1)
         leads = [j + self.lead(j, width) for j, width, _ in blocks]
         for k, (j, width, its) in enumerate(blocks):
             with _cuda.beside(ahead):
@@ -91,18 +91,18 @@ class ByBlocks:
                     self.take_off(*blocks[k - 1], j, leads[k])
                 self.factor(j, width, its)
                 factored = mark(ahead)
-            main.wait_event(factored)
-            before, joined = joined, self.reach(k)
-            if before < joined:
-                self.come(before, joined)
+            if joined < reached:  # while the host waits for them, there is something to do
+                self.come(joined, reached)
                 for earlier in blocks[:k]:
-                    self.take_off(*earlier, before, joined)
+                    self.take_off(*earlier, joined, reached)
+            main.wait_event(factored)
             if k + 1 < len(blocks) and leads[k + 1] < ends[k + 1]:
                 self.take_off(j, width, its, leads[k + 1], ends[k + 1])
                 self.late = mark(main)
-            self.take_off(j, width, its, ends[k:k + 2][-1], joined)
+            self.take_off(j, width, its, ends[k:k + 2][-1], reached)
             applied.append(mark(main))
             self.finish(j, width, its)
+            joined, reached = reached, self.reach(k)
 
 
 @looked_up

@@ -1,12 +1,14 @@
 """Memory of the host that the GPU reaches by itself, and copies through it.
 
 What the caller has is not such memory: a piece of it is gathered into some that is (scattered from
-it), while other pieces are on their way. Each thread that does so has one piece, and a stream,
-which it keeps from call to call; threads that send and threads that receive are different ones, as
-the two directions do not wait for each other.
+it), while other pieces are on their way. Each thread that does so has a stream, which it keeps from
+call to call; threads that send and threads that receive are different ones, as the two directions
+do not wait for each other. They are the core's, which never ask for Python's lock (core/copies.h),
+or, where there is no compiled core, Python's.
 """
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -14,8 +16,13 @@ import cupy
 import numpy as np
 
 from .. import _trace
-from .._kernel import gpu
+from .._kernel import driver_functions, gpu
 from .._tuned import looked_up, row
+
+try:
+    from .. import _batch
+except ImportError:
+    _batch = None
 
 PAGE = 4096
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
@@ -59,16 +66,19 @@ class Copies:
     def __init__(self, device, name, threads, pages):
         self.device, self.name, self.bytes = device, name, PAGE * pages
         self.pool = ThreadPoolExecutor(threads, f"blasx-{name}")
-        self.rooms = [Pinned(self.bytes, np.dtype(np.uint8)) for _ in range(threads)]
         self.own, self.number = threading.local(), count()
+
+    def extents(self, x):
+        """Rows and columns of a piece."""
+        high = min(len(x), max(self.bytes // x.itemsize, 1))
+        return high, max(self.bytes // (x.itemsize * max(high, 1)), 1)
 
     def begin(self, x, address, ld, column, after):
         """Begin to copy between the caller's matrix `x` and the one on the GPU at that address,
-        after an event; futures that are done when it has been copied."""
+        after an event; what has a `result` when it has been copied."""
         m, n = x.shape
         _trace.note(transferred=x.nbytes)
-        high = min(m, max(self.bytes // x.itemsize, 1))
-        wide = max(self.bytes // (x.itemsize * max(high, 1)), 1)
+        high, wide = self.extents(x)
         return [self.pool.submit(
             self.piece, _trace.call_here(), x[i:i + high, j:j + wide],
             address + (i + j * ld) * x.itemsize, ld, column, after)
@@ -78,9 +88,10 @@ class Copies:
         own = self.own.__dict__
         with _trace.part_of(call), cupy.cuda.Device(self.device):
             if not own:
-                own.update(stream=cupy.cuda.Stream(non_blocking=True), row=next(self.number))
+                own.update(stream=cupy.cuda.Stream(non_blocking=True), row=next(self.number),
+                           room=Pinned(self.bytes, np.dtype(np.uint8)))
             stream, row = own["stream"], own["row"]
-            here = np.frombuffer(self.rooms[row].memory, x.dtype, x.size)
+            here = np.frombuffer(own["room"].memory, x.dtype, x.size)
             here, row = here.reshape(x.shape[::-1]).T, f"{self.name} {row}"
             with stream:
                 stream.wait_event(after)
@@ -98,15 +109,88 @@ class Copies:
                         np.copyto(x, here)
 
 
+class CopiesByCore(Copies):
+    """The same by threads of the core, of matrices whose columns lie in one piece."""
+
+    def __init__(self, device, name, threads, pages):
+        super().__init__(device, name, threads, pages)
+        self.queue = _batch.ffi.new("queue *")
+        _batch.lib.open_queue(self.queue, name == "send", driver_functions(
+            "cuStreamWaitEvent", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuEventSynchronize"))
+        weakref.finalize(self, _batch.lib.close_queue, self.queue).atexit = False
+        for i in range(threads):
+            with cupy.cuda.Device(device):
+                room = Pinned(2 * self.bytes, np.dtype(np.uint8))
+                stream = cupy.cuda.Stream(non_blocking=True)
+                events = [cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)]
+            threading.Thread(target=_serve, daemon=True, args=(
+                device, self.queue, (room, stream, *events), _pointer(room.numbers.ctypes.data),
+                self.bytes, *(_pointer(x.ptr) for x in (stream, *events)), i)).start()
+
+    def begin(self, x, address, ld, column, after):
+        (m, n), size = x.shape, x.itemsize
+        if x.strides[0] != size or not x.size:
+            return super().begin(x, address, ld, column, after)
+        _trace.note(transferred=x.nbytes)
+        high, wide = self.extents(x)
+        begun = Begun(self, x, column, after, -(-m // high) * -(-n // wide))
+        _batch.lib.offer(self.queue, begun.pieces, _pointer(x.ctypes.data), x.strides[1],
+                         _pointer(address), ld * size, m * size, n, high * size, wide,
+                         _pointer(after.ptr))
+        return [begun]
+
+
+def _serve(device, queue, held, *how):
+    """Until the queue is closed, what is `held` is what threads of the core work with."""
+    cupy.cuda.Device(device).use()
+    _batch.lib.serve(queue, *how)
+
+
+def _pointer(address):
+    return _batch.ffi.cast("void *", address)
+
+
+class Begun:
+    """A matrix that threads of the core copy, in so many pieces."""
+
+    def __init__(self, copies, x, column, after, count):
+        self.copies, self.kept, self.column, self.count = copies, (x, after), column, count
+        self.pieces, self.call = _batch.ffi.new("piece[]", count), _trace.call_here()
+
+    def result(self):
+        error = _batch.lib.awaited(self.copies.queue, self.pieces, self.count)
+        call, self.call = self.call, None
+        with _trace.part_of(call):
+            for piece in self.pieces if call else ():
+                self.note(f"{self.copies.name} {piece.server}", *piece.times)
+        if error:
+            raise RuntimeError(f"{self.copies.name}: the driver returned status {error}")
+
+    def note(self, row, began, between, ended):
+        """The steps of a piece; those on the GPU have an end when a thread has seen it."""
+        parts = [(f"CPU, {row}", began, between), (f"GPU, {row}", between, ended)]
+        names = "gather", "send"
+        if self.copies.name == "receive":
+            parts = [(f"GPU, {row}", began, between), (f"CPU, {row}", between, ended)]
+            names = "receive", "scatter"
+        for name, part in zip(names, parts):
+            _trace.past(name, self.column, *part)
+
+    def cancel(self):
+        _batch.lib.withdraw(self.copies.queue, self.pieces, self.count)
+
+
 @looked_up
 def copies(device):
     """What sends to a device and what receives from it."""
     threads, pages = plan(device)["THREADS"], plan(device)["PIECE"]
-    return [Copies(device, name, threads, pages) for name in ("send", "receive")]
+    kind = CopiesByCore if _batch else Copies
+    return [kind(device, name, threads, pages) for name in ("send", "receive")]
 
 
 @looked_up
 def plan(device):
     """The row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where nothing
-    else says so; `pace`, how many blocks join with each that is factored."""
+    else says so; `pace`, how many blocks join with every second one that is applied; `rows`, how
+    many blocks of rows of an LU go back together, but for the last."""
     return row("host_copies", "d", 1, gpu(device))

@@ -2,10 +2,9 @@
 
 kernels/potrf_panel.cu factors a panel, `width` columns from the diagonal down, in one launch. The
 rest is products by the tensor cores, of which one triangle is made: of single precision, by pairs
-of half precision, those of a panel are taken off all that is right of it, while the next one is
-factored if the row says so (_blocks.py); of double precision, by remainders, a panel has those of
-all panels before it taken off, together. How wide a panel is, and from where on cuSOLVER is
-faster, are tuned rows.
+of half precision, those of a panel are taken off all that is right of it; of double precision, by
+remainders, a panel has those of all panels before it taken off, together. How wide a panel is, from
+where on the last one has all that is left, and from where on cuSOLVER is faster, are tuned rows.
 
 Double precision: row i of L has A_ii for its sum of squares, so all of its columns are scaled alike
 before they are known, become integers as soon as they are, and stay so. Their products are exact.
@@ -34,8 +33,9 @@ SLOT = 160  # numbers (kernels/potrf_panel.cu)
 
 @looked_up
 def _panel_on(letter, n, least, device):
-    """The kernel that factors panels of a matrix of order n, their width, and the row, or None
-    where cuSOLVER is faster; with `least` that of the largest order that has one."""
+    """The kernel that factors panels of a matrix of order n, their width, and how many columns may
+    be left for the last, or None where cuSOLVER is faster; with `least` that of the largest order
+    that has one."""
     found = row("potrf_panel", letter, n, gpu(device))
     if found is None and least:
         found = next((r for r, _ in reversed(rows("potrf_panel", letter, gpu(device)))
@@ -46,7 +46,7 @@ def _panel_on(letter, n, least, device):
     if width < n and not (by_pairs(width, width, width, False, device) if letter == "s" else
                           by_remainders(letter, width, width, device)):
         return (kernel, n) if least else None
-    return kernel, width, found.get("ahead", 0), found.get("turns")
+    return kernel, width, found.get("rest", 0)
 
 
 def serves(me, c, native):
@@ -54,29 +54,22 @@ def serves(me, c, native):
     return _panel_on(me.letter, len(c), native, current_device()) is not None
 
 
-def potrf(me, c, lower):
-    """Factor the `lower` triangle of a column-major matrix in place; info, or None, and c is as it
-    was, where there is no memory for that."""
-    return potrf_by(me, c, lower, *_panel_on(me.letter, len(c), True, current_device()))
+def potrf(me, c, lower, clean):
+    """Factor the `lower` triangle of a column-major matrix in place, and clear the other one if
+    `clean`; info, or None, and c is as it was, where there is no memory for that."""
+    return potrf_by(me, c, lower, clean, *_panel_on(me.letter, len(c), True, current_device()))
 
 
-def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
-    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks.
-    `ahead`: of single precision the next panel is factored by so many multiprocessors while
-    products, in `turns` (_kernel.in_turns), are made by the others."""
+def potrf_by(me, c, lower, clean, kernel, width, rest=0):
+    """As `potrf`, by panels of that width, which is made a multiple of the kernel's blocks; a last
+    one has all columns as soon as no more than `rest` are left."""
     panels = None
     try:
-        panels = _Panels(me, c, lower, kernel, width, ahead)
-        if panels.width >= len(c):
+        panels = _Panels(me, c, lower, clean, kernel, width, rest)
+        if len(panels.places) == 1:
             panels.factor(0)
-        elif me.letter == "d":
-            _Remainders(c, lower, panels).factor_all()
         else:
-            work = _Pairs(c, lower, panels, turns if ahead else None)
-            if ahead:
-                work.factor_ahead()
-            else:
-                work.factor_in_turn()
+            (_Remainders if me.letter == "d" else _Pairs)(c, lower, panels).factor_all()
     except cupy.cuda.memory.OutOfMemoryError:
         if panels and panels.begun:
             raise
@@ -85,12 +78,15 @@ def potrf_by(me, c, lower, kernel, width, ahead=0, turns=None):
 
 
 class _Panels:
-    """What factors panels, and has memory for the largest."""
+    """What factors panels, which begin and end at `places`, and has memory for the largest. The
+    last one clears the other triangle if `clean`."""
 
-    def __init__(self, me, c, lower, kernel, width, ahead):
+    def __init__(self, me, c, lower, clean, kernel, width, rest):
         self.begun, self.c, self.kernel, self.side = False, c, kernel, 8 * kernel.constants["TILES"]
-        self.width = -(-min(width, len(c)) // self.side) * self.side
-        shapes = [self.shape(first) for first in range(0, len(c), self.width)]
+        self.clean, n, width = clean, len(c), -(-width // self.side) * self.side
+        begins = [first for first in range(0, n, width) if n - first + width > rest or not first]
+        self.places = list(zip(begins, [*begins[1:], n]))
+        shapes = [self.shape(*place) for place in self.places]
         count = max(count for *_, count in shapes) * self.side**2
         flags = cupy.zeros(1 + sum(4 + rows + 3 * k for rows, k, _ in shapes), np.int32)
         self.memory = flags, cupy.empty(
@@ -100,79 +96,72 @@ class _Panels:
         self.info, self.flags = flags[0], flags.data.ptr + 4
         self.strides = (1, _cuda.ld(c)) if lower else (_cuda.ld(c), 1)
         self.shared = potrf_panel_bytes(me.letter, kernel.constants)
-        self.most = kernel.constants["BLOCKS"] * (ahead or multiprocessors(current_device()))
+        self.most = kernel.constants["BLOCKS"] * multiprocessors(current_device())
 
-    def shape(self, first):
-        """Blocks down and across the panel that begins at column `first`, and all of them."""
-        rows = -(-(len(self.c) - first) // self.side)
-        k = min(self.width // self.side, rows)
+    def shape(self, first, last):
+        """Blocks down and across a panel, and all of them."""
+        rows, k = (-(-(end - first) // self.side) for end in (len(self.c), last))
         return rows, k, rows * k - k * (k - 1) // 2
 
-    def factor(self, first):
-        (rows, columns, count), c, self.begun = self.shape(first), self.c, True
+    def factor(self, number):
+        first, last = self.places[number]
+        (rows, columns, count), c, self.begun = self.shape(first, last), self.c, True
         with _trace.step("panel", first):
             self.kernel.launch(
                 min(self.most, count + 1), 1, 32 * self.kernel.constants["WARPS"], 1, pack(
                     c.data.ptr + first * c.itemsize * (1 + _cuda.ld(c)), *self.strides,
-                    len(c) - first, columns, first, self.blocks, self.diagonals, self.flags,
-                    self.info.data.ptr), self.shared)
+                    len(c) - first, columns, first, self.clean and last == len(c), self.blocks,
+                    self.diagonals, self.flags, self.info.data.ptr), self.shared)
         self.flags += 4 * (4 + rows + 3 * columns)
 
 
-class _Pairs(ByBlocks):
+class _Pairs:
     """Single precision: each panel's products off all that is right of it."""
 
-    def __init__(self, c, lower, panels, turns):
-        self.L, self.n, self.order = c if lower else c.T, len(c), len(c)
-        self.panels, self.block, self.turns = panels, panels.width, turns
-        self.sets = [{}, {}]  # of a panel the lines, split
+    def __init__(self, c, lower, panels):
+        self.L, self.panels, n = c if lower else c.T, panels, len(c)
+        # memory for what is split is there before anything is overwritten
+        cupy.cuda.alloc(max((n - last) * (4 * (last - first) + 16) + 1024
+                            for first, last in panels.places[:-1]))
 
-    def reserve(self, columns):
-        held = [cupy.cuda.alloc((4 * self.block + 16) * self.n + 1024) for _ in range(3)]
-        del held
-
-    def factor(self, j, width, its):
-        self.panels.factor(j)
-        if j + width < self.n:
-            its["lines"], = split(self.L[j + width:, j:j + width])
-
-    def take_off(self, j, width, its, first, last):
-        if first < last:
-            with _trace.step("update", first):
-                above, lines = j + width, its["lines"]
-                _take_off(multiply_pairs, lines.part(first - above, self.n - above),
-                          lines.part(first - above, last - above), self.L[first:, first:last],
-                          turns=self.turns if last - first > self.block else None)
+    def factor_all(self):
+        for number, (first, last) in enumerate(self.panels.places):
+            self.panels.factor(number)
+            if last < len(self.L):
+                with _trace.step("update", last):
+                    lines, = split(self.L[last:, first:last])
+                    _take_off(multiply_pairs, lines, lines, self.L[last:, last:])
 
 
 class _Remainders:
     """Double precision: a panel has the products of all before it taken off, together."""
 
     def __init__(self, c, lower, panels):
+        n = len(c)
         self.L, self.panels, self.lines = c if lower else c.T, panels, Columns(
-            len(c), c.diagonal().copy())
-        n, width = len(c), panels.width
+            n, c.diagonal().copy())
         # memory for the products is there before anything is overwritten
-        cupy.cuda.alloc(max(product_bytes("d", n - j, width) for j in range(width, n, width)))
+        cupy.cuda.alloc(max(product_bytes("d", n - first, last - first)
+                            for first, last in panels.places[1:]))
 
     def factor_all(self):
-        L, width, n = self.L, self.panels.width, len(self.L)
-        for first in range(0, n, width):
-            last = min(first + width, n)
-            if first:
+        before = None
+        for number, (first, last) in enumerate(self.panels.places):
+            if number:
                 with _trace.step("update", first):
-                    self.lines.add(L[first:, first - width:first], first)
-                    _take_off(multiply_remainders, self.lines.part(first, n),
-                              self.lines.part(first, last), L[first:, first:last])
-            self.panels.factor(first)
+                    self.lines.add(self.L[first:, before:first], first)
+                    _take_off(multiply_remainders, self.lines.part(first, len(self.L)),
+                              self.lines.part(first, last), self.L[first:, first:last])
+            self.panels.factor(number)
+            before = first
 
 
-def _take_off(multiply, rows, columns, c, **how):
+def _take_off(multiply, rows, columns, c):
     """C -= rows columns^T, of C what is not right of its diagonal."""
     if c.strides[1] == c.itemsize:
-        multiply(-1.0, rows, columns, 1.0, c, half=LOWER, **how)
+        multiply(-1.0, rows, columns, 1.0, c, half=LOWER)
     else:
-        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER, **how)
+        multiply(-1.0, columns, rows, 1.0, c.T, half=UPPER)
 
 
 class Factoring(ByBlocks):

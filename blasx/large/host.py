@@ -13,8 +13,8 @@ Results are the same to the bit from run to run, with the same window.
 """
 
 from collections import deque
-from concurrent.futures import wait
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 
 import cupy
 import numpy as np
@@ -23,7 +23,7 @@ from .. import _cuda, _trace
 from .._kernel import current_device
 from .._lapack import INT
 from .._progress import Progress
-from . import cholesky, lu
+from . import cholesky, lu, triangular
 from ._blocks import mark
 from ._bytes import up
 from ._pinned import copies, plan
@@ -124,7 +124,8 @@ class Streamed:
         self.senders, self.receivers = copies(current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
         self.coming, self.going, self.guests, self.begun = deque(), [], (), []
-        self.pace, self.progress = plan(current_device()).get("pace", 1), Progress(patience=2)
+        found, self.progress = plan(current_device()), Progress(patience=2)
+        self.pace, self.rows = found.get("pace", 1), found.get("rows", 1)
         _trace.note(device=f"gpu:{current_device()}")
 
     def run(self):
@@ -183,7 +184,8 @@ class Streamed:
     def reach(self, k):
         if not self.coming or (k + 2) * self.block >= self.order:
             return self.last
-        return min((self.pace * (k + 1) + 2) * self.block, self.last)
+        reached = (max(self.pace * ((k + 1) // 2), k) + 4) * self.block
+        return reached if reached < self.order else self.last
 
     def give(self, x, address, ld, column):
         """Begin to send back what the current stream has finished."""
@@ -229,7 +231,9 @@ def at_rest(futures):
     """Have nothing of it go on, after an error."""
     for future in futures:
         future.cancel()
-    wait(futures)
+    for future in futures:
+        with suppress(Exception, CancelledError):
+            future.result()
 
 
 class LU(Streamed, lu.Factoring):
@@ -290,8 +294,10 @@ class LU(Streamed, lu.Factoring):
             self.waiting.clear()
             # rows of this block are solved for the next one's columns in its turn
             end = j if j + width < self.order else self.m
-            self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
-            self.sent = end
+            some = self.rows * self.block
+            if end - self.sent >= some or self.m - end < some:
+                self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
+                self.sent = end
 
     def leave(self):
         """What a window has beside blocks: columns of a wide A, solutions."""
@@ -303,6 +309,17 @@ class LU(Streamed, lu.Factoring):
             self.substitute(first, self.last)
 
     def substitute(self, first, last):
+        if self.whole and triangular.serves(self.me, self.m, last - first):
+            with _trace.step("solve", first):
+                triangular.solve(self.me, self.part(0, self.m), self.part(first, last), 0, 0, 0)
+        else:
+            self.substitute_by_blocks(first, last)
+        cupy.cuda.get_current_stream().synchronize()
+        if not int(self.info):
+            self.give(self.x[:, first - self.own:last - self.own], self.at(0, first), self.ld,
+                      first)
+
+    def substitute_by_blocks(self, first, last):
         for j, width, _ in self.visits(self.blocks()[::-1], back=True):
             with _trace.step("solve", first):
                 _cuda.blas(self.me.L + "trsm", _cuda.LEFT, _cuda.UPPER, 0, _cuda.NON_UNIT, width,
@@ -313,10 +330,6 @@ class LU(Streamed, lu.Factoring):
                     _cuda.blas(self.me.L + "gemm", 0, 0, j, last - first, width, self.minus,
                                self.at(0, j), self.ld, self.at(j, first), self.ld, self.one,
                                self.at(0, first), self.ld)
-        cupy.cuda.get_current_stream().synchronize()
-        if not int(self.info):
-            self.give(self.x[:, first - self.own:last - self.own], self.at(0, first), self.ld,
-                      first)
 
     def result(self):
         cupy.cuda.get_current_stream().synchronize()
@@ -388,10 +401,15 @@ class Cholesky(Streamed, cholesky.Factoring):
         from ..cholesky import _potrf_gpu
         begin = j - self.first
         i, k = (j, begin) if self.lower else (begin, j)
-        self.infos.append((j, _potrf_gpu(self.me, self.a[i:i + width, k:k + width], self.lower)))
+        block = self.a[i:i + width, k:k + width]
+        self.infos.append((j, _potrf_gpu(self.me, block, self.lower, "auto", self.clean)))
 
     def finish(self, j, width, its):
         self.give(self.columns(j, width, j), *self.at(j, j), j)
+        if self.clean:
+            clearing = self.receivers.pool.submit(self.cleaned, j, width)
+            self.begun.append(clearing)
+            self.going.append(clearing)
 
     def leave(self):
         """The last window solves: L Y = B, L^H X = Y."""
@@ -400,11 +418,21 @@ class Cholesky(Streamed, cholesky.Factoring):
             return
         y, ld, size = self.y.data.ptr, len(self.y), self.me.dtype.itemsize
         done(self.send(self.x, y, ld, n))
+        if self.whole and triangular.serves(self.me, n, nrhs):
+            with _trace.step("solve", 0):
+                for trans in (0, 2) if self.lower else (2, 0):
+                    triangular.solve(self.me, self.a[:n, :n], self.y[:n], self.lower, trans, 0)
+        else:
+            self.solve_by_blocks(nrhs, y, ld, size)
+        if not self.failed():
+            self.give(self.x, y, ld, n)
+
+    def solve_by_blocks(self, nrhs, y, ld, size):
         ops = (0, self.turn) if self.lower else (self.turn, 0)
         for op, blocks in zip(ops, (self.blocks(), self.blocks()[::-1])):
             back = op == ops[1]
             for j, width, _ in self.visits(blocks, back=True):
-                below, mine, rest = n - j - width, y + j * size, y + (j + width) * size
+                below, mine, rest = self.n - j - width, y + j * size, y + (j + width) * size
                 with _trace.step("solve", j):
                     if not back:
                         self.solve(j, width, op, nrhs, mine, ld, False)
@@ -415,24 +443,17 @@ class Cholesky(Streamed, cholesky.Factoring):
                                    *self.at(j + width, j), of, ld, self.one, to, ld)
                     if back:
                         self.solve(j, width, op, nrhs, mine, ld, False)
-        if not self.failed():
-            self.give(self.x, y, ld, n)
 
     def failed(self):
         cupy.cuda.get_current_stream().synchronize()
         return next((j + int(info) for j, info in self.infos if int(info)), 0)
 
     def result(self):
-        if self.clean:
-            done([self.receivers.pool.submit(self.cleaned, j, width)
-                  for j, width, _ in self.blocks()])
         return self.failed()
 
     def cleaned(self, j, width):
-        """A block's columns without what is in the other triangle."""
-        x = self.c[:, j:j + width]
-        x[slice(j) if self.lower else slice(j + width, None)] = 0
-        x[j:j + width] = (np.tril if self.lower else np.triu)(x[j:j + width])
+        """Zeros in the other triangle beside a block on the diagonal."""
+        self.c[slice(j) if self.lower else slice(j + width, None), j:j + width] = 0
 
 
 def gemm(me, alpha, a, b, beta, c, to, trans_a, trans_b, precision, memory):

@@ -8,8 +8,10 @@ bit with the same room, and memory is asked for within the limit, before anythin
 """
 
 import ctypes
+import gc
 import os
 import sys
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import SimpleNamespace
 from unittest import mock
@@ -82,6 +84,7 @@ def install(folder):
 
     empty.left, empty.asked, empty.free = None, asked, 2**40
     cupy.empty, cuda.Stream, _pinned.ThreadPoolExecutor = empty, stream, Pool
+    _pinned._batch = None
     known = vars(cuda.Device())
     cuda.Device = lambda i=0: type("Device", (), {
         **known, "__enter__": lambda self: self, "__exit__": lambda self, *error: None})()
@@ -259,8 +262,8 @@ def whole(letter, rng, dtype):
     def getrs(me, a, piv, b):
         b[...], _ = getattr(lapack, letter + "getrs")(a, piv, b)
 
-    def potrf(me, a, lower, mode):
-        a[...], info = getattr(lapack, letter + "potrf")(a, lower, 0)
+    def potrf(me, a, lower, mode, clean):
+        a[...], info = getattr(lapack, letter + "potrf")(a, lower, clean)
         return cupy.array(info)
 
     a = np.asfortranarray(next(run_getrf.matrices(rng, dtype, 20, 20)))
@@ -311,6 +314,89 @@ def by_threads(rng):
     assert all("read-only" in str(x.exception()) for x in broken)
 
 
+def by_the_core(rng):
+    """The same by threads of the compiled core, with a driver of ours; what it returns is said, and
+    what nobody has begun with is left out."""
+    import cupy
+
+    from blasx import _batch, _trace
+    from blasx.large import _pinned
+    from blasx.large.host import at_rest, done
+    ffi, failing, steps = _batch.ffi, [], []
+
+    @ffi.callback("int(void *, void *, unsigned)")
+    def wait_event(stream, event, flags):
+        steps.append("wait")
+        return 0
+
+    @ffi.callback("int(void *, void *)")
+    def copy(what, stream):
+        words = ffi.cast("size_t *", what)
+        (kind, host, device, step), (to_kind, to_host, to, to_step) = (
+            [words[i + k] for k in (2, 3, 4, 6)] for i in (0, 7))
+        kind, to_kind = kind % 2**32, to_kind % 2**32  # padding follows
+        assert (kind, to_kind) in ((1, 2), (2, 1)), (kind, to_kind)
+        assert not any(words[i] for i in (0, 1, 7, 8))
+        for i in range(words[15]):
+            ctypes.memmove((to_host if to_kind == 1 else to) + i * to_step,
+                           (host if kind == 1 else device) + i * step, words[14])
+        return failing[0] if failing else 0
+
+    @ffi.callback("int(void *, void *)")
+    def record(event, stream):
+        return 0
+
+    @ffi.callback("int(void *)")
+    def synchronize(event):
+        return 0
+
+    address = [int(ffi.cast("uintptr_t", f)) for f in (wait_event, copy, record, synchronize)]
+    here = SimpleNamespace(ptr=0)
+    cupy.cuda.Stream, cupy.cuda.Event = (lambda **_: gpu.Stream()), (lambda **_: here)
+    cupy.cuda.Device = lambda i=0: type("Device", (), {
+        "use": lambda self: None, "__enter__": lambda self: self,
+        "__exit__": lambda self, *error: None})()
+    with mock.patch.multiple(_pinned, _batch=_batch, driver_functions=lambda *names: address):
+        send, receive = (_pinned.CopiesByCore(0, name, 3, 1) for name in ("send", "receive"))
+        there = gpu.Array((331, 90), float, order="F")
+        frame = rng.standard_normal((340, 92)).T.copy().T
+        for x in (frame[4:335, 1:91], rng.standard_normal((331, 90)), frame[4:335, 90:0:-1]):
+            there[...] = 0
+            with _trace.trace() as t:
+                _trace.recorded("sent", lambda x=x, send=send: done(
+                    send.begin(x, there.data.ptr, 331, 5, here)))
+            assert np.array_equal(x, there)
+            if x.strides[0] == 8:
+                assert {s.name for s in t.calls[0].steps} == {"gather", "send"}
+                assert all(s.began <= s.ended for s in t.calls[0].steps)
+            for back in (np.zeros((342, 90), order="F"), np.zeros((342, 90))):
+                done(receive.begin(back[6:337], there.data.ptr, 331, 0, here))
+                assert np.array_equal(back[6:337], x) and not back[:6].any()
+                assert not back[337:].any()
+        failing.append(999)
+        broken = send.begin(frame[:331, :90], there.data.ptr, 331, 0, here)
+        try:
+            done(broken)
+        except RuntimeError as error:
+            assert "999" in str(error)
+        else:
+            raise AssertionError("the driver failed, and no error")
+        failing.clear()
+        for _ in range(20):
+            begun = [f for _ in range(9) for f in send.begin(
+                frame[4:335, 1:91], there.data.ptr, 331, 0, here)]
+            at_rest(begun)
+        done(send.begin(frame[4:335, 1:91], there.data.ptr, 331, 0, here))
+        assert np.array_equal(frame[4:335, 1:91], there)
+        serving = [x for x in threading.enumerate() if "_serve" in x.name]
+        assert len(serving) == 6
+        del send, receive, begun, broken
+        gc.collect()
+        for thread in serving:
+            thread.join(20)
+            assert not thread.is_alive()
+
+
 def main(folder, letter, *every):
     orders, rooms = ((0, 1), (1, 0)), ((2, None), (1, 37))
     if every:
@@ -323,7 +409,7 @@ def main(folder, letter, *every):
     rng, dtype = np.random.default_rng(3), np.dtype(getattr(blasx, letter + "getrf").dtype)
     with _tuned.using(letter, **KERNELS):
         for pace, room in rooms:
-            with _tuned.using("d", host_copies=COPIES | dict(pace=pace)):
+            with _tuned.using("d", host_copies=COPIES | dict(pace=pace, rows=pace)):
                 lu(empty, letter, rng, dtype, room)
                 cholesky(empty, letter, rng, dtype, room and room + 16)
                 products(empty, letter, rng, dtype, room)
@@ -336,6 +422,7 @@ def main(folder, letter, *every):
                 assert status == 0, name
     whole(letter, rng, dtype)
     by_threads(rng)
+    by_the_core(rng)
     print("ok", letter)
 
 

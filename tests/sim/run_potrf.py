@@ -43,14 +43,14 @@ class Lines:
         return Lines(self.x[first:last])
 
 
-def multiply_pairs(alpha, a, b, beta, c, half=0, turns=None):
+def multiply_pairs(alpha, a, b, beta, c, half=0):
     assert c.strides[1] == c.itemsize
     m, n = c.shape
     wanted = (np.ones((m, n)), np.tri(m, n), np.tri(n, m).T)[half]
     c[...] = np.where(wanted, alpha * (a.x @ b.x.T) + (beta * c if beta else 0), c)
 
 
-def problem(big, kernel, me, rng, n, lower, bad, graded=False, ahead=0):
+def problem(big, kernel, me, rng, n, lower, bad, graded=False, rest=0, clean=0):
     x = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if me.is_complex else 0)
     full = (x @ x.conj().T / n + np.eye(n)).astype(me.dtype)
     sizes = 2.0 ** rng.integers(-400, 400, n) if graded else np.ones(n)
@@ -66,9 +66,12 @@ def problem(big, kernel, me, rng, n, lower, bad, graded=False, ahead=0):
         c[(i, j) if lower else (j, i)] = value
         wrong = i + 1
     with np.errstate(all="ignore"):
-        info = int(big.potrf_by(me, c, lower, kernel, WIDTH.get(me.letter, n), ahead, 2))
+        info = int(big.potrf_by(me, c, lower, clean, kernel, WIDTH.get(me.letter, n), rest))
     assert info == wrong, (me.letter, n, lower, bad, info)
-    assert np.isnan(np.asarray(whole)[:2]).all() and np.isnan(np.asarray(c)[~half]).all()
+    frame = np.array(whole)
+    frame[2:n + 2, :n] = np.nan
+    other = np.asarray(c)[~half]
+    assert np.isnan(frame).all() and ((other == 0) if clean else np.isnan(other)).all()
     if bad is None:
         factor = np.where(half, np.asarray(c), 0)
         factor = (factor if lower else factor.conj().T) / sizes[:, None]
@@ -82,7 +85,7 @@ def no_memory(big, kernel, me, n):
     import cupy
     alloc, empty = cupy.cuda.alloc, cupy.empty
     cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=MemoryError)
-    for asked in range(1, {"s": 5, "d": 4}[me.letter]):  # of a pool, which has it later, too
+    for asked in range(1, {"s": 3, "d": 4}[me.letter]):  # of a pool, which has it later, too
         left = [asked]
 
         def short(ask):
@@ -99,7 +102,7 @@ def no_memory(big, kernel, me, n):
         before = np.array(c)
         with (mock.patch.object(cupy.cuda, "alloc", short(alloc)),
               mock.patch.object(cupy, "empty", short(empty), create=True)):
-            info = big.potrf_by(me, c, 1, kernel, WIDTH[me.letter])
+            info = big.potrf_by(me, c, 1, 1, kernel, WIDTH[me.letter])
         assert info is None and np.array_equal(c, before), asked
 
 
@@ -121,13 +124,15 @@ def main(folder):
             kernel = kernel_of("potrf_panel", letter, **PANEL)
             for lower in (0, 1):
                 for n in orders:
-                    for ahead in (0, 2) if letter == "s" else (0,):
-                        problem(big, kernel, me, rng, n, lower, None, ahead=ahead)
+                    for rest in (0, n - 20) if letter in WIDTH else (0,):
+                        problem(big, kernel, me, rng, n, lower, None, rest=rest,
+                                clean=(n + lower) % 2)
                 n, last = orders[-1], orders[-1] - 20
                 for bad in ((last, last, -1), (last, last, nan), (last, last, 0), (last, 3, 1e9),
                             (last, 3, nan), (last, 3, -inf), (last, 3, 2 * 1.5), (last, 3, 1e200)):
                     if letter == "d" or abs(bad[2]) < 1e20:
-                        problem(big, kernel, me, rng, n, lower, bad, ahead=lower)
+                        problem(big, kernel, me, rng, n, lower, bad, rest=lower * 40,
+                                clean=lower)
         for letter in "sd":
             no_memory(big, kernel_of("potrf_panel", letter, **PANEL),
                       Typed(letter + "potrf", letter), 300)

@@ -1,0 +1,181 @@
+/* Matrices between the caller's memory and a GPU's, by threads that never hold Python's lock: each
+   time one takes it back, who launches the GPU's work waits.
+
+   A thread that serves a queue takes its pieces in order. It has room for two in memory that the GPU
+   reaches by itself, and a stream: while one piece is on its way there, the one before is scattered
+   to the caller's matrix; while one is gathered, the one before is on its way. */
+
+#include <pthread.h>
+#include <time.h>
+
+enum { WAITS, TAKEN, DONE, WITHDRAWN };
+
+typedef struct piece {
+    int status, error, server;  /* of the driver; who has it */
+    double times[3];            /* it began, was gathered or had come, was done */
+    char *host, *device;
+    ptrdiff_t host_step, device_step, bytes, columns;  /* bytes from column to column, and in one */
+    void *after;                /* an event */
+    struct piece *next;
+} piece;
+
+typedef struct {
+    int to_device, closed;
+    int (*wait)(void *stream, void *event, unsigned flags);
+    int (*copy)(const void *what, void *stream);
+    int (*record)(void *event, void *stream);
+    int (*synchronize)(void *event);
+    pthread_mutex_t lock;
+    pthread_cond_t offered, done;
+    piece *first, **last;
+} queue;
+
+typedef struct {  /* CUDA_MEMCPY2D, of which arrays are no part */
+    struct place { size_t x, y; unsigned kind; const void *host; void *device, *array; size_t step; }
+        from, to;
+    size_t bytes, columns;
+} both_ways;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void open_queue(queue *q, int to_device, const uintptr_t *driver)
+{
+    q->to_device = to_device;
+    q->closed = 0;
+    q->wait = (int (*)(void *, void *, unsigned))driver[0];
+    q->copy = (int (*)(const void *, void *))driver[1];
+    q->record = (int (*)(void *, void *))driver[2];
+    q->synchronize = (int (*)(void *))driver[3];
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->offered, NULL);
+    pthread_cond_init(&q->done, NULL);
+    q->first = NULL;
+    q->last = &q->first;
+}
+
+/* A matrix in pieces of at most so many bytes of so many columns: as many as there are room for. */
+void offer(queue *q, piece *p, char *host, ptrdiff_t host_step, char *device,
+           ptrdiff_t device_step, ptrdiff_t bytes, ptrdiff_t columns, ptrdiff_t high, ptrdiff_t wide,
+           void *after)
+{
+    pthread_mutex_lock(&q->lock);
+    for (ptrdiff_t j = 0; j < columns; j += wide)
+        for (ptrdiff_t i = 0; i < bytes; i += high, ++p) {
+            *p = (piece){
+                .host = host + i + j * host_step, .device = device + i + j * device_step,
+                .host_step = host_step, .device_step = device_step, .after = after,
+                .bytes = high < bytes - i ? high : bytes - i,
+                .columns = wide < columns - j ? wide : columns - j};
+            *q->last = p;
+            q->last = &p->next;
+        }
+    pthread_cond_broadcast(&q->offered);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Wait for pieces; 0, or what the driver returned for one that failed. */
+int awaited(queue *q, const piece *p, ptrdiff_t count)
+{
+    int error = 0;
+    pthread_mutex_lock(&q->lock);
+    for (const piece *end = p + count; p < end; ++p) {
+        while (p->status < DONE) pthread_cond_wait(&q->done, &q->lock);
+        if (!error) error = p->error;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return error;
+}
+
+/* Leave out what nobody has begun with. */
+void withdraw(queue *q, const piece *p, ptrdiff_t count)
+{
+    pthread_mutex_lock(&q->lock);
+    for (piece **at = &q->first; *at;) {
+        piece *const x = *at;
+        if (x < p || x >= p + count) {
+            at = &x->next;
+            continue;
+        }
+        x->status = WITHDRAWN;
+        *at = x->next;
+        if (!*at) q->last = at;
+    }
+    pthread_cond_broadcast(&q->done);
+    pthread_mutex_unlock(&q->lock);
+}
+
+static piece *taken(queue *q, int patient, int server)
+{
+    pthread_mutex_lock(&q->lock);
+    while (patient && !q->first && !q->closed) pthread_cond_wait(&q->offered, &q->lock);
+    piece *const p = q->first;
+    if (p) {
+        q->first = p->next;
+        if (!q->first) q->last = &q->first;
+        p->status = TAKEN;
+        p->server = server;
+    }
+    pthread_mutex_unlock(&q->lock);
+    return p;
+}
+
+static void begin(queue *q, piece *p, char *room, void *stream, void *event)
+{
+    const struct place here = {0, 0, 1, room, NULL, NULL, (size_t)p->bytes};
+    const struct place there = {0, 0, 2, NULL, p->device, NULL, (size_t)p->device_step};
+    both_ways what = {there, here, (size_t)p->bytes, (size_t)p->columns};
+    p->times[0] = now();
+    if (q->to_device) {
+        for (ptrdiff_t j = 0; j < p->columns; ++j)
+            memcpy(room + j * p->bytes, p->host + j * p->host_step, (size_t)p->bytes);
+        what.from = here;
+        what.to = there;
+        p->times[1] = now();
+    }
+    p->error = q->wait(stream, p->after, 0);
+    if (!p->error) p->error = q->copy(&what, stream);
+    if (!p->error) p->error = q->record(event, stream);
+}
+
+static void finish(queue *q, piece *p, const char *room, void *event)
+{
+    if (!p->error) p->error = q->synchronize(event);
+    if (!q->to_device) {
+        p->times[1] = now();
+        for (ptrdiff_t j = 0; j < p->columns && !p->error; ++j)
+            memcpy(p->host + j * p->host_step, room + j * p->bytes, (size_t)p->bytes);
+    }
+    p->times[2] = now();
+    pthread_mutex_lock(&q->lock);
+    p->status = DONE;
+    pthread_cond_broadcast(&q->done);
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* Those who serve a queue that is empty leave. */
+void close_queue(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = 1;
+    pthread_cond_broadcast(&q->offered);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void serve(queue *q, char *room, ptrdiff_t half, void *stream, void *even, void *odd, int server)
+{
+    char *const rooms[] = {room, room + half};
+    void *const events[] = {even, odd};
+    piece *before = NULL;
+    for (int turn = 0;; turn ^= 1) {
+        piece *const p = taken(q, !before, server);
+        if (!p && !before) return;
+        if (p) begin(q, p, rooms[turn], stream, events[turn]);
+        if (before) finish(q, before, rooms[turn ^ 1], events[turn ^ 1]);
+        before = p;
+    }
+}
