@@ -4,8 +4,7 @@ AdamW, of a transformer and of an LSTM that model characters.
 By the wall, the host's work included, which both libraries do launch by launch. Both begin with the
 same parameters and see the same characters; what is judged is the loss after a few steps, by
 torch's in double precision. Ours of half precision step on masters in
-single, torch's on parameters in half. torch has the projections of a block in one product, and its
-matrices as its own layers lay them.
+single, torch's on parameters in half. torch has its matrices as its own layers lay them.
 """
 
 import numpy as np
@@ -42,7 +41,7 @@ def transformer(layers, width, heads, length, batch, rng=0):
             return f.linear(x, w[f"{at}.weight"], w[f"{at}.bias"])
 
         for k in range(2, 2 + layers):
-            qkv = linear(norm(x, f"{k}.norms.0"), f"{k}.attention.qkv")
+            qkv = linear(norm(x, f"{k}.norms.0"), f"{k}.attention")
             heads_of = (a.view(n, t, heads, -1).transpose(1, 2) for a in qkv.chunk(3, -1))
             y = f.scaled_dot_product_attention(*heads_of, is_causal=True)
             x = x + linear(y.transpose(1, 2).reshape(n, t, width), f"{k}.attention.output")
@@ -72,13 +71,13 @@ def lstm(layers, width, length, batch, rng=0):
 
 def for_torch(model, tensor):
     """{name: parameter} of a model as torch has them, each made by `tensor` of an array: matrices
-    transposed, an LSTM's gates i f g o and a second bias, the projections of attention as one."""
+    transposed, an LSTM's gates i f g o and a second bias."""
     found = {}
     for path, p in model.parameters().items():
         x = p.value.get() if hasattr(p.value, "get") else p.value
         layer = dict(model.walk())[path.rpartition(".")[0]]
         name = path.rpartition(".")[2]
-        if isinstance(layer, nn.Dense) and name == "weight" or name in "WU":
+        if isinstance(layer, nn.Dense | nn.MultiHeadAttention) and name == "weight" or name in "WU":
             x = x.T
         if name in ("W", "U", "b"):
             i, f, o, g = np.split(x, 4)
@@ -86,11 +85,6 @@ def for_torch(model, tensor):
         found[path] = x
         if name == "b":
             found[path[:-1] + "c"] = np.zeros_like(x)
-    for path in [p for p in found if p.endswith("attention.query.weight")]:
-        at = path.removesuffix("query.weight")
-        for name in ("weight", "bias"):
-            parts = [found.pop(f"{at}{x}.{name}") for x in ("query", "key", "value")]
-            found[f"{at}qkv.{name}"] = np.concatenate(parts)
     return {name: tensor(np.ascontiguousarray(x)) for name, x in found.items()}
 
 

@@ -36,6 +36,7 @@ from ._kernel import (
 )
 from ._spaces import crt_bytes, half_bytes, wgmma_bytes
 from ._tuned import at_least, capitals, constants, looked_up, row
+from .batched import _gpu_blas
 
 # The parameters of gemm_small, cell by cell: m n k alpha A(4) B(4) beta with_c C(3)
 _SCALAR = {"s": "f4x", "d": "d", "c": "2f", "z": "2d"}
@@ -43,11 +44,11 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2); of gemm_half:
-# m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f2q").pack_into, Struct("<3q2f5q").pack_into
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias; of
+# gemm_half: m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f5q").pack_into
 _PACK_BYTES = Struct("<7q").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120]
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
 _OFFSETS_BYTES = [8 * i for i in range(7)]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
@@ -149,6 +150,22 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
         trans_a == 2, b.data.ptr, b_row // size, b_col // size, trans_b == 2, *scalars[1],
         beta != 0, c.data.ptr, c_row // size, c_col // size)
     kernel.launch(-(-m // tile), -(-n // tile), _SIDE, _SIDE, _local.parameters[me.letter])
+    return True
+
+
+def multiply_with_bias(me, alpha, a, b, bias, c, trans_a, trans_b):
+    """C := alpha op(A) op(B) + bias, bias (1, n) or (m, 1), by one kernel where that is by pairs of
+    half precision and the bias lies along the lines of C; else False."""
+    device, (m, n), k = current_device(), c.shape, a.shape[0] if trans_a else a.shape[1]
+    if me.letter != "s" or not by_pairs(m, n, k, False, device) or (
+            cupy.cuda.get_current_stream().is_capturing()):
+        return False
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, bias = b, a, c.T, bias.T
+    if bias.shape[0] != 1 or c.strides[1] != c.itemsize:
+        return False
+    multiply_pairs(alpha, *split(a, b), 1, c, bias=cupy.ascontiguousarray(bias))
     return True
 
 
@@ -329,22 +346,25 @@ def split(*operands, conjugated=(0, 0)):
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE):
+def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE, bias=None):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece; or of C only the half
-    LOWER or UPPER, with the diagonal. `high_only`: of A and B what half precision has of their
-    scaled lines; as many bytes are under way in twice the stages. `turns`: as of _kernel.in_turns.
+    LOWER or UPPER, with the diagonal; beta is of the numbers `bias` of each column, if given.
+    `high_only`: of A and B what half precision has of their scaled lines; as many bytes are under
+    way in twice the stages. `turns`: as of _kernel.in_turns.
     """
     device = current_device()
     m, n = a.lines, b.lines
     values, planes = _constants(isqrt(m * n), device), 2 - high_only
     values = values | {"STAGES": values["STAGES"] * (1 + high_only)}
     kernel = kernel_of("gemm_wgmma", "s", **values, A_ACROSS=int(a.across), B_ACROSS=int(b.across),
-                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only), HALF_OF_C=half)
+                       COMPLEX=a.parts - 1, HIGH_ONLY=int(high_only), HALF_OF_C=half,
+                       BIAS=int(bias is not None))
     high, wide = 64 * values["GROUPS"], values["BN"]
     a.describe(_local.a, high, planes)
     b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
-                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4)
+                b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4,
+                0 if bias is None else bias.data.ptr)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
                   1, _local.wgmma, wgmma_bytes(values, planes))
@@ -361,15 +381,15 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
                   slope_at=None):
     """C := f(alpha op(A) op(B) + bias) + beta C, bias (n,) or (m, 1), or (...) times f' of
     `slope_at`, where there is a row and the operands lie in whole steps of 16 bytes; else False."""
-    device = current_device()
-    a, b = a.T if trans_a else a, b if trans_b else b.T
-    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
-        a, b, c = b, a, c.T
-        bias, slope_at = (x if x is None else x.T for x in (bias, slope_at))
-    m, n = c.shape
-    values, vendor = _half_values(me.letter, isqrt(m * n), device)
+    device, (m, n) = current_device(), c.shape
+    order = isqrt(m * n)
+    values, vendor = _half_values(me.letter, order, device)
     if not values or vendor and bias is activation is None:
         return False
+    a, b = a.T if trans_a else a, b if trans_b else b.T
+    if c.strides[1] != c.itemsize:  # C^T = B^T A^T
+        a, b, c, m, n = b, a, c.T, n, m
+        bias, slope_at = (x if x is None else x.T for x in (bias, slope_at))
     places = [_place(x) for x in (a, b)]
     if None in places or c.strides[1] != c.itemsize:
         return False
@@ -382,8 +402,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
             slope_at = cupy.ascontiguousarray(slope_at)
         z, function = (slope_at.data.ptr, slope_at.strides[0] // 2), function + SLOPE
     cluster, wide = values["CLUSTER"], values["BN"]
-    kernel = kernel_of("gemm_half", me.letter, **values, A_ACROSS=places[0][0],
-                       B_ACROSS=places[1][0], BIAS=of_bias, ACTIVATION=function)
+    kernel = _half_kernel(me.letter, order, device, places[0][0], places[1][0], of_bias, function)
     high = 64 * values["GROUPS"]
     for (across, pitch), x, tensor, side in zip(
             places, (a, b), (_local.a, _local.b), (high, wide // cluster)):
@@ -396,6 +415,12 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
                   128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
     return True
+
+
+def for_cublas(letter, m, n, k, a, b, c):
+    """Whether a product of half precision or bfloat16 is cuBLAS's, which takes it as it lies."""
+    return (min(m, n) >= _gpu_blas.SKINNY and _in_steps(a, b, c)
+            and _gpu_blas.left_to_cublas(letter, max(m, n, k), current_device()))
 
 
 def multiply_bytes(a, b, c, scale, bias, activation):
@@ -412,7 +437,7 @@ def multiply_bytes(a, b, c, scale, bias, activation):
     scale, bias = (x if x is None else cupy.ascontiguousarray(x) for x in (scale, bias))
     if which[1] == 1:
         bias, which[1] = cupy.repeat(bias.reshape(-1), n), 2
-    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALED=which[0],
+    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALE_OF=which[0],
                        BIAS=max(which[1] - 1, 0), ACTIVATION=ACTIVATIONS[activation])
     cluster, high, wide = values["CLUSTER"], 64 * values["GROUPS"], values["BN"]
     for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide // cluster)):
@@ -440,6 +465,12 @@ def _half_values(letter, order, device):
     """The constants of gemm_half for that many elements of C, and whether cuBLAS is as fast."""
     found = row("gemm_half", letter, order, gpu(device))
     return found and capitals(found), bool(found) and "vendor" in found
+
+
+@looked_up
+def _half_kernel(letter, order, device, a_across, b_across, of_bias, function):
+    return kernel_of("gemm_half", letter, **_half_values(letter, order, device)[0],
+                     A_ACROSS=a_across, B_ACROSS=b_across, BIAS=of_bias, ACTIVATION=function)
 
 
 def _place(x):

@@ -785,20 +785,33 @@ def row_stages(letter, n):
             options(WARPS=(4, 8, 16), BLOCKS=(1, 2, 3, 4, 6, 8)))
 
 
+def part_stages(letter, n):
+    """Rows that the blocks of a cluster may share."""
+    first, second = row_stages(letter, n)
+    wide = options(TEAM=(512, 256, 1024), PACKS=(4, 2, 8), CLUSTER=(2, 4, 8, 16))
+    return ([v | {"CLUSTER": 1} for v in first]
+            + [v | {"RESIDENT": 1, "WARPS": v["TEAM"] // 32} for v in wide
+               if n <= span(letter, v) < 4 * n],
+            second)
+
+
 def span(letter, v):
     """How much of a row a team holds."""
-    return v["TEAM"] * v["PACKS"] * 16 // TYPES[letter].dtype.itemsize
+    return v["TEAM"] * v["PACKS"] * v.get("CLUSTER", 1) * 16 // TYPES[letter].dtype.itemsize
 
 
-def row_fits(lines, always=False):
+def row_fits(lines, always=False, more=28):
     """True if a thread has room for its part of so many lines of a row, and for what else it
-    needs."""
+    needs, `more` registers."""
     def fits(letter, n, v, gpu):
-        registers = 8 if letter in "hb" else 4  # of 16 bytes
+        held = lines * v["PACKS"] * (8 if letter in "hb" else 4)
+        if v.get("CLUSTER", 1) > 1 and (gpu.capability < 90 or v["TEAM"] != 32 * v["WARPS"]
+                                        or not v["RESIDENT"] or v["CLUSTER"] > 16):
+            return False
         return (power_of_two(v["TEAM"]) and v["TEAM"] <= 32 * v["WARPS"] <= 1024
                 and power_of_two(v["WARPS"]) and v["PACKS"] <= 16
                 and (n <= span(letter, v) if v["RESIDENT"] else not always)
-                and (lines * v["PACKS"] * registers + 28) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+                and (held + more) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
     return fits
 
 
@@ -950,7 +963,7 @@ def lstm_back_fits(letter, n, v, gpu):
             and v["DEEP"] % v["CHUNK"] == 0 and 32 * v["WARPS"] <= 1024
             and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
             and weights <= 128
-            and 4 * v["WARPS"] * v["ROWS"] * (v["UNITS"] + 4) + 128 <= BY_DEFAULT)
+            and 4 * v["WARPS"] * (v["ROWS"] * (v["UNITS"] + 4) + 7 * 32 * each) + 128 <= BY_DEFAULT)
 
 
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
@@ -1135,10 +1148,11 @@ SPACES = {
                                 letters="sdhb", largest=8192),
     "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sdhb"),
     "embedding_sums": Space("embedding", interchange_stages, interchange_fits, letters="sdhb"),
-    "softmax_rows": Space("softmax", row_stages, row_fits(1), letters="sdhb", largest=65536),
-    "softmax_rows_backward": Space("softmax", row_stages, row_fits(2), letters="sdhb",
+    "softmax_rows": Space("softmax", part_stages, row_fits(1, more=24), letters="sdhb",
+                          largest=65536),
+    "softmax_rows_backward": Space("softmax", part_stages, row_fits(2), letters="sdhb",
                                    largest=65536),
-    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sdhb",
+    "cross_entropy_rows": Space("cross_entropy", part_stages, row_fits(1), letters="sdhb",
                                 largest=65536),
     "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
                                 letters="sd"),

@@ -195,9 +195,15 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
     in the type of its sums."""
     if c is None:
         beta = 0
-    single = me if me.type.sums == me.letter else Typed(me.name, me.type.sums)
-    empty = not (m and n and k) or alpha == 0
-    if me.on_cpu(a, b, c, bias, slope_at):
+    short, empty = me.type.sums != me.letter, not (m and n and k) or alpha == 0
+    on_cpu = me.on_cpu(a, b, c, bias, slope_at)
+    if not on_cpu:
+        out = gpu.accumulator(me, c, (m, n), beta, overwrite)
+        if short and not empty and _short_on_gpu(me, alpha, a, b, beta, out, trans_a, trans_b, m, n,
+                                                 k, bias, activation, slope_at):
+            return out
+    single = Typed(me.name, me.type.sums) if short else me
+    if on_cpu:
         out = c if overwrite and c is not None else np.empty((m, n), me.dtype, order="F")
         product = np.zeros((m, n), single.dtype, order="F")
         if not empty:
@@ -206,38 +212,50 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
             product = Typed(single.letter + "gemm", single.letter).scipy(
                 alpha, a, b, 0, None, trans_a, trans_b)
         return _follow(product, bias, activation, slope_at, beta, c, out)
-    out = gpu.accumulator(me, c, (m, n), beta, overwrite)
-    short = single is not me
-    if short and not empty and own_gemm().multiply_half(me, alpha, a, b, beta, out, trans_a,
-                                                        trans_b, bias, activation, slope_at):
-        return out
-    if short and bias is activation is None and not empty:
-        from .batched._gpu_blas import operand, product
-        a, b = a.T if trans_a else a, b.T if trans_b else b
-        o = operand(out)
-        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1, alone=True)
-        return out
-    total = cupy().zeros((m, n), single.dtype, order="F")
-    if not empty:
+    total = out if c is None and not short else cupy().ndarray((m, n), single.dtype, order="F")
+    if empty:
+        total.fill(0)
+    else:
         if short:
             a, b = a.astype(single.dtype), b.astype(single.dtype)
-        _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
+        if bias is not None and precision == "fp32" and own_gemm().multiply_with_bias(
+                single, alpha, a, b, bias, total, trans_a, trans_b):
+            bias = None
+        else:
+            _gemm_gpu(single, alpha, a, b, 0, total, trans_a, trans_b, precision, variant)
     return _follow(total, bias, activation, slope_at, beta, out, out)
+
+
+def _short_on_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, m, n, k, bias, activation, slope_at):
+    """The product of short types by one kernel, ours or cuBLAS's; False where none serves."""
+    ours, last = own_gemm(), bias is activation is None
+    if ours.multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias, activation, slope_at):
+        return True
+    if last and ours.for_cublas(me.letter, m, n, k, a, b, c):
+        _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b)
+    elif last:
+        from .batched._gpu_blas import operand, product
+        a, b = a.T if trans_a else a, b.T if trans_b else b
+        o = operand(c)
+        product(me, m, n, k, operand(a), operand(b), o, o, alpha, beta, 1, alone=True)
+    return last
 
 
 def _follow(product, bias, activation, slope_at, beta, c, out):
     """out := f(product + bias) + beta c, or (product + bias) f'(slope_at) + beta c, overwriting the
     product; rounded once more where out is of a shorter type."""
-    if bias is not None:
-        product += bias.astype(product.dtype)
+    if bias is not None:  # along the lines of memory
+        lines, bias = (product.T, bias.T) if product.flags.f_contiguous else (product, bias)
+        lines += bias.astype(product.dtype, copy=False)
     if slope_at is not None:
-        product *= SLOPES[activation](slope_at.astype(product.dtype))
+        product *= SLOPES[activation](slope_at.astype(product.dtype, copy=False))
     elif activation is not None:
         product = ACTIVATIONS[activation](product)
     if beta != 0:
         product += product.dtype.type(beta) * c.astype(product.dtype)
-    with np.errstate(over="ignore"):
-        out[...] = product.astype(out.dtype)
+    if product is not out:
+        with np.errstate(over="ignore"):
+            out[...] = product.astype(out.dtype)
     return out
 
 
@@ -364,11 +382,12 @@ def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
     k = a.shape[0] if trans_a else a.shape[1]
     pa, lda, ta, a = gpu.operand(a, trans_a)
     pb, ldb, tb, b = gpu.operand(b, trans_b)
-    alpha, beta = gpu.scalar(me, alpha), gpu.scalar(me, beta)
-    if me.letter in "sc" and precision in gpu.COMPUTE:
+    alpha, beta, short = gpu.scalar(me, alpha), gpu.scalar(me, beta), me.type.sums != me.letter
+    if short or me.letter in "sc" and precision in gpu.COMPUTE:
         t = me.type.cuda
         gpu.blas("GemmStridedBatchedEx", ta, tb, *c.shape, k, alpha, pa, t, lda, 0, pb, t, ldb, 0,
-                 beta, c.data.ptr, t, ld(c), 0, 1, gpu.COMPUTE[precision], gpu.DEFAULT_ALGORITHM)
+                 beta, c.data.ptr, t, ld(c), 0, 1,
+                 gpu.COMPUTE_32F if short else gpu.COMPUTE[precision], gpu.DEFAULT_ALGORITHM)
     else:
         gpu.blas(me.cublas, ta, tb, *c.shape, k, alpha, pa, lda, pb, ldb, beta, c.data.ptr, ld(c))
 

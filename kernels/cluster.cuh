@@ -72,18 +72,28 @@ __device__ inline void send(unsigned to, Chunk x, unsigned barrier)
 #endif
 }
 
-// What block `block` of the cluster has where this one has `mine`
-template <int CLUSTER> __device__ unsigned in_cluster(const unsigned& mine, unsigned block)
+// What block `block` of the cluster has where this one has `mine`, 4 or 8 bytes
+template <int CLUSTER, class T> __device__ T in_cluster(const T& mine, unsigned block)
 {
+    if constexpr (CLUSTER == 1) return mine;
 #ifndef BLASX_SIM
-    if constexpr (CLUSTER > 1) {
-        unsigned x;
-        asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %1, %2;\n"
-                     "ld.shared::cluster.u32 %0, [there];\n}"
-                     : "=r"(x) : "r"(unsigned(__cvta_generic_to_shared(&mine))), "r"(block)
-                     : "memory");
-        return x;
-    }
+    T x;
+    const unsigned at = address_in(unsigned(__cvta_generic_to_shared(&mine)), block);
+    if constexpr (sizeof(T) == 4)
+        asm volatile("ld.shared::cluster.b32 %0, [%1];"
+                     : "=r"(reinterpret_cast<unsigned&>(x)) : "r"(at) : "memory");
+    else
+        asm volatile("ld.shared::cluster.b64 %0, [%1];"
+                     : "=l"(reinterpret_cast<word&>(x)) : "r"(at) : "memory");
+    return x;
+#else
+    return sim::in_cluster(mine, block);
 #endif
-    return mine;
 }
+
+// How a kernel of clusters is marked that is for GPUs without any, too, by blocks alone
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define BY_CLUSTERS
+#else
+#define BY_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#endif

@@ -13,7 +13,7 @@ constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
-constexpr int SCALED = 0;      // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
+constexpr int SCALE_OF = 0;    // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
 constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
 #endif
@@ -39,7 +39,7 @@ struct Result {
     }
     __device__ int of(int sum, float times, float more) const
     {
-        if (!SCALED) return sum;
+        if (!SCALE_OF) return sum;
         float x = BIAS ? fmaf(times, float(sum), more) : times * float(sum);
         if (ACTIVATION == 1) x = x < 0 ? 0 : x;
         if (ACTIVATION == 2) x = gelu(x);
@@ -56,14 +56,14 @@ __device__ inline void store_tile(const int (&sums)[SUMS], int i, int j, const R
     for (int r = 0; r < 2; ++r) {
         const int row = i + g + 8 * r;
         if (row >= result.m) continue;
-        const float once = SCALED == 1 ? result.scale[0] : SCALED == 3 ? result.scale[row] : 0;
+        const float once = SCALE_OF == 1 ? result.scale[0] : SCALE_OF == 3 ? result.scale[row] : 0;
         const float more = BIAS == 2 ? result.bias[row] : 0;
         int* const line = result.C + row * result.ld;
         #pragma unroll
         for (int q = 0; q < BN / 8; ++q) {
             const int col = j + 8 * q + 2 * t;
             if (col >= result.n) continue;
-            const float2 times = SCALED == 2 ? result.of_columns(result.scale, col)
+            const float2 times = SCALE_OF == 2 ? result.of_columns(result.scale, col)
                                              : float2{once, once};
             const float2 bias = BIAS == 1 ? result.of_columns(result.bias, col)
                                           : float2{more, more};

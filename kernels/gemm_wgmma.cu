@@ -19,7 +19,8 @@
 // the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
 // tensor cores.
 //
-// HALF_OF_C: of C that half (strips.cuh), nothing else is touched.
+// HALF_OF_C: of C that half (strips.cuh), nothing else is touched. BIAS: beta is of a number for each
+// column, in place of C.
 //
 // HIGH_ONLY: one product of half precision for those who asked for no more: good is what is good to
 // 2^-11, and of a number that is not lost the high part is. Sums are added to those of the tile after
@@ -36,6 +37,7 @@ constexpr int WIDE = 16;    // tiles of rows that follow each other before the n
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
 constexpr int HIGH_ONLY = 0;  // 1: the high parts of both, their product alone
+constexpr int BIAS = 0;     // 1: columns have one
 constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not left of it
 #endif
 #include "async.cuh"
@@ -189,6 +191,7 @@ struct Result {
     float alpha, beta;
     float* C;
     size ld;
+    const float* bias;
     unsigned m, n;
 
     __device__ bool wanted(unsigned i, unsigned j) const
@@ -197,14 +200,18 @@ struct Result {
         return i < m && j < n && !(HALF_OF_C == 1 && column > i) && !(HALF_OF_C == 2 && column < i);
     }
     __device__ float* at(unsigned i, unsigned j) const { return C + i * ld + j; }
+    // What beta is of
+    __device__ const float* beside(unsigned i, unsigned j) const
+    {
+        return BIAS ? bias + j : at(i, j);
+    }
     __device__ float of(float product, float before) const
     {
         return beta == 0 ? alpha * product : fmaf(alpha, product, beta * before);
     }
     __device__ void store(unsigned i, unsigned j, float product) const
     {
-        float* const c = at(i, j);
-        *c = of(product, beta == 0 ? 0 : *c);
+        *at(i, j) = of(product, beta == 0 ? 0 : *beside(i, j));
     }
 };
 
@@ -290,7 +297,7 @@ struct Lines {
             copy_async<16, true>(&cols[c], b + min(j + c, result.n - 1), 16);
         if (lane < 16) copy_async<16, true>(&rows[lane], a + min(i + lane, result.m - 1), 16);
         end_group();
-        if (result.beta == 0) return;
+        if (BIAS || result.beta == 0) return;
         #pragma unroll
         for (unsigned e = lane; e < 16 * BN / 32; e += 32)
             prefetch(result.at(min(i + e % 16, result.m - 1), min(j + e / 16 * 32, result.n - 1)));
@@ -311,7 +318,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
     // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
     // columns, an odd one of the next 8
-    const bool odd = t % 2, wide = ((size(result.C) | 4 * result.ld) & 15) == 0;
+    const bool odd = t % 2;
+    const bool wide = ((size(result.C) | 4 * result.ld | (BIAS ? size(result.bias) : 0)) & 15) == 0;
     constexpr float DAMAGE = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {
         const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
@@ -320,12 +328,15 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     const auto place = [&](int q, int r) {
         return result.at(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
     };
+    const auto beside = [&](int q, int r) {
+        return result.beside(i + g + 8 * r, j + 8 * (q + odd) + 4 * (t / 2));
+    };
     float4 old[2][2] = {};  // of C, read one step ahead
     const auto read = [&](int q) {
         #pragma unroll
         for (int r = 0; r < 2; ++r)
             if (result.beta != 0 && whole(q, r))
-                old[q / 2 % 2][r] = *reinterpret_cast<const float4*>(place(q, r));
+                old[q / 2 % 2][r] = *reinterpret_cast<const float4*>(beside(q, r));
     };
     unsigned again[WORDS] = {};
     read(0);
@@ -376,7 +387,7 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
            size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
            size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
-           size b_how, float alpha, float beta, float* C, size ldc)
+           size b_how, float alpha, float beta, float* C, size ldc, const float* bias)
 {
     wait_for_stream();
     __shared__ alignas(8) word barriers[2 * STAGES];
@@ -398,7 +409,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
     } else {
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
-        const Result result{alpha, beta, C, ldc, unsigned(m), unsigned(n)};
+        const Result result{alpha, beta, C, ldc, bias, unsigned(m), unsigned(n)};
         Lines& lines = reinterpret_cast<Lines*>(dynamic_shared + STAGES * STAGE + 1024)[
             threadIdx.x / 32 - 4];
         Place at{0, 0};

@@ -11,7 +11,7 @@
 // A block has UNITS units and ROWS rows of the batch, and keeps its UNITS rows of U, as pairs of half
 // precision (pairs.cuh), in registers: a warp 16 DEEP columns of them, as tiles B of products dz' U^T.
 // The warps' products are added in shared memory; a thread has one unit of one row, or several, and
-// their dc, for all steps.
+// their dc, for all steps. What a step has of its own comes to shared memory while dz' is waited for.
 //
 // dZ is EMPTY before and travels as it is (words.cuh): a nan with the bits of EMPTY gets others. The
 // blocks of the same rows wait for each other: all blocks have to be on the GPU together.
@@ -28,6 +28,7 @@ constexpr int ROWS = 16;    // of a block, a multiple of 16
 constexpr int DEEP = 16;    // sixteens of k in a warp
 constexpr int CHUNK = 4;    // of them whose words a warp asks for together; divides DEEP
 #endif
+#include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
@@ -70,6 +71,7 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
 {
     wait_for_stream();
     __shared__ float parts[WARPS][ROWS][PITCH];
+    __shared__ float ahead[7][EACH * THREADS];  // i f o g, c, the c before it and dy of a thread's units
     __shared__ unsigned largest[WARPS];
     const int groups = (int(units) + UNITS - 1) / UNITS, H = int(units);
     const int first_unit = int(blockIdx.x) % groups * UNITS, lane = thread() % 32;
@@ -121,6 +123,20 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
         const size now = (backwards ? step : k) * batch + first_row;
         const size after = backwards ? now - batch : now + batch;
         const bool through = step && !(truncate && (k + 1) % truncate == 0);
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (!there(e)) continue;
+            const int mine = thread() + e * THREADS;
+            const size at = (now + row_of(e)) * H + first_unit + unit_of(e);
+            #pragma unroll
+            for (int q = 0; q < 4; ++q)
+                copy_async<4>(&ahead[q][mine], gates + at + (now + row_of(e)) * 3 * H + q * H, 4);
+            copy_async<4>(&ahead[4][mine], C + at, 4);
+            copy_async<4>(&ahead[5][mine], k ? C + (backwards ? at + batch * H : at - batch * H)
+                                             : c_before + at_ends(e), 4);
+            copy_async<4>(&ahead[6][mine], dY + at, 4);
+        }
+        end_group();
         if (through) {
             #pragma unroll 1
             for (int n = 0; n < ROWS; n += 16) {
@@ -203,17 +219,11 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                         parts[warp()][n + g + e / 2 * 8][8 * i + 2 * t + e % 2] = total[i][e];
             }
         }
-        float of[EACH][4], c[EACH], before[EACH], dh[EACH];
+        await_groups<0>();
+        float dh[EACH];
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            const size at = (now + row_of(e)) * H + first_unit + unit_of(e);
-            #pragma unroll
-            for (int q = 0; q < 4; ++q)
-                of[e][q] = there(e) ? gates[at + (now + row_of(e)) * 3 * H + q * H] : 0.0f;
-            c[e] = there(e) ? C[at] : 0.0f;
-            before[e] = !there(e) ? 0.0f : k ? C[backwards ? at + batch * H : at - batch * H]
-                                              : c_before[at_ends(e)];
-            dh[e] = there(e) ? dY[at] : 0.0f;
+            dh[e] = there(e) ? ahead[6][thread() + e * THREADS] : 0.0f;
             if (!step && there(e)) dh[e] += dH[at_ends(e)];
             if (step && !through) dc[e] = 0;
         }
@@ -233,11 +243,12 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             if (!there(e)) continue;
-            const float i = of[e][0], f = of[e][1], o = of[e][2], d = of[e][3];
-            const float squashed = tanhf(c[e]);
+            const int mine = thread() + e * THREADS;
+            const float i = ahead[0][mine], f = ahead[1][mine], o = ahead[2][mine];
+            const float d = ahead[3][mine], c = ahead[4][mine], squashed = tanhf(c);
             float into = dc[e] + dh[e] * o * (1 - squashed * squashed);
-            if (!(fabsf(c[e]) < clip)) into = into * 0;
-            const float dz[4] = {into * d * (i * (1 - i)), into * before[e] * (f * (1 - f)),
+            if (!(fabsf(c) < clip)) into = into * 0;
+            const float dz[4] = {into * d * (i * (1 - i)), into * ahead[5][mine] * (f * (1 - f)),
                                  dh[e] * squashed * (o * (1 - o)), into * i * (1 - d * d)};
             dc[e] = into * f;
             unsigned* const to = dZ + (now + row_of(e)) * 4 * H + first_unit + unit_of(e);

@@ -20,9 +20,9 @@ norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_
           real_t* about, size eps, size m, size n)
 {
     wait_for_stream();
-    Team team;
+    Team<> team;
     const size i = team.row();
-    Row<1> row({X}, i, int(n), i < m);
+    Row<1> row({X}, i * n, i < m ? int(n) : 0);
     real_t mean = 0, squares = 0;
     if (bias) {
         real_t sum = 0;
@@ -42,7 +42,7 @@ norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_
         for (int e = 0; e < V; ++e) y[e] = (x[0][e] - mean) * r * g[e] + b[e];
         row.in.put(Y + i * n, y, first, c);
     });
-    if (i < m && team.lane() == 0) {
+    if (i < m && lane_of_team() == 0) {
         about[2 * i] = mean;
         about[2 * i + 1] = r;
     }

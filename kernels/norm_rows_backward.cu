@@ -2,12 +2,13 @@
 //
 //     dx = (dx^ - mean(dx^) - x^ mean(dx^ x^)) r,     dgain = sum dy x^,     dbias = sum dy
 //
-// (not centred: without mean(dx^)), the means over a row, the sums over all rows.
+// (not centred: without mean(dx^)), the means over a row, the sums over all rows. What goes past the
+// norm in a residual, `plus`, is added to dx, or null.
 //
 // A team goes through every `gridDim TEAMS`-th row, and adds up its columns' parts of dgain and
 // dbias in registers: one line of `parts` a team, (dgain, dbias), for column_sums. A row is held.
 //
-// Floor: X and dY read, dX written, once.
+// Floor: X, dY and `plus` read, dX written, once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 4;    // of a block
 constexpr int TEAM = 128;   // threads of a row
@@ -20,11 +21,11 @@ constexpr int BLOCKS = 4;   // on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
-                   const real_t* about, scalar_t* dX, real_t* parts, size centred, size m,
-                   size ns)
+                   const real_t* about, const scalar_t* plus, scalar_t* dX, real_t* parts,
+                   size centred, size m, size ns)
 {
     wait_for_stream();
-    Team team;
+    Team<> team;
     const int n = int(ns);
     const Places in{n};
     real_t g[PACKS][V], dgain[PACKS][V] = {}, dbias[PACKS][V] = {};
@@ -33,7 +34,7 @@ norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
     for (size base = 0; base < m; base += size(gridDim.x) * TEAMS) {
         const size i = base + team.row();
         const bool there = i < m;
-        Row<2> row({X, dY}, i, n, there);
+        Row<2> row({X, dY}, i * n, there ? n : 0);
         const real_t mean = there ? about[2 * i] : 0, r = there ? about[2 * i + 1] : 0;
         real_t shift = 0, stretch = 0;
         #pragma unroll
@@ -54,6 +55,11 @@ norm_rows_backward(const scalar_t* X, const scalar_t* dY, const scalar_t* gain,
         row.packs([&](Held<2>& x, int first, int c) {
             #pragma unroll
             for (int e = 0; e < V; ++e) x[1][e] = (x[1][e] - shift - x[0][e] * stretch) * r;
+            if (plus) {
+                row.in.get(x[0], plus + i * n, first, c);
+                #pragma unroll
+                for (int e = 0; e < V; ++e) x[1][e] += x[0][e];
+            }
             row.in.put(dX + i * n, x[1], first, c);
         });
     }

@@ -5,7 +5,11 @@
 // the row, if RESIDENT; else rows longer than the SPAN that a team holds are read again whenever
 // they are gone through, from the cache. What is summed by whom follows from n alone. Addresses are
 // multiples of 16 bytes. Numbers of half precision are single ones in registers.
+//
+// The blocks of a cluster can be a team: each has a part of the row, and reads what the others' warps
+// found from their shared memory.
 #pragma once
+#include "cluster.cuh"
 #include "packs.cuh"
 #include "shuffle.cuh"
 
@@ -17,29 +21,72 @@ static_assert((TEAM & (TEAM - 1)) == 0 && TEAM <= THREADS && sizeof(scalar_t) <=
 
 #define LEAST real_t(__int_as_float(0xff800000))  // -inf
 
-// The threads of a row. All teams of a block call `all` equally often.
-struct Team {
+// The number of this thread in its block's part of a team
+__device__ inline int lane_of_team() { return thread() % TEAM; }
+
+// What a block has of a row: n numbers from `at` on, those of the columns from `from` on; none of a
+// row that is not there
+struct Part {
+    size row, at;
+    int from, n;
+};
+
+// The threads of a row: TEAM of each block of CLUSTER. All teams of a block call `all` equally often.
+template <int CLUSTER = 1> struct Team {
+    static_assert(CLUSTER == 1 || TEAM == THREADS);
     int turn = 0;
 
-    __device__ static int lane() { return thread() % TEAM; }
-    __device__ static size row() { return size(blockIdx.x) * TEAMS + thread() / TEAM; }
+    __device__ static int block() { return CLUSTER > 1 ? blockIdx.x % CLUSTER : 0; }
+    __device__ static bool first() { return lane_of_team() == 0 && block() == 0; }
+    __device__ static size row()
+    {
+        return CLUSTER > 1 ? blockIdx.x / CLUSTER : size(blockIdx.x) * TEAMS + thread() / TEAM;
+    }
+    __device__ static Part part(size m, size n)
+    {
+        const int each = (int(n) + CLUSTER * V - 1) / (CLUSTER * V) * V, from = block() * each;
+        const int rest = row() < m ? int(n) - from : 0;
+        return {row(), row() * n + from, from, rest < each ? rest : each};
+    }
 
     // f of what all threads have, by one tree
     template <class F> __device__ real_t all(real_t x, F f)
     {
         #pragma unroll
         for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) x = f(x, across(x, d));
-        if (TEAM <= 32) return x;
-        constexpr int WIDE = TEAM < 32 ? 1 : TEAM / 32;
-        __shared__ real_t parts[2][WARPS];  // by turns: nobody is two calls ahead
-        turn ^= 1;
-        parts[turn][warp()] = x;
-        __syncthreads();
-        const real_t* const mine = parts[turn] + warp() / WIDE * WIDE;
-        x = mine[0];
-        #pragma unroll
-        for (int w = 1; w < WIDE; ++w) x = f(x, mine[w]);
+        constexpr int WIDE = TEAM < 32 ? 1 : TEAM / 32, COUNT = WIDE * CLUSTER;
+        if constexpr (COUNT == 1) return x;
+        turn ^= 1;  // by turns: nobody is two calls ahead
+        if constexpr (CLUSTER == 1) {
+            __shared__ real_t parts[2][WARPS];
+            parts[turn][warp()] = x;
+            __syncthreads();
+            const real_t* const mine = parts[turn] + warp() / WIDE * WIDE;
+            x = mine[0];
+            #pragma unroll
+            for (int w = 1; w < WIDE; ++w) x = f(x, mine[w]);
+        } else {
+            real_t* const parts = reinterpret_cast<real_t*>(dynamic_shared) + turn * WARPS;
+            parts[warp()] = x;
+            meet_cluster();
+            int e = thread() % 32 % COUNT;  // of the warps of all blocks, a few for each lane
+            x = in_cluster<CLUSTER>(parts[e % WIDE], e / WIDE);
+            #pragma unroll
+            for (e += 32; e < COUNT; e += 32)
+                x = f(x, in_cluster<CLUSTER>(parts[e % WIDE], e / WIDE));
+            #pragma unroll
+            for (int d = (COUNT < 32 ? COUNT : 32) / 2; d > 0; d /= 2) x = f(x, across(x, d));
+        }
         return x;
+    }
+    // After the last call of `all`, and before the end: nobody ends while others may read from it.
+    __device__ static void has_read()
+    {
+        if constexpr (CLUSTER > 1) arrive_at_cluster();
+    }
+    __device__ static void leave()
+    {
+        if constexpr (CLUSTER > 1) await_cluster();
     }
     __device__ real_t sum(real_t x)
     {
@@ -57,8 +104,8 @@ struct Places {
 
     __device__ int at(int first, int c, int e) const
     {
-        return first + (!SINGLY ? (c * TEAM + Team::lane()) * V + e
-                               : (c * V + e) * TEAM + Team::lane());
+        return first + (!SINGLY ? (c * TEAM + lane_of_team()) * V + e
+                               : (c * V + e) * TEAM + lane_of_team());
     }
     template <class T> __device__ void get(real_t (&x)[V], const T* row, int first, int c) const
     {
@@ -93,12 +140,11 @@ template <int K> struct Row {
     Places in;
     Held<K> x[PACKS];
 
-    // Nothing is read, and nothing gone through, of a row that is not there.
-    __device__ Row(const scalar_t* const (&from)[K], size row, int n, bool there)
-        : in{there ? n : 0}
+    // The n numbers from `at` on; nothing is read, and nothing gone through, where n is not above 0.
+    __device__ Row(const scalar_t* const (&from)[K], size at, int n) : in{n}
     {
         #pragma unroll
-        for (int k = 0; k < K; ++k) p[k] = from[k] + row * n;
+        for (int k = 0; k < K; ++k) p[k] = from[k] + at;
         if (held()) read(0);
     }
     __device__ bool held() const { return RESIDENT || in.n <= SPAN; }
@@ -118,7 +164,7 @@ template <int K> struct Row {
             for (int c = 0; c < PACKS; ++c) f(x[c], first, c);
         }
     }
-    // f(x[c], e, j) for every number, the j-th of the row
+    // f(x[c], e, j) for every number, the j-th
     template <class F> __device__ void each(F f)
     {
         packs([&](Held<K>& of, int first, int c) {

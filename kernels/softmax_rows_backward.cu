@@ -9,25 +9,28 @@ constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
 constexpr int RESIDENT = 0; // whether that is always a whole row
 constexpr int BLOCKS = 4;   // on a multiprocessor
+constexpr int CLUSTER = 1;  // blocks of a row
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void BY_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
 softmax_rows_backward(const scalar_t* Y, const scalar_t* dY, scalar_t* dX, size log_of, size m,
                       size n)
 {
     wait_for_stream();
-    Team team;
-    const size i = team.row();
-    Row<2> row({Y, dY}, i, int(n), i < m);
+    Team<CLUSTER> team;
+    const Part mine = team.part(m, n);
+    Row<2> row({Y, dY}, mine.at, mine.n);
     real_t sum = 0;
     row.each([&](Held<2>& x, int e, int) { sum += log_of ? x[1][e] : x[1][e] * x[0][e]; });
     sum = team.sum(sum);
+    team.has_read();
     row.packs([&](Held<2>& x, int first, int c) {
         #pragma unroll
         for (int e = 0; e < V; ++e)
             x[1][e] = log_of ? x[1][e] - exp(x[0][e]) * sum : x[0][e] * (x[1][e] - sum);
-        row.in.put(dX + i * n, x[1], first, c);
+        row.in.put(dX + mine.at, x[1], first, c);
     });
+    team.leave();
 }

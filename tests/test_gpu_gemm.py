@@ -152,6 +152,24 @@ def test_the_same_bits_every_time(cp, by_pairs):
         assert (blasx.sgemm(1, a, b) == c).all()
 
 
+def test_a_bias_is_added_as_c_is_stored(cp, by_pairs):
+    """Along the lines of C, by columns and by rows; another one after the product."""
+    a, b = operands(cp, "normal", 200, 130, 96)
+    a[3, 4] = cp.inf
+    for order, shape, relu in product("CF", ((130,), (200, 1)), (None, "relu")):
+        bias = cp.random.RandomState(5).standard_normal(shape).astype("f4")
+        c = cp.full((200, 130), cp.nan, "f4", order=order)
+        with blasx.trace() as ran:
+            out = blasx.sgemm(-0.5, a, b, 0, c, overwrite_c=1, bias=bias, activation=relu)
+        assert out is c and "gemm_wgmma" in str(ran)
+        exact = -0.5 * a.astype("f8") @ b.astype("f8") + bias
+        exact = cp.maximum(exact, 0) if relu else exact
+        size = 0.5 * abs(a).astype("f8") @ abs(b).astype("f8") + abs(bias)
+        finite = cp.isfinite(exact)
+        assert (cp.isfinite(c) == finite).all()
+        assert (abs(c - exact) <= 2**-21 * size)[finite].all()
+
+
 def test_complex_products(cp, by_pairs):
     """cgemm, by the same kernels: four real products in one."""
     for (m, n, k), ta, tb in product(((200, 130, 96), (65, 70, 520)), (0, 1, 2), (0, 1, 2)):

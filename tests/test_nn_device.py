@@ -35,7 +35,9 @@ LAYERS = [
     (nn.GRU(4, 3, 2, True, rng=0), series), (nn.LSTM(4, 3, clip=0.3, truncate=2, rng=0), series),
     (nn.EncoderBlock(4, 2, causal=True, dropout=0.2, rng=0), series),
     (nn.Embedding(7, 3, rng=0), np.array([[1, 6], [0, 1]])), (nn.Softmax(), rows),
-    (nn.LogSoftmax(), rows), (nn.Residual(nn.Flatten(), nn.GELU(True)), rows),
+    (nn.Softmax(), normal(3, 20003)), (nn.LogSoftmax(), normal(2, 9000)),
+    (nn.LogSoftmax(), normal(2, 40000)), (nn.LogSoftmax(), rows),
+    (nn.Residual(nn.Flatten(), nn.GELU(True)), rows),
     *((f(), rows) for f in (nn.ReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.GELU, nn.Softplus, nn.Swish))]
 
 
@@ -99,6 +101,17 @@ def test_losses(loss, target, xp):
     same(loss.backward(), dy)
     if loss.accuracy:
         assert loss.accuracy(xp.asarray(rows), xp.asarray(target)) == loss.accuracy(rows, target)
+
+
+@pytest.mark.parametrize("n", [9001, 30000, 50257])
+def test_losses_of_long_rows(n, xp):
+    """Which the blocks of a cluster share on a GPU; a label in each of their parts."""
+    scores, target = normal(8, n), np.arange(8) * n // 8 + 1
+    loss = nn.CrossEntropy(0.1, ignore=1)
+    value, dy = loss.forward(scores, target), loss.backward()
+    there = loss.forward(xp.asarray(scores), xp.asarray(target))
+    assert float(there) == pytest.approx(float(value), rel=1e-6)
+    same(loss.backward(), dy)
 
 
 def test_training(xp, tmp_path):

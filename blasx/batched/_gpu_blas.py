@@ -105,6 +105,7 @@ def tiles(name, letter, **values):
 
 
 ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says cuBLAS is faster
+IN_STEPS = ALWAYS, IN_WHOLE_STEPS
 SKINNY = 24  # of fewer rows or columns cuBLAS makes sums that depend on the size of the batch
 
 
@@ -118,6 +119,13 @@ def _plan(kernel, letter, n, device, when=()):
     return tiles(kernel, letter, **capitals(found))
 
 
+@looked_up
+def left_to_cublas(letter, order, device):
+    """Whether no product of that order by operands in whole steps is by a kernel of ours."""
+    return not any(_plan(kernel, letter, order, device, IN_STEPS)
+                   for kernel in ("gemm_thread", "gemm_warp", "gemm_split", "gemm_block"))
+
+
 def _cases(letter, m, n, *operands):
     """When cuBLAS may be asked: `vendor` of a row is one of these. IN_WHOLE_STEPS: lines of all
     operands are multiples of 16 bytes apart; where the first begins does not count, for a member
@@ -126,7 +134,7 @@ def _cases(letter, m, n, *operands):
         return ()
     size = TYPES[letter].dtype.itemsize
     whole = all((x.rows if x.columns == 1 else x.columns) * size % 16 == 0 for x in operands)
-    return ALWAYS, IN_WHOLE_STEPS if whole else IN_SHORT_STEPS
+    return IN_STEPS if whole else (ALWAYS, IN_SHORT_STEPS)
 
 
 def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, alone=False):

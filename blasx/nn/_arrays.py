@@ -28,11 +28,15 @@ _GEMM_BATCHED = {TYPES[x].dtype: gemm for x, gemm in zip(
     "sdhb", (sgemm_batched, dgemm_batched, hgemm_batched, bgemm_batched))}
 
 
+_modules = {np.ndarray: np}  # by kind of array
+
+
 def module(a):
     """The module of an array: numpy or cupy."""
-    if type(a) is np.ndarray:
-        return np
-    return sys.modules[type(a).__module__.partition(".")[0]]
+    kind = type(a)
+    if kind not in _modules:
+        _modules[kind] = sys.modules[kind.__module__.partition(".")[0]]
+    return _modules[kind]
 
 
 def wide(x):
@@ -49,6 +53,14 @@ def fused(x):
     """The module of fused kernels (_gpu.py) for an array of CuPy's; None for others."""
     if type(x) is np.ndarray or module(x).__name__ != "cupy" or not x.size:
         return None
+    return _gpu or _first_fused()
+
+
+_gpu = None
+
+
+def _first_fused():
+    global _gpu
     from . import _gpu
     return _gpu
 
@@ -74,7 +86,7 @@ def product(a, b, bias=None):
     difference, and what follows lies by rows.
     """
     gemm, gpu = _GEMM[a.dtype], fused(a)
-    if gpu and bias is not None and a.dtype.itemsize == 2:  # one kernel
+    if gpu and bias is not None:  # one kernel of large ones and of half precision
         return gemm(1.0, b.T, a.T, bias=bias[:, None]).T
     c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
     if bias is not None:

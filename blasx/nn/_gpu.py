@@ -25,6 +25,7 @@ from ._arrays import REALS, fused, product
 
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
+_BETWEEN_WARPS = 2 * 32 * 8  # bytes in which a cluster's warps find each other's numbers
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
@@ -61,8 +62,8 @@ def _on_rows(name, x, *numbers):
     """Launch a kernel of rows.cuh with a team to every row of x."""
     n = x.shape[-1]
     m, kernel = x.size // n, _kernel(name, x, n)
-    teams = kernel.threads // kernel.values["TEAM"]
-    kernel(-(-m // teams), 0, *numbers, m, n)
+    teams, cluster = kernel.threads // kernel.values["TEAM"], kernel.values.get("CLUSTER", 1)
+    kernel(-(-m // teams) * cluster, _BETWEEN_WARPS if cluster > 1 else 0, *numbers, m, n)
 
 
 def _on_elements(name, count, like, *numbers):
@@ -87,15 +88,16 @@ def norm(x, gain, bias, eps):
     return y, x, about
 
 
-def norm_backward(dy, x, about, gain, centred):
-    """(dx, dgain, dbias) of `norm`."""
+def norm_backward(dy, x, about, gain, centred, plus=None):
+    """(dx, dgain, dbias) of `norm`, to dx `plus` added."""
     dy, gain, n = _by_rows(dy), _by_rows(gain), x.shape[-1]
+    plus = None if plus is None else _by_rows(plus)
     m, kernel = x.size // n, _kernel("norm_rows_backward", x, n)
     teams = kernel.threads // kernel.values["TEAM"]
     count = min(-(-m // teams), kernel.values["BLOCKS"] * multiprocessors(current_device()))
     dx, parts = _new(*x.shape, like=x), _sums(count * teams, 2 * n, like=x)
-    kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr, dx.data.ptr,
-           parts.data.ptr, centred, m, n)
+    kernel(count, 0, x.data.ptr, dy.data.ptr, gain.data.ptr, about.data.ptr,
+           0 if plus is None else plus.data.ptr, dx.data.ptr, parts.data.ptr, centred, m, n)
     sums = column_sums(parts, x)
     return dx, sums[:n], sums[n:]
 
@@ -244,7 +246,7 @@ def _words(x):
     parts = cupy.ndarray(count, np.uint32)
     for one in (first, kernel):
         one(count, 0, x.data.ptr, parts.data.ptr, count, words.data.ptr, exponent.data.ptr, x.size)
-    return Words(words.transpose(back), exponent)
+    return Words(words.transpose(back) if back else words, exponent)
 
 
 def _alike(*operands):
@@ -382,15 +384,17 @@ def attention(q, k, v, mask, causal, scale, asked):
     return y.reshape(shape), kept
 
 
-def attention_backward(dy, kept):
-    """(dQ, dK, dV) of `attention`."""
+def attention_backward(dy, kept, out=None):
+    """(dQ, dK, dV) of `attention`; with `out` in these three, whose lines begin at multiples of 16
+    bytes."""
     letter, shape, (q, k, v), orders, y, L, _, _, scales, numbers = kept
     (batch, heads, m, d), n = y.shape, k.shape[2]
     dy, D = _lines(dy), cupy.ndarray(L.shape, np.float32)
     sums = blocks("attention_sums", TYPES[letter], d)
     sums(-(-8 * D.size // sums.threads), 0, *_places(dy, y), D.data.ptr, heads, m, D.size, d)
-    grads = [_new_lines((batch, heads, rows, d), order, y.dtype)
-             for rows, order in zip((m, n, n), orders)]
+    grads = [_members(x) for x in out] if out else [
+        _new_lines((batch, heads, rows, d), order, y.dtype)
+        for rows, order in zip((m, n, n), orders)]
     if letter == "s":
         dy = _pairs(dy, scales[1])
     given, of_rows = _places(q, k, v, dy), (L.data.ptr, D.data.ptr, scales[0], *numbers)
@@ -462,6 +466,8 @@ def _pairs(x, scales):
 
 def _members(x):
     """x with two axes before the last two."""
+    if x.ndim == 4:
+        return x
     return x.reshape(*(1,) * (4 - x.ndim), *x.shape) if x.ndim < 4 else (
         x.reshape(-1, *x.shape[-3:]))
 
@@ -505,21 +511,23 @@ def activation(name, x, factor):
     y = _new(*x.shape, like=x)
     _on_elements("activation", x.size, x, FUNCTIONS.index(name), x.data.ptr, 0, y.data.ptr,
                  _bits(factor))
-    return y.transpose(back)
+    return y.transpose(back) if back else y
 
 
 def activation_backward(name, dy, x, y, factor):
     """f'(x) dy."""
     at, back = _in_order(y if name in OF_Y else x)
-    dy = _by_rows(dy.transpose(np.argsort(back)))
+    dy = _by_rows(dy.transpose(np.argsort(back)) if back else dy)
     dx = _new(*at.shape, like=at)
     _on_elements("activation", at.size, at, FUNCTIONS.index(name), at.data.ptr, dy.data.ptr,
                  dx.data.ptr, _bits(factor))
-    return dx.transpose(back)
+    return dx.transpose(back) if back else dx
 
 
 def _in_order(x):
-    """(x with its axes in the order they have in memory, what puts them back)."""
+    """(x with its axes in the order they have in memory, what puts them back, or None)."""
+    if x.flags.c_contiguous:
+        return _by_rows(x), None
     axes = sorted(range(x.ndim), key=lambda i: -x.strides[i])
     return _by_rows(x.transpose(axes)), [int(i) for i in np.argsort(axes)]
 

@@ -23,7 +23,18 @@ from math import sqrt
 
 import numpy as np
 
-from ._arrays import added, fused, glorot, like, module, product, products, transposed, wide
+from ._arrays import (
+    added,
+    column_sums,
+    fused,
+    glorot,
+    like,
+    module,
+    product,
+    products,
+    transposed,
+    wide,
+)
 from .activations import GELU, softmax
 from .dense import Dense
 from .dropout import Dropout
@@ -70,11 +81,18 @@ class DotProductAttention(Layer):
         a = like(softmax(self._masked(scores, mask)), q)
         return self.keep(products(a, v), q, k, v, a)
 
-    def backward(self, dy):
+    def backward(self, dy, out=None):
+        """(dQ, dK, dV), or None: with `out`, three arrays, they are written there."""
         kept = self.kept(dy)
         if len(kept) == 1:
-            return tuple(fused(dy).attention_backward(dy, *kept))
-        q, k, v, a = kept
+            found = fused(dy).attention_backward(dy, *kept, out)
+        else:
+            found = self._by_products(dy, *kept)
+            for to, x in zip(out or (), found):
+                to[...] = x
+        return None if out else tuple(found)
+
+    def _by_products(self, dy, q, k, v, a):
         dv = products(transposed(a), dy)
         de, a = wide(products(dy, transposed(v))), wide(a)
         de -= (de * a).sum(-1, keepdims=True)
@@ -163,7 +181,8 @@ class MultiHeadAttention(Layer):
         Y = [Y_1 ... Y_H] W_o + b_o,   Y_h = attention(Q_h, K_h, V_h),
         [Q_1 ... Q_H] = X W_q + b_q,  K = Z W_k + b_k,  V = Z W_v + b_v.
 
-    Self-attention has Z = X, cross-attention gives Z apart.
+    Self-attention has Z = X, cross-attention gives Z apart. W = [W_q W_k W_v] is one parameter, so
+    that what goes through several of them is one product, and its gradients are, too.
 
     Parameters
     ----------
@@ -180,8 +199,10 @@ class MultiHeadAttention(Layer):
             raise ValueError(f"MultiHeadAttention: heads must divide width, got {heads}, {width}")
         rng = np.random.default_rng(rng)
         self.width, self.heads = width, heads
-        for name in ("query", "key", "value", "output"):
-            setattr(self, name, Dense(width, width, bias, dtype, rng))
+        self.weight = Parameter(np.hstack(
+            [glorot(rng, (width, width), width, width, dtype) for _ in range(3)]))
+        self.bias = Parameter(np.zeros(3 * width, dtype)) if bias else None
+        self.output = Dense(width, width, bias, dtype, rng)
         self.attention = DotProductAttention(causal)
 
     def forward(self, x, z=None, mask=None, cache=None):
@@ -191,39 +212,56 @@ class MultiHeadAttention(Layer):
         a list, empty at first, keeps keys and values of all calls that are given it: x is then
         what follows, and only that goes through the products. It has no backward.
         """
-        self.given(x, None, None, self.width, like=self.query.weight)
-        source = x if z is None else z
-        self.given(source, len(x), None, self.width, argument="z", like=self.query.weight)
-        q = self._split(self.query.forward(x))
-        k, v = (self._split(f.forward(source)) for f in (self.key, self.value))
+        self.given(x, None, None, self.width, like=self.weight)
+        if z is not None:
+            self.given(z, len(x), None, self.width, argument="z", like=self.weight)
+        W, b, n = self.weight.value, self.bias and self.bias.value, self.width
+        # what is multiplied by which columns of W
+        parts = [(x, slice(None))] if z is None else [(x, slice(n)), (z, slice(n, None))]
+        made = [product(u.reshape(-1, n), W[:, at], None if b is None else b[at])
+                for u, at in parts]
+        q, k, v = [a for (u, _), c in zip(parts, made) for a in self._heads(c, u)]
         if cache is not None:
             cache[:] = [k, v] if not cache else [module(x).concatenate(pair, 2)
                                                  for pair in zip(cache, (k, v))]
             k, v = cache
         if mask is not None and mask.ndim == 2:
             mask = mask[:, None, None, :]
-        y = self.output.forward(self._joined(self.attention.forward(q, k, v, mask)))
+        y = self.attention.forward(q, k, v, mask)
+        y = self.output.forward(y.swapaxes(1, 2).reshape(x.shape))
         self._kept = None
-        return y if cache is not None else self.keep(y, z is None)
+        return y if cache is not None else self.keep(y, parts)
 
     def backward(self, dy):
         """dx, or (dx, dz) if there was a z."""
-        (alone,) = self.kept(dy)
-        dq, dk, dv = self.attention.backward(self._split(self.output.backward(dy)))
-        dx = self.query.backward(self._joined(dq))
-        dz = added(self.key.backward(self._joined(dk)), self.value.backward(self._joined(dv)))
-        return added(dx, dz) if alone else (dx, dz)
+        (parts,), n = self.kept(dy), self.width
+        (dy,) = self._heads(self.output.backward(dy).reshape(-1, n), dy)
+        made = [module(dy).empty((u.size // n, W.shape[1]), dy.dtype)
+                for u, at in parts for W in [self.weight.value[:, at]]]
+        self.attention.backward(dy, [a for (u, _), d in zip(parts, made)
+                                     for a in self._heads(d, u)])
+        self.weight.add(_beside([product(u.reshape(-1, n).T, d)
+                                 for (u, _), d in zip(parts, made)]))
+        if self.bias:
+            self.bias.add(_beside([column_sums(d) for d in made]))
+        dx = [product(d, self.weight.value[:, at].T).reshape(u.shape)
+              for (u, at), d in zip(parts, made)]
+        return dx[0] if len(dx) == 1 else tuple(dx)
 
-    def _split(self, x):
-        """(n, m, width) as (n, heads, m, width / heads)."""
-        return x.reshape(*x.shape[:2], self.heads, self.width // self.heads).swapaxes(1, 2)
-
-    def _joined(self, x):
-        """`_split` undone."""
-        return x.swapaxes(1, 2).reshape(len(x), x.shape[2], self.width)
+    def _heads(self, x, like):
+        """The heads (n, heads, m, d) of each `width` columns of x, whose rows are those of `like`
+        (n, m, ...)."""
+        x = x.reshape(*like.shape[:2], x.shape[-1] // self.width, self.heads,
+                      self.width // self.heads)
+        return [x[:, :, i].swapaxes(1, 2) for i in range(x.shape[2])]
 
     def described(self):
         return self.width, self.heads
+
+
+def _beside(parts):
+    """Arrays beside each other along the last axis; one as it is."""
+    return parts[0] if len(parts) == 1 else module(parts[0]).concatenate(parts, -1)
 
 
 class Block(Layer):
@@ -242,7 +280,7 @@ class Block(Layer):
         """dx of part k; `f` is its backward."""
         norm, drop = self.norms[k], self.drops[k]
         if self.norm_first:
-            return added(dy, norm.backward(f(drop.backward(dy))))
+            return norm.backward(f(drop.backward(dy)), dy)
         dy = norm.backward(dy)
         return added(dy, f(drop.backward(dy)))
 

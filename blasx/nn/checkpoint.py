@@ -188,13 +188,9 @@ def _lstm(layer, take):
 
 def _attention(layer, take):
     """torch: query, key and value by rows of one matrix."""
-    weights = np.split(take("in_proj_weight"), 3)
-    own = {f"{name}.weight": w.T for name, w in zip(("query", "key", "value"), weights)}
-    own["output.weight"] = take("out_proj.weight").T
-    if layer.output.bias:
-        biases = np.split(take("in_proj_bias"), 3)
-        own |= {f"{name}.bias": b for name, b in zip(("query", "key", "value"), biases)}
-        own["output.bias"] = take("out_proj.bias")
+    own = {"weight": take("in_proj_weight").T, "output.weight": take("out_proj.weight").T}
+    if layer.bias:
+        own |= {"bias": take("in_proj_bias"), "output.bias": take("out_proj.bias")}
     return own
 
 

@@ -142,6 +142,15 @@ class Layer:
         """Refuse an array that is not of `shape` (None: any extent; a first ...: any before), or
         not of dtype and device of `like`. Returns it."""
         own = getattr(like, "value", like)
+        if type(x) is not type(own) or x.dtype != own.dtype:
+            self._alike(x, own, argument)
+        if x.shape != shape and not _fits(x.shape, shape):
+            names = {None: "any", ...: "..."}
+            wanted = ", ".join(str(names.get(n, n)) for n in shape)
+            raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {x.shape}")
+        return x
+
+    def _alike(self, x, own, argument):
         if not hasattr(x, "dtype") or not hasattr(x, "reshape"):
             raise TypeError(f"{self!r}: {argument} must be an array, got {type(x).__name__}")
         if own is not None and x.dtype != own.dtype:
@@ -153,13 +162,6 @@ class Layer:
         if own is not None and module(x) is not module(own):
             raise TypeError(f"{self!r}: {argument} must be an array of {module(own).__name__}, as "
                             f"the layer's are, got one of {module(x).__name__}")
-        tail = shape[1:] if shape[:1] == (...,) else shape
-        have = x.shape[x.ndim - len(tail):] if len(tail) < len(shape) else x.shape
-        if len(have) != len(tail) or any(n not in (None, m) for m, n in zip(have, tail)):
-            names = {None: "any", ...: "..."}
-            wanted = ", ".join(str(names.get(n, n)) for n in shape)
-            raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {x.shape}")
-        return x
 
     def indices(self, x, n=None, argument="x"):
         """Refuse what is not an array of integers, or of some that are not below n (on the CPU
@@ -203,6 +205,14 @@ class Layer:
     def described(self):
         """What `repr` shows of a layer: its sizes."""
         return ()
+
+
+def _fits(have, shape):
+    """Whether extents are those of `shape`, as Layer.given has it."""
+    if shape[:1] == (...,):
+        shape = shape[1:]
+        have = have[max(len(have) - len(shape), 0):]
+    return len(have) == len(shape) and all(n is None or n == m for m, n in zip(have, shape))
 
 
 class Sequential(Layer):

@@ -9,7 +9,7 @@ the part of dx^ that would only shift or stretch x is gone, since y does not see
 
 import numpy as np
 
-from ._arrays import fused, like, module, wide
+from ._arrays import added, fused, like, module, wide
 from .layer import Layer, Parameter
 
 
@@ -110,11 +110,12 @@ class LayerNorm(Layer):
         y = xhat * self.weight.value + self.bias.value
         return self.keep(like(y, given), xhat, deviation, None)
 
-    def backward(self, dy):
-        """dgamma = sum of dy x^, dbeta = sum of dy."""
+    def backward(self, dy, plus=None):
+        """dgamma = sum of dy x^, dbeta = sum of dy. dx, or dx + `plus`: what goes past the norm in
+        a residual."""
         *kept, gpu = self.kept(dy)
         if gpu:
-            dx, dgamma, dbeta = gpu.norm_backward(dy, *kept, self.weight.value, True)
+            dx, dgamma, dbeta = gpu.norm_backward(dy, *kept, self.weight.value, True, plus)
             self.weight.add(dgamma)
             self.bias.add(dbeta)
             return dx
@@ -122,7 +123,8 @@ class LayerNorm(Layer):
         rows, given, dy = tuple(range(dy.ndim - 1)), dy, wide(dy)
         self.weight.add(like((dy * xhat).sum(rows), given))
         self.bias.add(like(dy.sum(rows), given))
-        return like(_through(dy * self.weight.value, xhat, deviation, -1), given)
+        dx = like(_through(dy * self.weight.value, xhat, deviation, -1), given)
+        return dx if plus is None else added(plus, dx)
 
     def described(self):
         return (self.n,)

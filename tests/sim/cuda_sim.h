@@ -334,6 +334,11 @@ static char* place_of(unsigned at)
     const size_t mine = (current - &fibers[0]) / (fibers.size() / cluster);
     return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
 }
+template <class T> static T in_cluster(const T& mine, unsigned block)
+{
+    const size_t rank = (current - &fibers[0]) / (fibers.size() / cluster);
+    return *(const T*)(memories[block] + ((const char*)&mine - memories[rank]));
+}
 static Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
 static void make_barrier(unsigned at, unsigned arrivals)
 {

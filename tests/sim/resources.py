@@ -25,11 +25,13 @@ RECORDS = _sources.FOLDER / "resources"
 ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 
 
-def architectures(kernel):
-    """Those that a kernel is for."""
+def architectures(kernel, constants):
+    """Those that a variant of a kernel is for."""
     text = _sources.source(f"{kernel}.cu")
+    clusters = "__cluster_dims__" in text and not (
+        "BY_CLUSTERS __launch" in text and constants["CLUSTER"] == 1)
     return tuple(arch for arch in ARCHITECTURES if (arch == "sm_90a" or "wgmma" not in text)
-                 and (arch != "sm_80" or "__cluster_dims__" not in text))
+                 and (arch != "sm_80" or not clusters))
 
 
 def variants():
@@ -66,7 +68,8 @@ def resources(kernel, letter, constants, arch):
 def measure(keys, wanted=ARCHITECTURES):
     """{label: {arch: [registers, spilled bytes]}}"""
     table = variants()
-    jobs = [(key, arch) for key in keys for arch in architectures(table[key][0]) if arch in wanted]
+    jobs = [(key, arch) for key in keys for arch in architectures(table[key][0], table[key][2])
+            if arch in wanted]
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(lambda job: resources(*table[job[0]], job[1]), jobs))
     result = {}

@@ -18,7 +18,9 @@ from blasx._types import TYPES, finfo
 from . import gpu
 from .run import SCHEDULES
 
-FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}  # two rows to a block
+# two rows to a block; four blocks to a row
+FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}
+SHARED = {"TEAM": 64, "PACKS": 1, "WARPS": 2, "RESIDENT": 1, "BLOCKS": 1, "CLUSTER": 4}
 
 
 def arrays(xp, rng, dtype, *shapes):
@@ -31,9 +33,11 @@ def close(found, wanted, what):
     assert error <= bound and found.shape == wanted.shape, (what, error)
 
 
-def matmul(alpha, a, b, beta=0, c=None, overwrite_c=0):
+def matmul(alpha, a, b, beta=0, c=None, overwrite_c=0, bias=None):
     """gemm, by columns."""
     ab = (b.T @ a.T).T
+    if bias is not None:
+        ab += bias
     if c is None:
         return ab
     c += ab
@@ -68,24 +72,46 @@ def layer(xp, rng, dtype, make, *shape):
 
 
 def rows(xp, rng, dtype):
-    """Of single precision two warps to a row, rows that are read again, strips of sums; of others
-    lanes of a warp, as tuned, and whole packs."""
+    """Of single precision two warps to a row, rows that are read again, strips of sums, and rows
+    that blocks share; of others lanes of a warp, as tuned, and whole packs."""
     from blasx import _tuned, nn
+    from blasx.nn._arrays import REALS
     shapes = ((5, 16),)
+    kernels = "softmax_rows softmax_rows_backward cross_entropy_rows".split()
     with ExitStack() as stack:
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
-            kernels = "norm_rows softmax_rows softmax_rows_backward cross_entropy_rows".split()
             stack.enter_context(_tuned.using(
-                "s", column_sums={"WARPS": 1}, **dict.fromkeys(kernels, FEW),
+                "s", column_sums={"WARPS": 1}, norm_rows=FEW,
+                **dict.fromkeys(kernels, FEW | {"CLUSTER": 1}),
                 norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
         for shape in shapes:
             for kind in (nn.LayerNorm, nn.RMSNorm):
                 layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
-            for kind in (nn.Softmax, nn.LogSoftmax):
-                layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
-            cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
-        nothing_to_choose(xp, dtype)
+            past_a_norm(xp, rng, dtype, *shape)
+            scores(xp, rng, dtype, shape)
+    with _tuned.using(REALS[np.dtype(dtype)].letter, **dict.fromkeys(kernels, SHARED)):
+        for shape in shapes:
+            scores(xp, rng, dtype, shape)
+
+
+def scores(xp, rng, dtype, shape):
+    from blasx import nn
+    for kind in (nn.Softmax, nn.LogSoftmax):
+        layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
+    cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
+    nothing_to_choose(xp, dtype)
+
+
+def past_a_norm(xp, rng, dtype, *shape):
+    """What goes past a norm in a residual is added to its gradient."""
+    from blasx import nn
+    x, dy, plus = arrays(xp, rng, dtype, shape, shape, shape)
+    there, here = (nn.LayerNorm(shape[-1]).to(dtype=np.dtype(t)) for t in (dtype, "f8"))
+    there.to(xp).forward(x)
+    here.forward(x.get().astype("f8"))
+    close(there.backward(dy, plus), here.backward(dy.get().astype("f8"), plus.get().astype("f8")),
+          here)
 
 
 def nothing_to_choose(xp, dtype):
@@ -247,6 +273,34 @@ def attention(xp, rng, dtype):
                                             ((2,), 21, 40, 32, True, "all")):
             one_attention(xp, rng, TYPES[letter], lead, m, n, d, causal, mask)
         nothing_to_look_at(xp, rng, dtype)
+        if letter == "s":
+            several_heads(xp, rng)
+
+
+def several_heads(xp, rng):
+    """Queries, keys and values beside each other in what one product makes, and their gradients;
+    in cross-attention keys and values."""
+    from blasx import nn
+    for z in (None, rng.standard_normal((2, 33, 48)).astype("f4")):
+        here = nn.MultiHeadAttention(48, 3, causal=z is None, rng=2)
+        x, dy = (rng.standard_normal((2, 21, 48)).astype("f4") for _ in range(2))
+        runs = []
+        for _ in SCHEDULES:
+            there = deepcopy(here)
+            for p in there.parameters().values():
+                p.value = xp.asarray(p.value)
+            y = there.forward(xp.asarray(x), None if z is None else xp.asarray(z))
+            assert len(there.attention._kept[1]) == 1, "not by the one kernel"
+            dx = there.backward(xp.asarray(dy))
+            runs.append([y, *(dx if isinstance(dx, tuple) else (dx,)),
+                         *(p.grad for p in there.parameters().values())])
+        right = here.to(dtype=np.dtype("f8"))
+        wanted = [right.forward(*(None if a is None else a.astype("f8") for a in (x, z)))]
+        dx = right.backward(dy.astype("f8"))
+        wanted += [*(dx if isinstance(dx, tuple) else (dx,)),
+                   *(p.grad for p in right.parameters().values())]
+        for i, pair in enumerate(zip(same(runs), wanted, strict=True)):
+            close(*pair, (here, z is None, i))
 
 
 def one_attention(xp, rng, me, lead, m, n, d, causal, mask):

@@ -42,9 +42,9 @@ def entries(lines, k, address, next, step, how, parts):
     return np.stack([np.stack(r, -1) for r in rows], 1).reshape(lines, k)
 
 
-def multiply(pairs, numbers, scalars, across, parts):
+def multiply(pairs, numbers, scalars, across, parts, with_bias):
     """gemm_wgmma, but that sums are exact; returns how many elements it computed again."""
-    m, n, k, a_about, b_about, *of, C, ld = numbers
+    m, n, k, a_about, b_about, *of, C, ld, bias = numbers
     alpha, beta = map(np.float32, scalars)
     sides, lines = [], []
     for (address, (columns, rows, _), (row, plane)), about, turned in zip(
@@ -64,7 +64,8 @@ def multiply(pairs, numbers, scalars, across, parts):
         a, b = entries(m, k, *of[:4], parts), entries(n, k, *of[4:], parts)
         x[again] = (a @ b.T)[again].astype(np.float32)
         c = at(C, "f4", (m, n), (4 * ld, 4))
-        c[...] = alpha * x + beta * c if beta else alpha * x
+        before = at(bias, "f4", (n,)) if with_bias else c
+        c[...] = alpha * x + beta * before if beta else alpha * x
     return int(again.sum())
 
 
@@ -99,9 +100,9 @@ def multiply_bytes(sides, numbers, values):
             for address, shape, (pitch, _) in sides)
     assert x.shape == (m, k) and y.shape == (n, k)
     assert all(pitch % 16 == 0 == address % 16 for address, _, (pitch, _) in sides)
-    total, c = x @ y.T, at(C, "f4" if values["SCALED"] else "i4", (m, n), (4 * ld, 4))
-    if values["SCALED"]:
-        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALED"] - 1])
+    total, c = x @ y.T, at(C, "f4" if values["SCALE_OF"] else "i4", (m, n), (4 * ld, 4))
+    if values["SCALE_OF"]:
+        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALE_OF"] - 1])
     if values["BIAS"]:
         total += at(bias, "f4", ((1, n), (m, 1))[values["BIAS"] - 1])
     c[...] = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
@@ -162,6 +163,24 @@ def halves(blasx, rng):
             assert (abs(np.asarray(c) - x) <= 2**-10 * abs(x) + 1e-6).all()
 
 
+def with_bias(blasx, rng):
+    """A bias along the lines of C is added as they are stored, another one after that."""
+    a, b, of_row, of_column = (Array(shape, "f4") for shape in ((33, 70), (70, 17), (17,), (33, 1)))
+    for x in (a, b, of_row, of_column):
+        x[...] = rng.standard_normal(x.shape)
+    left, right = (np.asarray(x).astype(float) for x in (a, b))
+    for order, bias, activation in product("CF", (of_row, of_column), (None, "relu")):
+        c = Array((33, 17), "f4", order=order)
+        c[...] = np.nan
+        with blasx.trace() as ran:
+            out = blasx.sgemm(0.5, a, b, 0, c, overwrite_c=1, bias=bias, activation=activation)
+        assert out is c and "gemm_wgmma" in str(ran)
+        exact = 0.5 * left @ right + np.asarray(bias)
+        size = 0.5 * abs(left) @ abs(right) + abs(np.asarray(bias))
+        exact = np.maximum(exact, 0) if activation else exact
+        assert (abs(c - exact) <= 2**-21 * size).all(), (order, bias.shape)
+
+
 def main(folder):
     kernels = install(folder)
     import blasx
@@ -190,15 +209,17 @@ def main(folder):
                                   kernel.constants)
         if kernel.name != "gemm_wgmma":
             return simulated(kernel, *of)
+        if _trace._open:
+            _trace.note("gemm_wgmma")
         parameters = of[4]
         assert [parameters[0], parameters[1]] == [local.a.place, local.b.place]
         numbers = [int(ffi.cast("int64_t *", parameters[i])[0])
-                   for i in (*range(2, 15), *range(17, 19))]
+                   for i in (*range(2, 15), *range(17, 20))]
         assert kernel.constants["HALF_OF_C"] == 0  # halves: run_potrf.py
         scalars = [ffi.cast("float *", parameters[i])[0] for i in (15, 16)]
         again.append(multiply([described[id(x)] for x in (local.a, local.b)], numbers, scalars,
                               [kernel.constants[x] for x in ("A_ACROSS", "B_ACROSS")],
-                              1 + kernel.constants["COMPLEX"]))
+                              1 + kernel.constants["COMPLEX"], kernel.constants["BIAS"]))
 
     rng = np.random.default_rng(0)
     with (mock.patch.object(kernels, "launch", launch),
@@ -225,6 +246,7 @@ def main(folder):
                         c[...] = np.nan
                     out = blasx.sgemm(alpha, a, b, beta, c, ta, tb, overwrite_c=1)
                     assert out is c and (abs(c - exact) <= 2**-21 * size).all(), (m, n, k, orders)
+        with_bias(blasx, rng)
         for (m, n, k), ta, tb in product(((18, 20, 35),), (0, 1, 2), (0, 1, 2)):
             for orders in product("CF", repeat=3):
                 a, b, c = (Array(shape, "c8", order=order) for shape, order in zip(
