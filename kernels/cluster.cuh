@@ -35,7 +35,7 @@ template <int CLUSTER> __device__ void meet_cluster()
 }
 
 // The same without a word about memory, in two: a block that others have read from does not end
-// before they have arrived.
+// before they have arrived. Who arrives has used what it read: the arrival overtakes loads.
 template <int CLUSTER> __device__ void done_in_cluster()
 {
 #ifndef BLASX_SIM

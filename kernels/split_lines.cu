@@ -226,8 +226,8 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         }
         most[i] = largest;
     }
+    __syncthreads();  // what was read of other blocks has come: it is in `most`
     done_in_cluster<CLUSTER>();
-    __syncthreads();
     Scale scale[4];
     bool finite[4];
     #pragma unroll
