@@ -18,6 +18,8 @@ constexpr int UP = 14;
 template <class T> struct number_of_two_bytes { using type = T; };
 template <> struct number_of_two_bytes<float> { using type = half; };
 using number_t = number_of_two_bytes<scalar_t>::type;
+template <class T> constexpr bool IS_HALF = true;
+template <> constexpr bool IS_HALF<bfloat16> = false;
 
 // 2^x, 0 below 2^-126
 __device__ inline float power_of(float x)

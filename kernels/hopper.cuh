@@ -149,6 +149,8 @@ constexpr int FRESH = 1;
 #define SUMS_128(F) SUMS_96(F), SUMS_16(F, 96), SUMS_16(F, 112)
 #define OF_FLOAT(x) "+f"(x)
 #define OF_INT(x) "+r"(x)
+#define NEW_OF_FLOAT(x) "=f"(x)
+#define NEW_OF_INT(x) "=r"(x)
 
 // N rows of B, R = N / 2 registers; the operands of A, B, whether there are sums, whether A and B
 // are across; SUM, OF its kind of register; T, K of it in 32 bytes, and its name; LAST(..) what
@@ -157,9 +159,15 @@ constexpr int FRESH = 1;
     template <int fresh = 0, int a_across = 0, int b_across = 0>                                   \
     __device__ void multiply(SUM (&sums)[R], word a, word b, T)                                    \
     {                                                                                              \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {" REGISTERS_##R    \
-                     "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                                  \
-                     : SUMS_##R(OF) : "l"(a), "l"(b), "n"(!fresh), "n"(a_across), "n"(b_across));  \
+        if constexpr (fresh)                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {"              \
+                         REGISTERS_##R "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                \
+                         : SUMS_##R(NEW_##OF) : "l"(a), "l"(b), "n"(0), "n"(a_across),             \
+                           "n"(b_across));                                                         \
+        else                                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {"              \
+                         REGISTERS_##R "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                \
+                         : SUMS_##R(OF) : "l"(a), "l"(b), "n"(1), "n"(a_across), "n"(b_across));   \
     }
 #define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
     MULTIPLY(64, 32, 32, 33, 34, 35, 36, SUM, OF, T, K, TYPES, LAST)                               \
@@ -178,11 +186,20 @@ MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", OF_ONE_BYTE)
     template <int fresh = 0, int b_across = 0>                                                     \
     __device__ void multiply_held(float (&sums)[R], const int* a, word b, T)                       \
     {                                                                                              \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R        \
-                     "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D ", 1, 1, %" #TB ";" \
-                     : SUMS_##R(OF_FLOAT)                                                          \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(!fresh),            \
-                       "n"(b_across));                                                             \
+        if constexpr (fresh)                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R    \
+                         "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D                 \
+                         ", 1, 1, %" #TB ";"                                                       \
+                         : SUMS_##R(NEW_OF_FLOAT)                                                  \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(0),             \
+                           "n"(b_across));                                                         \
+        else                                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R    \
+                         "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D                 \
+                         ", 1, 1, %" #TB ";"                                                       \
+                         : SUMS_##R(OF_FLOAT)                                                      \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1),             \
+                           "n"(b_across));                                                         \
     }
 MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, half, "f32.f16.f16")
 MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, half, "f32.f16.f16")

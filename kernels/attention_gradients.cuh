@@ -1,0 +1,218 @@
+// attention_gradients.cuh: attention_backward.cuh on Hopper's tensor cores (attention_boxes.cuh). A
+// group has 64 of the block's lines X and Y, and goes through those of the other side, U and W, in
+// tiles of LINES:
+//
+//     S = c X U^T,    P = 2^(S + L),    dP = Y W^T,    dS = P (dP - D)
+//
+// By queries X = Q, Y = dY, U = K, W = V, and dQ = dS U. By keys all that is transposed: X = K,
+// Y = V, U = Q, W = dY, and dK = dS U, dV = P W. S and dP stay in the registers in which the
+// products leave them, P and dS are taken from there.
+//
+// Both products of a tile are asked for when the one before has been dealt with: dP runs while S
+// becomes P, dV while dP becomes dS, and dS U, with the next S, while another group computes powers.
+#pragma once
+#include "attention_boxes.cuh"
+
+using Sums = float[WIDTH / 2];
+using Numbers = float[LINES / 2];
+using Factors = int[LINES / 4];
+
+__device__ inline void pack(Factors& to, const Numbers& x)
+{
+    #pragma unroll
+    for (int i = 0; i < LINES / 4; ++i) to[i] = int(two_of(x[2 * i], x[2 * i + 1], scalar_t()));
+}
+
+// dS of 16 lines as factors: what they are scaled by. Half precision has the exponent with which the
+// largest number up to now is below 2^TOP; where that falls, so do the sums.
+template <bool HALF> struct Lifted {
+    unsigned most = 0;
+    int e = 0;
+
+    __device__ void lift(Numbers& ds, Sums& sums)
+    {
+        if (!HALF) return;
+        float largest = 0;
+        #pragma unroll
+        for (int i = 0; i < LINES / 2; ++i) largest = fmaxf(largest, fabsf(ds[i]));
+        const unsigned now = __reduce_max_sync(ALL, __float_as_uint(largest));
+        most = now > most ? now : most;
+        const int fits = scale_of(most), before = e;
+        e = fits < 100 ? fits : 100;
+        const float up = near_power(e), shrink = near_power(e - before);
+        #pragma unroll
+        for (int i = 0; i < LINES / 2; ++i) ds[i] *= up;
+        #pragma unroll
+        for (int i = 0; i < WIDTH / 2; ++i) sums[i] *= shrink;
+    }
+};
+
+template <bool KEYED> struct Walk {
+    static_assert(!KEYED || LINES <= 96);
+    static constexpr unsigned STAGE = 2 * PART<LINES>;
+
+    const Looks& looks;
+    const float *L, *D;
+    int first, head, batch;
+    unsigned barriers;
+    // Tiles of the other side from here on, up to there
+    int begin = KEYED ? looks.first_query(first) / LINES : 0, end = tiles(first + ROWS);
+    unsigned x = (shared_address(dynamic_shared) + 1023u) & ~1023u;
+    unsigned y = x + PART<ROWS>;
+    Ring<STAGE, 1 + KEYED * LINES> ring{y + PART<ROWS>, barriers + 8, barriers + 8 + 8 * STAGES};
+
+    // How many there are for rows before this one
+    __device__ int tiles(int row) const
+    {
+        return ((KEYED ? looks.m : looks.keys(row - 1)) + LINES - 1) / LINES;
+    }
+    // L, then D, of a stage's queries
+    __device__ float* numbers(Place of) const
+    {
+        return reinterpret_cast<float*>(dynamic_shared + (ring.stages + STAGES * STAGE
+                                                          - shared_address(dynamic_shared)))
+               + of.stage * 2 * LINES;
+    }
+    __device__ void make() const
+    {
+        if (thread() == 0) {
+            make_barrier(barriers, 1);
+            ring.make();
+            show_barriers();
+        }
+        __syncthreads();
+    }
+
+    __device__ void produce(const TensorMap& X, const TensorMap& Y, const TensorMap& U,
+                            const TensorMap& W) const
+    {
+        give_registers<GIVEN>();
+        Place at;
+        if (thread() == 0 && begin < end) {
+            expect(barriers, 2 * PART<ROWS>);
+            load_lines<ROWS>(x, X, barriers, first, head, batch);
+            load_lines<ROWS>(y, Y, barriers, first, head, batch);
+            #pragma unroll 1
+            for (int tile = begin; tile < end; ++tile, at.next()) {
+                const unsigned to = ring.at(at), full = ring.full + 8 * at.stage;
+                ring.emptied(at);
+                expect(full, STAGE);
+                load_lines<LINES>(to, U, full, tile * LINES, head, batch);
+                load_lines<LINES>(to + PART<LINES>, W, full, tile * LINES, head, batch);
+            }
+        }
+        if (KEYED && thread() >= 32 && thread() < 32 + LINES)
+            #pragma unroll 1
+            for (int tile = begin; tile < end; ++tile, at.next()) {
+                const int query = tile * LINES + thread() - 32;
+                const bool there = query < looks.m;
+                const float l = there ? L[query] : NOTHING, d = there ? D[query] : 0.0f;
+                ring.emptied(at);
+                float* const to = numbers(at) + thread() - 32;
+                to[0] = l, to[LINES] = d;
+                arrive(ring.full + 8 * at.stage);
+            }
+    }
+
+    // of_p += P W if KEYED, of_ds += dS U, of the group's rows; both scaled by 2^UP, and of_ds by
+    // 2^e, too, which is returned
+    __device__ int multiply(Sums& of_p, Sums& of_ds, float c) const
+    {
+        take_registers<TAKEN>();
+        const int group = thread() / 128 - 1, mine = first + 16 * (warp() - 4), t = lane() % 4;
+        const unsigned at_x = x + group * (64 * TILE_ROW), at_y = y + group * (64 * TILE_ROW);
+        float l[2], d[2];
+        if (!KEYED)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int row = mine + 8 * h + lane() / 4;
+                l[h] = row < looks.m ? L[row] : NOTHING;
+                d[h] = row < looks.m ? D[row] : 0.0f;
+            }
+        Numbers s, dp;
+        Factors p, ds;
+        int held_x[WIDTH / 4], held_y[WIDTH / 4];
+        Lifted<IS_HALF<scalar_t>> lifted;
+        Place at;
+        // The group's own lines may look at less than the block's.
+        int tile = begin;
+        const int from = KEYED ? looks.first_query(first + 64 * group) / LINES : 0;
+        const int to = KEYED ? end : tiles(first + 64 * (group + 1));
+        #pragma unroll 1
+        for (; tile < end && tile < from; ++tile) ring.filled(at), ring.done(at);
+        if (tile < to) await(barriers, 0);
+        if (HELD) hold(held_x, at_x), hold(held_y, at_y);
+        keep(of_p), keep(of_ds);
+        begin_products();  // the zeros are there before
+        #pragma unroll 1
+        for (; tile < to; ++tile) {
+            ring.filled(at);
+            const unsigned u = ring.at(at), w = u + PART<LINES>;
+            begin_products();
+            if constexpr (HELD) ask_along<LINES>(s, held_x, u), ask_along<LINES>(dp, held_y, w);
+            else ask_along<LINES>(s, at_x, u), ask_along<LINES>(dp, at_y, w);
+            await_products<1>();
+            keep(s), keep(of_ds), keep(ds);
+            if (tile > begin && tile > from) ring.done_before(at);
+            const float* const of = numbers(at);
+            if (!(KEYED ? looks.all(tile * LINES, mine + 15)
+                        : looks.all(mine, tile * LINES + LINES - 1)))
+                looks.template hide<KEYED, 1, LINES / 8>(
+                    [&](int, int j, int e) -> float& { return s[4 * j + e]; }, mine, tile * LINES);
+            #pragma unroll
+            for (int j = 0; j < LINES / 8; ++j) {
+                Neighbours more{};
+                if (KEYED) more = *reinterpret_cast<const Neighbours*>(of + 8 * j + 2 * t);
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const float by = !KEYED ? l[e / 2] : e % 2 ? more.second : more.first;
+                    s[4 * j + e] = power_of(fmaf(s[4 * j + e], c, by));
+                }
+            }
+            if (KEYED) {
+                pack(p, s);
+                keep(p), keep(of_p);
+                begin_products();
+                ask_across<LINES>(of_p, p, w);
+                await_products<1>();
+            } else {
+                await_products<0>();
+            }
+            keep(dp);
+            #pragma unroll
+            for (int j = 0; j < LINES / 8; ++j) {
+                Neighbours less{};
+                if (KEYED) less = *reinterpret_cast<const Neighbours*>(of + LINES + 8 * j + 2 * t);
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const float by = !KEYED ? d[e / 2] : e % 2 ? less.second : less.first;
+                    dp[4 * j + e] = s[4 * j + e] * (dp[4 * j + e] - by);
+                }
+            }
+            lifted.lift(dp, of_ds);
+            pack(ds, dp);
+            keep(ds), keep(of_ds);
+            begin_products();
+            ask_across<LINES>(of_ds, ds, u);
+            if (KEYED) {  // registers are short
+                await_products<1>();
+                keep(of_p), keep(p);
+            }
+            at.next();
+        }
+        await_products<0>();
+        keep(of_ds), keep(ds);
+        if (tile > begin && tile > from) ring.done_before(at);
+        #pragma unroll 1
+        for (; tile < end; ++tile) ring.filled(at), ring.done(at);
+        return lifted.e;
+    }
+};
+
+__device__ inline void put_gradient(scalar_t* to, size next, const Sums& x, int first, int count,
+                                    int width, float factor)
+{
+    put_lines<1, WIDTH / 8>(to, next, [&](int, int j, int e) { return x[4 * j + e]; },
+                            first + 16 * (warp() - 4), count, width,
+                            [=](int, int) { return factor; });
+}
