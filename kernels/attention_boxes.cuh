@@ -21,6 +21,9 @@ static_assert(WIDTH % 64 == 0);
 template <int LINES> constexpr unsigned BOX = LINES * TILE_ROW;
 template <int LINES> constexpr unsigned PART = HALVES * BOX<LINES>;
 
+// Where boxes may begin in shared memory that is free from here on
+__device__ inline unsigned boxes_from(unsigned at) { return (at + 1023u) & ~1023u; }
+
 template <int LINES>
 __device__ void load_lines(unsigned to, const TensorMap& from, unsigned barrier, int line, int head,
                            int batch)

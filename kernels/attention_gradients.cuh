@@ -16,6 +16,7 @@
 using Sums = float[WIDTH / 2];
 using Numbers = float[LINES / 2];
 using Factors = int[LINES / 4];
+constexpr bool HALF = IS_HALF<scalar_t>;
 
 __device__ inline void pack(Factors& to, const Numbers& x)
 {
@@ -25,7 +26,7 @@ __device__ inline void pack(Factors& to, const Numbers& x)
 
 // dS of 16 lines as factors: what they are scaled by. Half precision has the exponent with which the
 // largest number up to now is below 2^TOP; where that falls, so do the sums.
-template <bool HALF> struct Lifted {
+struct Lifted {
     unsigned most = 0;
     int e = 0;
 
@@ -54,11 +55,10 @@ template <bool KEYED> struct Walk {
     const Looks& looks;
     const float *L, *D;
     int first, head, batch;
-    unsigned barriers;
     // Tiles of the other side from here on, up to there
     int begin = KEYED ? looks.first_query(first) / LINES : 0, end = tiles(first + ROWS);
-    unsigned x = (shared_address(dynamic_shared) + 1023u) & ~1023u;
-    unsigned y = x + PART<ROWS>;
+    unsigned barriers = shared_address(dynamic_shared);
+    unsigned x = boxes_from(barriers + 8 + 16 * STAGES), y = x + PART<ROWS>;
     Ring<STAGE, 1 + KEYED * LINES> ring{y + PART<ROWS>, barriers + 8, barriers + 8 + 8 * STAGES};
 
     // How many there are for rows before this one
@@ -132,7 +132,7 @@ template <bool KEYED> struct Walk {
         Numbers s, dp;
         Factors p, ds;
         int held_x[WIDTH / 4], held_y[WIDTH / 4];
-        Lifted<IS_HALF<scalar_t>> lifted;
+        Lifted lifted;
         Place at;
         // The group's own lines may look at less than the block's.
         int tile = begin;
@@ -152,7 +152,7 @@ template <bool KEYED> struct Walk {
             if constexpr (HELD) ask_along<LINES>(s, held_x, u), ask_along<LINES>(dp, held_y, w);
             else ask_along<LINES>(s, at_x, u), ask_along<LINES>(dp, at_y, w);
             await_products<1>();
-            keep(s), keep(of_ds), keep(ds);
+            keep(s), keep(ds);
             if (tile > begin && tile > from) ring.done_before(at);
             const float* const of = numbers(at);
             if (!(KEYED ? looks.all(tile * LINES, mine + 15)
@@ -176,9 +176,10 @@ template <bool KEYED> struct Walk {
                 ask_across<LINES>(of_p, p, w);
                 await_products<1>();
             } else {
+                keep(s);  // all powers are computed while products run
                 await_products<0>();
             }
-            keep(dp);
+            keep(dp), keep(of_ds);
             #pragma unroll
             for (int j = 0; j < LINES / 8; ++j) {
                 Neighbours less{};
@@ -194,10 +195,9 @@ template <bool KEYED> struct Walk {
             keep(ds), keep(of_ds);
             begin_products();
             ask_across<LINES>(of_ds, ds, u);
-            if (KEYED) {  // registers are short
-                await_products<1>();
-                keep(of_p), keep(p);
-            }
+            if (HALF) await_products<0>(), keep(of_ds), keep(ds);  // lift() may multiply these
+            else if (KEYED) await_products<1>();                   // registers are short
+            if (KEYED) keep(of_p), keep(p);
             at.next();
         }
         await_products<0>();

@@ -12,6 +12,7 @@
 #include "shuffle.cuh"
 
 constexpr int UP = 14;
+constexpr int CHAINS = 4;  // of sums, and of largest numbers, of a row: one alone waits for itself
 #define NOTHING __int_as_float(int(0xff800000))  // -inf
 
 // What is multiplied: pairs of halves in place of single precision
@@ -120,10 +121,16 @@ template <int TILES> struct Softmax {
         for (int i = 0; i < TILES; ++i)
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                float most = NOTHING, sum = 0;
+                float largest[CHAINS], sums[CHAINS];
                 #pragma unroll
-                for (int j = 0; j < N; ++j)
-                    most = fmaxf(most, fmaxf(s(i, j, 2 * h), s(i, j, 2 * h + 1)));
+                for (int j = 0; j < N; ++j) {
+                    const float x = fmaxf(s(i, j, 2 * h), s(i, j, 2 * h + 1));
+                    float& to = largest[j % CHAINS];
+                    to = j < CHAINS ? x : fmaxf(to, x);
+                }
+                float most = largest[0];
+                #pragma unroll
+                for (int j = 1; j < CHAINS && j < N; ++j) most = fmaxf(most, largest[j]);
                 most = fmaxf(most, across(most, 1));
                 most = ceilf(c * fmaxf(most, across(most, 2)));
                 const float now = fmaxf(top[i][h], most), from = now == NOTHING ? 0.0f : now;
@@ -135,8 +142,12 @@ template <int TILES> struct Softmax {
                     for (int e = 2 * h; e < 2 * h + 2; ++e) {
                         float& p = s(i, j, e);
                         p = power_of(fmaf(p, c, UP - from));
-                        sum += p;
+                        float& to = sums[j % CHAINS];
+                        to = j < CHAINS && e == 2 * h ? p : to + p;
                     }
+                float sum = sums[0];
+                #pragma unroll
+                for (int j = 1; j < CHAINS && j < N; ++j) sum += sums[j];
                 total[i][h] = fmaf(total[i][h], shrink[i][h], sum);
             }
     }

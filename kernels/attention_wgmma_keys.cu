@@ -25,7 +25,6 @@ attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant_
                      size scale_bits, size causal)
 {
     wait_for_stream();
-    __shared__ alignas(8) word barriers[1 + 2 * STAGES];
     const int m = int(m_of), n = int(n_of), heads = int(heads_of);
     const int blocks = (n + ROWS - 1) / ROWS, member = int(blockIdx.x) / blocks;
     const int first = int(blockIdx.x) % blocks * ROWS;
@@ -33,8 +32,7 @@ attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant_
     const float scale = float(__longlong_as_double(scale_bits));
     const Looks looks{mask ? mask + batch * mask_batch + head * mask_head : mask, mask_query,
                       mask_key, m, n, int(causal)};
-    const Walk<true> walk{looks, L + member * m_of, D + member * m_of, first, head, batch,
-                          shared_address(barriers)};
+    const Walk<true> walk{looks, L + member * m_of, D + member * m_of, first, head, batch};
     walk.make();
     if (thread() < 128) return walk.produce(K, V, Q, dY);
     Sums dk = {}, dv = {};

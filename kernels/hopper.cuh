@@ -14,6 +14,7 @@
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
 // (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
+#ifndef BLASX_SIM           // tests/sim/cuda_sim.h has what attention needs of the following
 struct alignas(64) TensorMap { char bytes[128]; };
 
 // Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
@@ -86,6 +87,7 @@ template <int REGISTERS> __device__ void take_registers()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGISTERS));
 }
+#endif
 
 // A tile in shared memory: rows of 128 bytes, as a box of that width with the hardware's swizzle of
 // 128 bytes leaves them (chunk c of 16 bytes of row r is at c ^ (r % 8)), named as products want
@@ -104,6 +106,7 @@ template <int ACROSS> constexpr int ONE_PRODUCT = ACROSS ? 16 * TILE_ROW >> 4 : 
 // on; end_products() closes a group of those since; await_products<later>() returns when at most
 // `later` groups still run, and then the registers of the others are the program's again, whose
 // compiler `keep` tells so.
+#ifndef BLASX_SIM
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_products()
 {
@@ -123,12 +126,14 @@ template <int R> __device__ void keep(int (&sums)[R])
     #pragma unroll
     for (int i = 0; i < R; ++i) asm volatile("" : "+r"(sums[i]) :: "memory");
 }
+#endif
 
 // multiply(sums, a, b, T()): sums += A B^T, and multiply<FRESH>, sums := A B^T, for 64 rows of A, N
 // of B, 32 bytes of k, numbers of type T in tiles as above, of A or B across its lines where flags
 // say so. Warp w of the four has rows 16 w ... of the sums, lane (g, t) = (lane / 4, lane % 4) of
 // them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in sums[4 j ...], j < N / 8.
 constexpr int FRESH = 1;
+#ifndef BLASX_SIM
 //
 // The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
 // the next two. REGISTERS_n and SUMS_n name the first n of them.
@@ -205,3 +210,4 @@ MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, half, "f32.f16.f16")
 MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, half, "f32.f16.f16")
 MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, bfloat16, "f32.bf16.bf16")
 MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, bfloat16, "f32.bf16.bf16")
+#endif

@@ -154,7 +154,7 @@ def test_fused_attention(dtype, bound):
     heads = normal(2, 3, 4, 150, 64)
     looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
     wide = {} if dtype == "f4" else {"attention_wgmma": {
-        "GROUPS": 2, "KEYS": 64, "STAGES": 2, "TURNS": 1, "WIDTH": 64}}
+        "GROUPS": 2, "LINES": 64, "STAGES": 2, "TURNS": 1, "WIDTH": 64}}
     for kernels in [{}] + [wide] * bool(wide):
         with _tuned.using({"f4": "s", "f2": "h"}.get(dtype, "b"), **kernels):
             for causal, mask in ((True, None), (False, looks)):
