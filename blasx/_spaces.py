@@ -883,10 +883,9 @@ def attention_wgmma_bytes(kernel, v):
 
 
 def attention_wgmma_stages(kernel):
-    """TURNS of groups, in the gradients operands that are HELD in registers."""
     kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t) for g, t in ((2, 1), (2, 0), (3, 0))],
-             "attention_wgmma_queries": options(GROUPS=(2, 3), HELD=(0, 1)),
-             "attention_wgmma_keys": options(GROUPS=(2,), HELD=(0, 1))}[kernel]
+             "attention_wgmma_queries": options(GROUPS=(2, 3)),
+             "attention_wgmma_keys": options(GROUPS=(2,))}[kernel]
     lines = (64,) if kernel == "attention_wgmma_keys" else (128, 64)
 
     def stages(letter, n):
@@ -896,13 +895,12 @@ def attention_wgmma_stages(kernel):
 
 
 def attention_wgmma_fits(kernel):
-    """Registers of a thread: the answers' sums and what is HELD; of a tile S, dP and P, dS as
-    factors."""
+    """Registers of a thread: the answers' sums; of a tile S, dP, and P and dS as factors."""
     def fits(letter, n, v, gpu):
         forward, keyed = kernel == "attention_wgmma", kernel == "attention_wgmma_keys"
         part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] * 3 // 4
         if not forward:
-            part += v["LINES"] // 2 + v["LINES"] // 4 * keyed + v["WIDTH"] // 2 * v["HELD"]
+            part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
         turns = v["TURNS"] if forward else 0
         return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
                 and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2 and turns in (0, 1)

@@ -84,32 +84,6 @@ __device__ void ask_along(float (&s)[LINES / 2], unsigned a, unsigned b)
     end_products();
 }
 
-// The group's lines at a, of which each warp has 16, as that product takes them from registers
-__device__ inline void hold(int (&held)[WIDTH / 4], unsigned a)
-{
-    const int line = 16 * (warp() % 4) + lane() % 16;
-    #pragma unroll
-    for (int k = 0; k < WIDTH / 16; ++k) {
-        const unsigned chunk = (2 * k % 8 + lane() / 16) ^ (line % 8);
-        unsigned tiles[4];
-        load_tiles<false>(tiles, dynamic_shared + (a + k / 4 * BOX<ROWS> + line * TILE_ROW
-                                                   + 16 * chunk - shared_address(dynamic_shared)));
-        #pragma unroll
-        for (int i = 0; i < 4; ++i) held[4 * k + i] = int(tiles[i]);
-    }
-}
-template <int LINES>
-__device__ void ask_along(float (&s)[LINES / 2], const int (&held)[WIDTH / 4], unsigned b)
-{
-    #pragma unroll
-    for (int k = 0; k < WIDTH / 16; ++k) {
-        const word y = tile_at<0>(b + k / 4 * BOX<LINES>) + k % 4 * ONE_PRODUCT<0>;
-        if (k == 0) multiply_held<FRESH>(s, held, y, scalar_t());
-        else multiply_held(s, held + 4 * k, y, scalar_t());
-    }
-    end_products();
-}
-
 // sums += P V for the group's weights of LINES lines, which are at v
 template <int LINES>
 __device__ void ask_across(float (&sums)[WIDTH / 2], const int (&p)[LINES / 4], unsigned v)

@@ -131,7 +131,6 @@ template <bool KEYED> struct Walk {
             }
         Numbers s, dp;
         Factors p, ds;
-        int held_x[WIDTH / 4], held_y[WIDTH / 4];
         Lifted lifted;
         Place at;
         // The group's own lines may look at less than the block's.
@@ -141,7 +140,6 @@ template <bool KEYED> struct Walk {
         #pragma unroll 1
         for (; tile < end && tile < from; ++tile) ring.filled(at), ring.done(at);
         if (tile < to) await(barriers, 0);
-        if (HELD) hold(held_x, at_x), hold(held_y, at_y);
         keep(of_p), keep(of_ds);
         begin_products();  // the zeros are there before
         #pragma unroll 1
@@ -149,8 +147,8 @@ template <bool KEYED> struct Walk {
             ring.filled(at);
             const unsigned u = ring.at(at), w = u + PART<LINES>;
             begin_products();
-            if constexpr (HELD) ask_along<LINES>(s, held_x, u), ask_along<LINES>(dp, held_y, w);
-            else ask_along<LINES>(s, at_x, u), ask_along<LINES>(dp, at_y, w);
+            ask_along<LINES>(s, at_x, u);
+            ask_along<LINES>(dp, at_y, w);
             await_products<1>();
             keep(s), keep(ds);
             if (tile > begin && tile > from) ring.done_before(at);

@@ -9,7 +9,6 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int LINES = 64;   // queries of a tile
 constexpr int STAGES = 3;   // of tiles in shared memory
-constexpr int HELD = 0;     // 1: keys and values are in registers
 constexpr int WIDTH = 128;  // numbers of a line, or more
 #endif
 constexpr int WARPS = 4 * (GROUPS + 1);

@@ -250,24 +250,23 @@ def attention(xp, rng, dtype):
 
 
 def attention_boxes(xp, rng, dtype):
-    """The same by attention_wgmma, its tiles smaller than on a GPU; several blocks, of which a group
-    may have nothing to do."""
+    """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
+    to do."""
     from blasx import _tuned
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
-    for of, cases in (({"WIDTH": 64}, (((1, 2), 70, 199, 64, True, None),
-                                       ((2, 1), 150, 65, 24, False, "all"))),
-                      ({"WIDTH": 128}, (((1,), 130, 70, 104, True, "keys"),))):
-        of |= {"GROUPS": 2, "LINES": 64, "STAGES": 2}
-        for held in range(3 - of["WIDTH"] // 64):
-            with _tuned.using(letter, attention_wgmma=of | {"TURNS": 0},
-                              attention_wgmma_queries=of | {"HELD": held},
-                              attention_wgmma_keys=of | {"HELD": held}):
-                for case in cases:
-                    one_attention(xp, rng, TYPES[letter], *case)
-                    cases = cases[1:] if held else cases
-                if not held:
-                    nothing_to_look_at(xp, rng, dtype)
+    tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
+    for width, groups, cases in ((64, 2, (((1, 2), 70, 199, 64, True, None),
+                                          ((2, 1), 150, 65, 24, False, "all"))),
+                                 (64, 3, (((2,), 130, 70, 40, True, "keys"),)),
+                                 (128, 2, (((1,), 130, 70, 104, True, None),))):
+        of = tile | {"WIDTH": width}
+        with _tuned.using(letter, attention_wgmma=of | {"TURNS": 0}, attention_wgmma_keys=of,
+                          attention_wgmma_queries=of | {"GROUPS": groups}):
+            for case in cases:
+                one_attention(xp, rng, TYPES[letter], *case)
+            if groups == 2:
+                nothing_to_look_at(xp, rng, dtype)
 
 
 def one_attention(xp, rng, me, lead, m, n, d, causal, mask):
