@@ -17,6 +17,11 @@ constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 static_assert(WIDTH % 64 == 0);
 
+// Which group of four warps this is, 0 the producer, and which warp of the block: from one lane, so
+// that the compiler knows that a warp agrees on it
+__device__ inline int group() { return of_lane(thread() / 128, 0); }
+__device__ inline int uniform_warp() { return of_lane(warp(), 0); }
+
 // Bytes of a box of so many lines, and of the lines
 template <int LINES> constexpr unsigned BOX = LINES * TILE_ROW;
 template <int LINES> constexpr unsigned PART = HALVES * BOX<LINES>;

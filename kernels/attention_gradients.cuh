@@ -119,8 +119,9 @@ template <bool KEYED> struct Walk {
     __device__ int multiply(Sums& of_p, Sums& of_ds, float c) const
     {
         take_registers<TAKEN>();
-        const int group = thread() / 128 - 1, mine = first + 16 * (warp() - 4), t = lane() % 4;
-        const unsigned at_x = x + group * (64 * TILE_ROW), at_y = y + group * (64 * TILE_ROW);
+        const int lines = 64 * (group() - 1), mine = first + 16 * (uniform_warp() - 4);
+        const int t = lane() % 4;
+        const unsigned at_x = x + lines * TILE_ROW, at_y = y + lines * TILE_ROW;
         float l[2], d[2];
         if (!KEYED)
             #pragma unroll
@@ -135,8 +136,8 @@ template <bool KEYED> struct Walk {
         Place at;
         // The group's own lines may look at less than the block's.
         int tile = begin;
-        const int from = KEYED ? looks.first_query(first + 64 * group) / LINES : 0;
-        const int to = KEYED ? end : tiles(first + 64 * (group + 1));
+        const int from = KEYED ? looks.first_query(first + lines) / LINES : 0;
+        const int to = KEYED ? end : tiles(first + lines + 64);
         #pragma unroll 1
         for (; tile < end && tile < from; ++tile) ring.filled(at), ring.done(at);
         if (tile < to) await(barriers, 0);

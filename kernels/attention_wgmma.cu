@@ -50,7 +50,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
                       mask_key, m, n, int(causal)};
     const int tiles = (looks.keys(first + ROWS - 1) + LINES - 1) / LINES;
 
-    if (thread() < 128) {
+    if (group() == 0) {
         give_registers<GIVEN>();
         if (thread() != 0 || tiles == 0) return;
         expect(of_q, PART<ROWS>);
@@ -68,8 +68,8 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         return;
     }
     take_registers<TAKEN>();
-    const int group = thread() / 128 - 1, mine = first + 16 * (warp() - 4);
-    const unsigned q = shared + group * (64 * TILE_ROW);
+    const int mine = first + 16 * (uniform_warp() - 4), turn = group() - 1;
+    const unsigned q = shared + turn * (64 * TILE_ROW);
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
     float y[WIDTH / 2] = {}, s[LINES / 2] = {};
     int p[LINES / 4];
@@ -89,7 +89,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
     };
     if (tiles) {
-        if (TURNS && group == 1) give_turn(0);
+        if (TURNS && turn == 1) give_turn(0);
         await(of_q, 0);
         keys.filled(at_k);
         keep(s);
@@ -103,17 +103,17 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         for (int tile = 1; tile < tiles; ++tile) {
             keys.filled(at_k);
             values.filled(at_v);
-            if (TURNS) wait_turn(group);
+            if (TURNS) wait_turn(turn);
             keep(s), keep(y), keep(p);
             begin_products();
             ask_along<LINES>(s, q, keys.at(at_k));
             ask_across<LINES>(y, p, values.at(at_v));
-            if (TURNS) give_turn(1 - group);
+            if (TURNS) give_turn(1 - turn);
             await_products<1>();
             keep(s);
             keys.done(at_k);
             weigh(tile * LINES);
-            keep(s);  // all powers are computed while products run
+            compute_first(softmax.total[0][0] + softmax.total[0][1]);
             await_products<0>();
             keep(y), keep(p);
             values.done(at_v);
@@ -125,7 +125,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         ask_across<LINES>(y, p, values.at(at_v));
         await_products<0>();
         keep(y), keep(p);
-        if (TURNS && group == 0) wait_turn(0);  // the turn that nobody takes
+        if (TURNS && turn == 0) wait_turn(0);  // the turn that nobody takes
     }
     softmax.finish(L + member * m_of, mine, m);
     put_lines<1, WIDTH / 8>(

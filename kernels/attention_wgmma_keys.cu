@@ -33,7 +33,7 @@ attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant_
                       mask_key, m, n, int(causal)};
     const Walk<true> walk{looks, L + member * m_of, D + member * m_of, first, head, batch};
     walk.make();
-    if (thread() < 128) return walk.produce(K, V, Q, dY);
+    if (group() == 0) return walk.produce(K, V, Q, dY);
     Sums dk = {}, dv = {};
     const int e = walk.multiply(dv, dk, power_factor(scale, 0));
     put_gradient(dV + batch * dv_batch + head * dv_head, dv_next, dv, first, n, int(width_of),

@@ -32,7 +32,7 @@ attention_wgmma_queries(const __grid_constant__ TensorMap Q, const __grid_consta
                       mask_key, m, n, int(causal)};
     const Walk<false> walk{looks, L + member * m_of, D + member * m_of, first, head, batch};
     walk.make();
-    if (thread() < 128) return walk.produce(Q, dY, K, V);
+    if (group() == 0) return walk.produce(Q, dY, K, V);
     Sums dq = {}, none;
     const int e = walk.multiply(none, dq, power_factor(scale, 0));
     put_gradient(dQ + batch * dq_batch + head * dq_head, dq_next, dq, first, m, int(width_of),

@@ -430,8 +430,8 @@ def _wgmma_row(name, letter, d, device):
 
 
 def _by_wgmma(name, letter, lines, own, numbers):
-    """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be copied
-    in boxes; `own` of them are those of which a block has ROWS."""
+    """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
+    copied in boxes; `own` of them are those of which a block has ROWS."""
     (batch, heads, count, d), device = lines[own[0]].shape, current_device()
     row = _wgmma_row(name, letter, d, device)
     if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:

@@ -614,6 +614,7 @@ template <int> void take_registers() {}
 static void begin_products() {}
 static void end_products() {}
 template <int> void await_products() {}
+static void compute_first(float) {}
 template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
