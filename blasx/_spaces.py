@@ -903,7 +903,8 @@ def attention_wgmma_fits(kernel):
             part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
         turns = v["TURNS"] if forward else 0
         return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
-                and v["LINES"] in (64, 128) and v["STAGES"] >= 2 and turns in (0, 1)
+                and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2
+                and turns in (0, 1)
                 and v["GROUPS"] in ((2,) if turns else (1, 2, 3))
                 and part <= (224 if v["GROUPS"] < 3 else 128)
                 and not (keyed and v["LINES"] > 96)

@@ -24,27 +24,28 @@ __device__ inline void pack(Factors& to, const Numbers& x)
     for (int i = 0; i < LINES / 4; ++i) to[i] = int(two_of(x[2 * i], x[2 * i + 1], scalar_t()));
 }
 
-// dS of 16 lines as factors: what they are scaled by. Half precision has the exponent with which the
-// largest number up to now is below 2^TOP; where that falls, so do the sums.
-struct Lifted {
-    unsigned most = 0;
+// The exponent by which dS of a warp's 16 lines is scaled where it is to be half precision: the
+// largest number of the first tile that has any gets below 2^TOP, and where a later one would not, dS
+// and the sums are scaled down. 60 at most, so that nothing overflows that is.
+struct Lift {
     int e = 0;
+    float up = 1;
+    bool some = false;
 
-    __device__ void lift(Numbers& ds, Sums& sums)
+    __device__ void fit(Numbers& ds, Sums& sums)
     {
-        if (!HALF) return;
         float largest = 0;
         #pragma unroll
         for (int i = 0; i < LINES / 2; ++i) largest = fmaxf(largest, fabsf(ds[i]));
-        const unsigned now = __reduce_max_sync(ALL, __float_as_uint(largest));
-        most = now > most ? now : most;
-        const int fits = scale_of(most), before = e;
-        e = fits < 100 ? fits : 100;
-        const float up = near_power(e), shrink = near_power(e - before);
+        const unsigned most = __reduce_max_sync(ALL, __float_as_uint(largest));
+        if (most == 0 || (some && most < (127u + TOP) << 23)) return;
+        const int now = min(e + scale_of(most), 60);
+        const float by = near_power(now - e);
         #pragma unroll
-        for (int i = 0; i < LINES / 2; ++i) ds[i] *= up;
+        for (int i = 0; i < LINES / 2; ++i) ds[i] *= by;
         #pragma unroll
-        for (int i = 0; i < WIDTH / 2; ++i) sums[i] *= shrink;
+        for (int i = 0; i < WIDTH / 2; ++i) sums[i] *= by;
+        e = now, up = near_power(e), some = true;
     }
 };
 
@@ -132,7 +133,7 @@ template <bool KEYED> struct Walk {
             }
         Numbers s, dp;
         Factors p, ds;
-        Lifted lifted;
+        Lift lift;
         Place at;
         // The group's own lines may look at less than the block's.
         int tile = begin;
@@ -152,6 +153,7 @@ template <bool KEYED> struct Walk {
             ask_along<LINES>(dp, at_y, w);
             await_products<1>();
             keep(s), keep(ds);
+            if (KEYED && !HALF && WIDTH == 64) keep(of_p), keep(p);
             if (tile > begin && tile > from) ring.done_before(at);
             const float* const of = numbers(at);
             if (!(KEYED ? looks.all(tile * LINES, mine + 15)
@@ -186,25 +188,27 @@ template <bool KEYED> struct Walk {
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     const float by = !KEYED ? d[e / 2] : e % 2 ? less.second : less.first;
-                    dp[4 * j + e] = s[4 * j + e] * (dp[4 * j + e] - by);
+                    float& to = dp[4 * j + e];
+                    to = s[4 * j + e] * (HALF ? fmaf(to, lift.up, -by * lift.up) : to - by);
                 }
             }
-            lifted.lift(dp, of_ds);
+            if (HALF) lift.fit(dp, of_ds);
             pack(ds, dp);
             keep(ds), keep(of_ds);
             begin_products();
             ask_across<LINES>(of_ds, ds, u);
-            if (HALF) await_products<0>(), keep(of_ds), keep(ds);  // lift() may multiply these
-            else if (KEYED) await_products<1>();                   // registers are short
-            if (KEYED) keep(of_p), keep(p);
+            if (HALF) await_products<0>(), keep(of_ds), keep(ds);  // fit() may multiply these
+            else if (KEYED && WIDTH > 64) await_products<1>();     // registers are short
+            if (KEYED && (HALF || WIDTH > 64)) keep(of_p), keep(p);
             at.next();
         }
         await_products<0>();
         keep(of_ds), keep(ds);
+        if (KEYED) keep(of_p), keep(p);
         if (tile > begin && tile > from) ring.done_before(at);
         #pragma unroll 1
         for (; tile < end; ++tile) ring.filled(at), ring.done(at);
-        return lifted.e;
+        return lift.e;
     }
 };
 

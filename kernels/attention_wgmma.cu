@@ -83,8 +83,10 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         softmax.weigh<LINES / 8>(score, c);
     };
     const auto pack = [&] {
-        #pragma unroll
-        for (int i = 0; i < WIDTH / 2; ++i) y[i] *= softmax.shrink[0][i / 2 % 2];
+        const float (&shrink)[2] = softmax.shrink[0];
+        if (__any_sync(ALL, shrink[0] != 1 || shrink[1] != 1))
+            #pragma unroll
+            for (int i = 0; i < WIDTH / 2; ++i) y[i] *= shrink[i / 2 % 2];
         #pragma unroll
         for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
     };
