@@ -17,6 +17,7 @@ using Sums = float[WIDTH / 2];
 using Numbers = float[LINES / 2];
 using Factors = int[LINES / 4];
 constexpr bool HALF = IS_HALF<scalar_t>;
+constexpr bool ROOM = WIDTH == 64;  // in registers, by keys, for more of what is under way
 
 __device__ inline void pack(Factors& to, const Numbers& x)
 {
@@ -151,22 +152,28 @@ template <bool KEYED> struct Walk {
             begin_products();
             ask_along<LINES>(s, at_x, u);
             ask_along<LINES>(dp, at_y, w);
+            const float* const of = numbers(at) + 2 * t;
+            Neighbours more[LINES / 8], less[LINES / 8];
+            const auto get = [](Neighbours (&to)[LINES / 8], const float* from) {
+                #pragma unroll
+                for (int j = 0; j < LINES / 8; ++j)
+                    to[j] = *reinterpret_cast<const Neighbours*>(from + 8 * j);
+            };
+            if (KEYED && ROOM) get(more, of);
             await_products<1>();
+            if (KEYED && !ROOM) get(more, of);
             keep(s), keep(ds);
-            if (KEYED && !HALF && WIDTH == 64) keep(of_p), keep(p);
+            if (KEYED && !HALF && ROOM) keep(of_p), keep(p);
             if (tile > begin && tile > from) ring.done_before(at);
-            const float* const of = numbers(at);
             if (!(KEYED ? looks.all(tile * LINES, mine + 15)
                         : looks.all(mine, tile * LINES + LINES - 1)))
                 looks.template hide<KEYED, 1, LINES / 8>(
                     [&](int, int j, int e) -> float& { return s[4 * j + e]; }, mine, tile * LINES);
             #pragma unroll
             for (int j = 0; j < LINES / 8; ++j) {
-                Neighbours more{};
-                if (KEYED) more = *reinterpret_cast<const Neighbours*>(of + 8 * j + 2 * t);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const float by = !KEYED ? l[e / 2] : e % 2 ? more.second : more.first;
+                    const float by = !KEYED ? l[e / 2] : e % 2 ? more[j].second : more[j].first;
                     s[4 * j + e] = power_of(fmaf(s[4 * j + e], c, by));
                 }
             }
@@ -175,7 +182,9 @@ template <bool KEYED> struct Walk {
                 keep(p), keep(of_p);
                 begin_products();
                 ask_across<LINES>(of_p, p, w);
+                if (ROOM) get(less, of + LINES);
                 await_products<1>();
+                if (!ROOM) get(less, of + LINES);
             } else {
                 keep(s);  // all powers are computed while products run
                 await_products<0>();
@@ -183,11 +192,9 @@ template <bool KEYED> struct Walk {
             keep(dp), keep(of_ds);
             #pragma unroll
             for (int j = 0; j < LINES / 8; ++j) {
-                Neighbours less{};
-                if (KEYED) less = *reinterpret_cast<const Neighbours*>(of + LINES + 8 * j + 2 * t);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const float by = !KEYED ? d[e / 2] : e % 2 ? less.second : less.first;
+                    const float by = !KEYED ? d[e / 2] : e % 2 ? less[j].second : less[j].first;
                     float& to = dp[4 * j + e];
                     to = s[4 * j + e] * (HALF ? fmaf(to, lift.up, -by * lift.up) : to - by);
                 }
@@ -198,8 +205,8 @@ template <bool KEYED> struct Walk {
             begin_products();
             ask_across<LINES>(of_ds, ds, u);
             if (HALF) await_products<0>(), keep(of_ds), keep(ds);  // fit() may multiply these
-            else if (KEYED && WIDTH > 64) await_products<1>();     // registers are short
-            if (KEYED && (HALF || WIDTH > 64)) keep(of_p), keep(p);
+            else if (KEYED && !ROOM) await_products<1>();
+            if (KEYED && (HALF || !ROOM)) keep(of_p), keep(p);
             at.next();
         }
         await_products<0>();

@@ -77,13 +77,13 @@ struct Looks {
                 const int at = row + 16 * i + 8 * h;
                 const int begin = KEYED ? first_query(at) : 0;
                 const int end = at >= (KEYED ? n : m) ? 0 : KEYED ? m : keys(at);
+                const int low = begin - column, high = end - column;
                 #pragma unroll
                 for (int j = 0; j < N; ++j)
                     #pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int c = column + 8 * j + e;
-                        if (c < begin || c >= end) s(i, j, 2 * h + e) = NOTHING;
-                    }
+                    for (int e = 0; e < 2; ++e)
+                        if ((KEYED && 8 * j + e < low) || 8 * j + e >= high)
+                            s(i, j, 2 * h + e) = NOTHING;
                 if (!mask) continue;
                 const size next = KEYED ? key : query, step = KEYED ? query : key;
                 const unsigned char* p = mask + (at < (KEYED ? n : m) ? at : 0) * next + column * step;
