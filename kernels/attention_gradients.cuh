@@ -8,8 +8,9 @@
 // Y = V, U = Q, W = dY, and dK = dS U, dV = P W. S and dP stay in the registers in which the
 // products leave them, P and dS are taken from there.
 //
-// Both products of a tile are asked for when the one before has been dealt with: dP runs while S
-// becomes P, dV while dP becomes dS, and dS U, with the next S, while another group computes powers.
+// Both products of a tile are asked for together: dP runs while S becomes P, dV while dP becomes dS,
+// and dS U with the next S. It is awaited with that one. Seven products where five would do, as dQ has
+// a kernel of its own: what blocks of keys would add to it has to be added in one order.
 #pragma once
 #include "attention_boxes.cuh"
 
@@ -17,7 +18,6 @@ using Sums = float[WIDTH / 2];
 using Numbers = float[LINES / 2];
 using Factors = int[LINES / 4];
 constexpr bool HALF = IS_HALF<scalar_t>;
-constexpr bool ROOM = WIDTH == 64;  // in registers, by keys, for more of what is under way
 
 __device__ inline void pack(Factors& to, const Numbers& x)
 {
@@ -51,7 +51,7 @@ struct Lift {
 };
 
 template <bool KEYED> struct Walk {
-    static_assert(!KEYED || LINES <= 96);
+    static_assert(!KEYED || LINES <= 96);  // a thread of the producer has one
     static constexpr unsigned STAGE = 2 * PART<LINES>;
 
     const Looks& looks;
@@ -116,8 +116,8 @@ template <bool KEYED> struct Walk {
             }
     }
 
-    // of_p += P W if KEYED, of_ds += dS U, of the group's rows; both scaled by 2^UP, and of_ds by
-    // 2^e, too, which is returned
+    // of_p += P W if KEYED, of_ds += dS U, for the group's lines; both scaled by 2^UP, and of_ds by
+    // 2^e, too, for the e that is returned
     __device__ int multiply(Sums& of_p, Sums& of_ds, float c) const
     {
         take_registers<TAKEN>();
@@ -152,28 +152,22 @@ template <bool KEYED> struct Walk {
             begin_products();
             ask_along<LINES>(s, at_x, u);
             ask_along<LINES>(dp, at_y, w);
-            const float* const of = numbers(at) + 2 * t;
-            Neighbours more[LINES / 8], less[LINES / 8];
-            const auto get = [](Neighbours (&to)[LINES / 8], const float* from) {
-                #pragma unroll
-                for (int j = 0; j < LINES / 8; ++j)
-                    to[j] = *reinterpret_cast<const Neighbours*>(from + 8 * j);
-            };
-            if (KEYED && ROOM) get(more, of);
             await_products<1>();
-            if (KEYED && !ROOM) get(more, of);
             keep(s), keep(ds);
-            if (KEYED && !HALF && ROOM) keep(of_p), keep(p);
+            if (KEYED && !HALF && WIDTH == 64) keep(of_p), keep(p);
             if (tile > begin && tile > from) ring.done_before(at);
+            const float* const of = numbers(at);
             if (!(KEYED ? looks.all(tile * LINES, mine + 15)
                         : looks.all(mine, tile * LINES + LINES - 1)))
                 looks.template hide<KEYED, 1, LINES / 8>(
                     [&](int, int j, int e) -> float& { return s[4 * j + e]; }, mine, tile * LINES);
             #pragma unroll
             for (int j = 0; j < LINES / 8; ++j) {
+                Neighbours more{};
+                if (KEYED) more = *reinterpret_cast<const Neighbours*>(of + 8 * j + 2 * t);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const float by = !KEYED ? l[e / 2] : e % 2 ? more[j].second : more[j].first;
+                    const float by = !KEYED ? l[e / 2] : e % 2 ? more.second : more.first;
                     s[4 * j + e] = power_of(fmaf(s[4 * j + e], c, by));
                 }
             }
@@ -182,19 +176,18 @@ template <bool KEYED> struct Walk {
                 keep(p), keep(of_p);
                 begin_products();
                 ask_across<LINES>(of_p, p, w);
-                if (ROOM) get(less, of + LINES);
                 await_products<1>();
-                if (!ROOM) get(less, of + LINES);
             } else {
-                keep(s);  // all powers are computed while products run
                 await_products<0>();
             }
             keep(dp), keep(of_ds);
             #pragma unroll
             for (int j = 0; j < LINES / 8; ++j) {
+                Neighbours less{};
+                if (KEYED) less = *reinterpret_cast<const Neighbours*>(of + LINES + 8 * j + 2 * t);
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
-                    const float by = !KEYED ? d[e / 2] : e % 2 ? less[j].second : less[j].first;
+                    const float by = !KEYED ? d[e / 2] : e % 2 ? less.second : less.first;
                     float& to = dp[4 * j + e];
                     to = s[4 * j + e] * (HALF ? fmaf(to, lift.up, -by * lift.up) : to - by);
                 }
@@ -205,8 +198,8 @@ template <bool KEYED> struct Walk {
             begin_products();
             ask_across<LINES>(of_ds, ds, u);
             if (HALF) await_products<0>(), keep(of_ds), keep(ds);  // fit() may multiply these
-            else if (KEYED && !ROOM) await_products<1>();
-            if (KEYED && (HALF || !ROOM)) keep(of_p), keep(p);
+            else if (KEYED && WIDTH > 64) await_products<1>();     // registers are short
+            if (KEYED && (HALF || WIDTH > 64)) keep(of_p), keep(p);
             at.next();
         }
         await_products<0>();

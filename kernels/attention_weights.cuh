@@ -12,7 +12,6 @@
 #include "shuffle.cuh"
 
 constexpr int UP = 14;
-constexpr int CHAINS = 4;  // of sums, and of largest numbers, of a row: one alone waits for itself
 #define NOTHING __int_as_float(int(0xff800000))  // -inf
 
 // What is multiplied: pairs of halves in place of single precision
@@ -77,13 +76,13 @@ struct Looks {
                 const int at = row + 16 * i + 8 * h;
                 const int begin = KEYED ? first_query(at) : 0;
                 const int end = at >= (KEYED ? n : m) ? 0 : KEYED ? m : keys(at);
-                const int low = begin - column, high = end - column;
                 #pragma unroll
                 for (int j = 0; j < N; ++j)
                     #pragma unroll
-                    for (int e = 0; e < 2; ++e)
-                        if ((KEYED && 8 * j + e < low) || 8 * j + e >= high)
-                            s(i, j, 2 * h + e) = NOTHING;
+                    for (int e = 0; e < 2; ++e) {
+                        const int c = column + 8 * j + e;
+                        if (c < begin || c >= end) s(i, j, 2 * h + e) = NOTHING;
+                    }
                 if (!mask) continue;
                 const size next = KEYED ? key : query, step = KEYED ? query : key;
                 const unsigned char* p = mask + (at < (KEYED ? n : m) ? at : 0) * next + column * step;
@@ -114,8 +113,8 @@ template <int TILES> struct Softmax {
         for (int i = 0; i < TILES; ++i) top[i][0] = top[i][1] = NOTHING;
     }
     // Weights in place of scores s of 8 N columns; what was summed before is to be multiplied by
-    // `shrink`.
-    template <int N, class S> __device__ void weigh(const S& s, float c)
+    // `shrink`. A row has CHAINS of sums and of largest numbers, each of which waits for itself alone.
+    template <int N, int CHAINS = 1, class S> __device__ void weigh(const S& s, float c)
     {
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
@@ -130,7 +129,7 @@ template <int TILES> struct Softmax {
                 }
                 float most = largest[0];
                 #pragma unroll
-                for (int j = 1; j < CHAINS && j < N; ++j) most = fmaxf(most, largest[j]);
+                for (int j = 1; j < CHAINS; ++j) most = fmaxf(most, largest[j]);
                 most = fmaxf(most, across(most, 1));
                 most = ceilf(c * fmaxf(most, across(most, 2)));
                 const float now = fmaxf(top[i][h], most), from = now == NOTHING ? 0.0f : now;
@@ -147,7 +146,7 @@ template <int TILES> struct Softmax {
                     }
                 float sum = sums[0];
                 #pragma unroll
-                for (int j = 1; j < CHAINS && j < N; ++j) sum += sums[j];
+                for (int j = 1; j < CHAINS; ++j) sum += sums[j];
                 total[i][h] = fmaf(total[i][h], shrink[i][h], sum);
             }
     }

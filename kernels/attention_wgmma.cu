@@ -1,10 +1,9 @@
 // attention_wgmma.cu: attention_forward.cu in half precision or bfloat16 on Hopper's tensor cores.
 //
-// A block has ROWS queries of a member. The first four warps are the producer: one thread asks
-// for boxes of Q, once, and of K and V, LINES keys at a time, STAGES of each under way. A group of
-// four warps each multiplies 64 queries. The scores of a tile are asked for together with the
-// product of the weights before, which goes on while the new scores become weights; and with TURNS
-// groups ask one after the other, so that one computes powers while the other's products run.
+// A block has ROWS queries of a member (attention_boxes.cuh), and goes through K and V, each in a ring
+// of its own, LINES keys at a time. The scores of a tile are asked for together with the product of
+// the weights before, which goes on while the new scores become weights; and with TURNS groups ask
+// one after the other, so that one computes powers while the other's products run.
 //
 // Floor: 4 m n WIDTH operations a member (half of them if causal) at 990 Tflop/s, or what 700 W
 // allow, and m n powers, 16 a clock of a multiprocessor: as long as the products of WIDTH 64.
@@ -68,8 +67,8 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         return;
     }
     take_registers<TAKEN>();
-    const int mine = first + 16 * (uniform_warp() - 4), turn = group() - 1;
-    const unsigned q = shared + turn * (64 * TILE_ROW);
+    const int mine = first + 16 * (uniform_warp() - 4), team = group() - 1;
+    const unsigned q = shared + team * (64 * TILE_ROW);
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
     float y[WIDTH / 2] = {}, s[LINES / 2] = {};
     int p[LINES / 4];
@@ -80,7 +79,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
     const auto weigh = [&](int key) {
         const auto score = [&](int, int j, int e) -> float& { return s[4 * j + e]; };
         if (!looks.all(mine, key + LINES - 1)) looks.hide<false, 1, LINES / 8>(score, mine, key);
-        softmax.weigh<LINES / 8>(score, c);
+        softmax.weigh<LINES / 8, 4>(score, c);
     };
     const auto pack = [&] {
         const float (&shrink)[2] = softmax.shrink[0];
@@ -91,7 +90,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
     };
     if (tiles) {
-        if (TURNS && turn == 1) give_turn(0);
+        if (TURNS && team == 1) give_turn(0);
         await(of_q, 0);
         keys.filled(at_k);
         keep(s);
@@ -105,12 +104,12 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         for (int tile = 1; tile < tiles; ++tile) {
             keys.filled(at_k);
             values.filled(at_v);
-            if (TURNS) wait_turn(turn);
+            if (TURNS) wait_turn(team);
             keep(s), keep(y), keep(p);
             begin_products();
             ask_along<LINES>(s, q, keys.at(at_k));
             ask_across<LINES>(y, p, values.at(at_v));
-            if (TURNS) give_turn(1 - turn);
+            if (TURNS) give_turn(1 - team);
             await_products<1>();
             keep(s);
             keys.done(at_k);
@@ -127,7 +126,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         ask_across<LINES>(y, p, values.at(at_v));
         await_products<0>();
         keep(y), keep(p);
-        if (TURNS && turn == 0) wait_turn(0);  // the turn that nobody takes
+        if (TURNS && team == 0) wait_turn(0);  // the turn that nobody takes
     }
     softmax.finish(L + member * m_of, mine, m);
     put_lines<1, WIDTH / 8>(

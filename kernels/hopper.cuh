@@ -14,7 +14,7 @@
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
 // (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
-#ifndef BLASX_SIM           // tests/sim/cuda_sim.h has what attention needs of the following
+#ifndef BLASX_SIM           // tests/sim/cuda_sim.h has what attention needs of this, here and below
 struct alignas(64) TensorMap { char bytes[128]; };
 
 // Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
@@ -116,8 +116,8 @@ template <int later> __device__ void await_products()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(later) : "memory");
 }
-// Products are not awaited before x >= 0 is there: else the compiler, which knows of no reason,
-// computes it when they are done.
+// Products are not awaited before x >= 0 is there; else the compiler, which sees no reason for it,
+// may compute x afterwards, when nothing runs beside.
 __device__ inline void compute_first(float x)
 {
     if (x < 0) __nanosleep(1);
@@ -138,7 +138,7 @@ template <int R> __device__ void keep(int (&sums)[R])
 // of B, 32 bytes of k, numbers of type T in tiles as above, of A or B across its lines where flags
 // say so. Warp w of the four has rows 16 w ... of the sums, lane (g, t) = (lane / 4, lane % 4) of
 // them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in sums[4 j ...], j < N / 8.
-constexpr int FRESH = 1;
+constexpr int FRESH = 1;  // no number is given to the sums before, which would be waited for
 #ifndef BLASX_SIM
 //
 // The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
