@@ -113,19 +113,20 @@ template <int TILES> struct Softmax {
         for (int i = 0; i < TILES; ++i) top[i][0] = top[i][1] = NOTHING;
     }
     // Weights in place of scores s of 8 N columns; what was summed before is to be multiplied by
-    // `shrink`. A row has CHAINS of sums and of largest numbers, each of which waits for itself alone.
+    // `shrink`. A row has CHAINS of sums and of largest numbers, each of which waits for itself
+    // alone; several begin with their first numbers.
     template <int N, int CHAINS = 1, class S> __device__ void weigh(const S& s, float c)
     {
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                float largest[CHAINS], sums[CHAINS];
+                float largest[CHAINS] = {NOTHING}, sums[CHAINS] = {};
                 #pragma unroll
                 for (int j = 0; j < N; ++j) {
                     const float x = fmaxf(s(i, j, 2 * h), s(i, j, 2 * h + 1));
                     float& to = largest[j % CHAINS];
-                    to = j < CHAINS ? x : fmaxf(to, x);
+                    to = CHAINS > 1 && j < CHAINS ? x : fmaxf(to, x);
                 }
                 float most = largest[0];
                 #pragma unroll
@@ -142,7 +143,7 @@ template <int TILES> struct Softmax {
                         float& p = s(i, j, e);
                         p = power_of(fmaf(p, c, UP - from));
                         float& to = sums[j % CHAINS];
-                        to = j < CHAINS && e == 2 * h ? p : to + p;
+                        to = CHAINS > 1 && j < CHAINS && e == 2 * h ? p : to + p;
                     }
                 float sum = sums[0];
                 #pragma unroll
