@@ -886,23 +886,43 @@ def wgmma_width(n):
     return -(-n // 64) * 64
 
 
-def attention_wgmma_bytes(v):
-    """Shared memory: Q and STAGES of K and V, at a multiple of 1024 bytes."""
-    return 2 * v["WIDTH"] * (64 * v["GROUPS"] + 2 * v["STAGES"] * v["KEYS"]) + 1024
+def attention_wgmma_bytes(kernel, v):
+    """Shared memory: barriers, and from a multiple of 1024 bytes on a block's one or two operands,
+    STAGES of two, and two numbers of each query."""
+    own = 1 if kernel == "attention_wgmma" else 2
+    of_queries = 8 * v["LINES"] * (kernel == "attention_wgmma_keys")
+    return (2 * v["WIDTH"] * 64 * v["GROUPS"] * own + 2048
+            + v["STAGES"] * (4 * v["WIDTH"] * v["LINES"] + of_queries))
 
 
-def attention_wgmma_stages(letter, n):
-    return ([dict(GROUPS=g, TURNS=t, WIDTH=wgmma_width(n)) for g, t in ((2, 1), (2, 0), (3, 0))],
-            options(KEYS=(128, 64, 192), STAGES=(2, 3, 4)))
+def attention_wgmma_stages(kernel):
+    kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t) for g, t in ((2, 1), (2, 0), (3, 0))],
+             "attention_wgmma_queries": options(GROUPS=(2, 3)),
+             "attention_wgmma_keys": options(GROUPS=(2,))}[kernel]
+    lines = (64,) if kernel == "attention_wgmma_keys" else (128, 64)
+
+    def stages(letter, n):
+        return ([v | {"WIDTH": wgmma_width(n)} for v in kinds],
+                options(LINES=lines, STAGES=(2, 3, 4)))
+    return stages
 
 
-def attention_wgmma_fits(letter, n, v, gpu):
-    part = v["WIDTH"] // 2 + v["KEYS"] // 2 + v["KEYS"] // 4
-    return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
-            and v["KEYS"] in (64, 128, 192) and v["STAGES"] >= 2 and v["TURNS"] in (0, 1)
-            and v["GROUPS"] in ((2,) if v["TURNS"] else (1, 2, 3))
-            and part <= (160 if v["GROUPS"] < 3 else 96)
-            and attention_wgmma_bytes(v) + 256 <= gpu.shared)
+def attention_wgmma_fits(kernel):
+    """Registers of a thread: the answers' sums; of a tile S, dP, and P and dS as factors."""
+    def fits(letter, n, v, gpu):
+        forward, keyed = kernel == "attention_wgmma", kernel == "attention_wgmma_keys"
+        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] * 3 // 4
+        if not forward:
+            part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
+        turns = v["TURNS"] if forward else 0
+        return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
+                and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2
+                and turns in (0, 1)
+                and v["GROUPS"] in ((2,) if turns else (1, 2, 3))
+                and part <= (224 if v["GROUPS"] < 3 else 128)
+                and not (keyed and v["LINES"] > 96)
+                and attention_wgmma_bytes(kernel, v) <= gpu.shared)
+    return fits
 
 
 def line_pair_stages(letter, n):
@@ -1164,8 +1184,9 @@ SPACES = {
                                   attention_fits(f"attention_{part}", across), optional=True,
                                   letters="shb", largest=128)
        for part, across in (("forward", "KEYS"), ("queries", "LINES"), ("keys", "LINES"))},
-    "attention_wgmma": Space("attention", attention_wgmma_stages, attention_wgmma_fits,
-                             optional=True, vendor=True, letters="hb", largest=128),
+    **{name: Space("attention", attention_wgmma_stages(name), attention_wgmma_fits(name),
+                   optional=True, vendor=True, letters="hb", largest=128)
+       for name in ("attention_wgmma", "attention_wgmma_queries", "attention_wgmma_keys")},
     "attention_pairs": Space("attention", line_pair_stages, line_pair_fits, optional=True,
                              letters="s", largest=128),
     "attention_sums": Space("attention", interchange_stages, interchange_fits, letters="shb",

@@ -24,7 +24,7 @@
 #include "launch.cuh"
 
 constexpr int PLANES = sizeof(scalar_t) == 4 ? 2 : 1, CHUNKS = WIDTH / 8;
-constexpr int ROWS = 16 * TILES * WARPS, SCALED = 64;  // SCALED: lines of the same scale
+constexpr int ROWS = 16 * TILES * WARPS, ALIKE = 64;  // ALIKE: lines of the same scale
 static_assert(WIDTH % 16 == 0 && STAGES >= 2);
 
 // Lines of one member in memory
@@ -196,11 +196,11 @@ struct Scales {
     int queries, keys, member, members;
 
     __device__ Scales(const int* p, int m, int n, int member, int members)
-        : p(p), queries((m + SCALED - 1) / SCALED), keys((n + SCALED - 1) / SCALED),
+        : p(p), queries((m + ALIKE - 1) / ALIKE), keys((n + ALIKE - 1) / ALIKE),
           member(member), members(members) {}
     __device__ int at(size skip, int of_member, int line) const
     {
-        return PLANES == 1 ? 0 : p[skip * members + member * size(of_member) + line / SCALED];
+        return PLANES == 1 ? 0 : p[skip * members + member * size(of_member) + line / ALIKE];
     }
     __device__ int q(int line) const { return at(0, queries, line); }
     __device__ int dy(int line) const { return at(queries, queries, line); }

@@ -11,9 +11,6 @@
 #pragma once
 #include "attention.cuh"
 
-template <class T> constexpr bool IS_HALF = true;
-template <> constexpr bool IS_HALF<bfloat16> = false;
-
 using Sums = float[TILES][WIDTH / 8][4];
 using Products = float[TILES][LINES / 8][4];
 

@@ -18,6 +18,8 @@ constexpr int UP = 14;
 template <class T> struct number_of_two_bytes { using type = T; };
 template <> struct number_of_two_bytes<float> { using type = half; };
 using number_t = number_of_two_bytes<scalar_t>::type;
+template <class T> constexpr bool IS_HALF = true;
+template <> constexpr bool IS_HALF<bfloat16> = false;
 
 // 2^x, 0 below 2^-126
 __device__ inline float power_of(float x)
@@ -111,17 +113,24 @@ template <int TILES> struct Softmax {
         for (int i = 0; i < TILES; ++i) top[i][0] = top[i][1] = NOTHING;
     }
     // Weights in place of scores s of 8 N columns; what was summed before is to be multiplied by
-    // `shrink`.
-    template <int N, class S> __device__ void weigh(const S& s, float c)
+    // `shrink`. A row has CHAINS of sums and of largest numbers, each of which waits for itself
+    // alone; several begin with their first numbers.
+    template <int N, int CHAINS = 1, class S> __device__ void weigh(const S& s, float c)
     {
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                float most = NOTHING, sum = 0;
+                float largest[CHAINS] = {NOTHING}, sums[CHAINS] = {};
                 #pragma unroll
-                for (int j = 0; j < N; ++j)
-                    most = fmaxf(most, fmaxf(s(i, j, 2 * h), s(i, j, 2 * h + 1)));
+                for (int j = 0; j < N; ++j) {
+                    const float x = fmaxf(s(i, j, 2 * h), s(i, j, 2 * h + 1));
+                    float& to = largest[j % CHAINS];
+                    to = CHAINS > 1 && j < CHAINS ? x : fmaxf(to, x);
+                }
+                float most = largest[0];
+                #pragma unroll
+                for (int j = 1; j < CHAINS; ++j) most = fmaxf(most, largest[j]);
                 most = fmaxf(most, across(most, 1));
                 most = ceilf(c * fmaxf(most, across(most, 2)));
                 const float now = fmaxf(top[i][h], most), from = now == NOTHING ? 0.0f : now;
@@ -133,8 +142,12 @@ template <int TILES> struct Softmax {
                     for (int e = 2 * h; e < 2 * h + 2; ++e) {
                         float& p = s(i, j, e);
                         p = power_of(fmaf(p, c, UP - from));
-                        sum += p;
+                        float& to = sums[j % CHAINS];
+                        to = CHAINS > 1 && j < CHAINS && e == 2 * h ? p : to + p;
                     }
+                float sum = sums[0];
+                #pragma unroll
+                for (int j = 1; j < CHAINS; ++j) sum += sums[j];
                 total[i][h] = fmaf(total[i][h], shrink[i][h], sum);
             }
     }

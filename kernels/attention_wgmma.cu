@@ -1,95 +1,24 @@
 // attention_wgmma.cu: attention_forward.cu in half precision or bfloat16 on Hopper's tensor cores.
 //
-// A block has 64 GROUPS queries of a member. The first four warps are the producer: one thread asks
-// for boxes of Q, once, and of K and V, KEYS lines at a time, STAGES of each under way. A group of
-// four warps each multiplies 64 queries. The scores of a tile are asked for together with the
-// product of the weights before, which goes on while the new scores become weights; and with TURNS
-// groups ask one after the other, so that one computes powers while the other's products run.
+// A block has ROWS queries of a member (attention_boxes.cuh), and goes through K and V, each in a ring
+// of its own, LINES keys at a time. The scores of a tile are asked for together with the product of
+// the weights before, which goes on while the new scores become weights; and with TURNS groups ask
+// one after the other, so that one computes powers while the other's products run.
 //
 // Floor: 4 m n WIDTH operations a member (half of them if causal) at 990 Tflop/s, or what 700 W
 // allow, and m n powers, 16 a clock of a multiprocessor: as long as the products of WIDTH 64.
 // Expected of 8 x 16 x 2048 x 128, causal: 0.28 ms (500 Tflop/s).
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int GROUPS = 2;   // of four warps that multiply
-constexpr int KEYS = 128;   // of a tile
+constexpr int LINES = 128;  // keys of a tile
 constexpr int STAGES = 2;   // of keys and of values in shared memory
 constexpr int TURNS = 1;    // 1: groups ask for products one after the other
 constexpr int WIDTH = 128;  // numbers of a line, or more
 #endif
 constexpr int WARPS = 4 * (GROUPS + 1);
-#include "attention_weights.cuh"
-#include "hopper.cuh"
-#include "launch.cuh"
+#include "attention_boxes.cuh"
 
-constexpr int ROWS = 64 * GROUPS, HALVES = WIDTH / 64;
-constexpr unsigned BOX_Q = ROWS * TILE_ROW, PART_Q = HALVES * BOX_Q;  // boxes are 64 numbers wide
-constexpr unsigned BOX = KEYS * TILE_ROW, PART = HALVES * BOX;
-// Registers of a thread of the producer, and of one that multiplies: of 65536 for all
-constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
-constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
-constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
-static_assert(WIDTH % 64 == 0 && (!TURNS || GROUPS == 2));
-
-// The position in a ring: a stage and the phase of its barriers
-struct Place {
-    unsigned stage = 0, phase = 0;
-    __device__ void next()
-    {
-        if (++stage == STAGES) stage = 0, phase ^= 1;
-    }
-};
-
-// Where a ring's stages are, and its barriers
-struct Ring {
-    unsigned stages, full, empty;
-
-    __device__ unsigned at(Place of) const { return stages + of.stage * PART; }
-    __device__ void make() const
-    {
-        for (int s = 0; s < STAGES; ++s) {
-            make_barrier(full + 8 * s, 1);
-            make_barrier(empty + 8 * s, GROUPS);
-        }
-    }
-    __device__ void fill(Place of, const TensorMap& from, int line, int head, int batch) const
-    {
-        await(empty + 8 * of.stage, of.phase ^ 1);
-        expect(full + 8 * of.stage, PART);
-        #pragma unroll
-        for (int h = 0; h < HALVES; ++h)
-            load_box(at(of) + h * BOX, from, full + 8 * of.stage, 64 * h, line, head, batch);
-    }
-    __device__ void filled(Place of) const { await(full + 8 * of.stage, of.phase); }
-    __device__ void done(Place& of) const
-    {
-        if (thread() % 128 == 0) arrive(empty + 8 * of.stage);
-        of.next();
-    }
-};
-
-// S := Q K^T for the 64 queries at q
-__device__ inline void ask_scores(float (&s)[KEYS / 2], unsigned q, unsigned k)
-{
-    #pragma unroll
-    for (int h = 0; h < HALVES; ++h)
-        #pragma unroll
-        for (int p = 0; p < 4; ++p) {
-            const word a = tile_at<0>(q + h * BOX_Q) + p * ONE_PRODUCT<0>;
-            const word b = tile_at<0>(k + h * BOX) + p * ONE_PRODUCT<0>;
-            if (h == 0 && p == 0) multiply<FRESH>(s, a, b, scalar_t());
-            else multiply(s, a, b, scalar_t());
-        }
-    end_products();
-}
-
-// Y += P V
-__device__ inline void ask_values(float (&y)[WIDTH / 2], const int (&p)[KEYS / 4], unsigned v)
-{
-    #pragma unroll
-    for (int k = 0; k < KEYS / 16; ++k)
-        multiply_held<0, 1>(y, p + 4 * k, tile_at<1>(v, BOX) + k * ONE_PRODUCT<1>, scalar_t());
-    end_products();
-}
+static_assert(!TURNS || GROUPS == 2);
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
@@ -99,11 +28,11 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
                 size scale_bits, size causal)
 {
     wait_for_stream();
-    __shared__ alignas(8) word barriers[1 + 4 * STAGES];
-    const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
-    const unsigned of_q = shared_address(barriers), others = of_q + 8;
-    const Ring keys{shared + PART_Q, others, others + 8 * STAGES};
-    const Ring values{keys.stages + STAGES * PART, others + 16 * STAGES, others + 24 * STAGES};
+    const unsigned of_q = shared_address(dynamic_shared), others = of_q + 8;
+    const unsigned shared = boxes_from(others + 32 * STAGES);
+    const Ring<PART<LINES>> keys{shared + PART<ROWS>, others, others + 8 * STAGES};
+    const Ring<PART<LINES>> values{keys.stages + STAGES * PART<LINES>, others + 16 * STAGES,
+                                   others + 24 * STAGES};
     if (thread() == 0) {
         make_barrier(of_q, 1);
         keys.make();
@@ -118,50 +47,55 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
     const int head = member % heads, batch = member / heads;
     const Looks looks{mask ? mask + batch * mask_batch + head * mask_head : mask, mask_query,
                       mask_key, m, n, int(causal)};
-    const int tiles = (looks.keys(first + ROWS - 1) + KEYS - 1) / KEYS;
+    const int tiles = (looks.keys(first + ROWS - 1) + LINES - 1) / LINES;
 
-    if (thread() < 128) {
+    if (group() == 0) {
         give_registers<GIVEN>();
         if (thread() != 0 || tiles == 0) return;
-        expect(of_q, PART_Q);
-        #pragma unroll
-        for (int h = 0; h < HALVES; ++h)
-            load_box(shared + h * BOX_Q, Q, of_q, 64 * h, first, head, batch);
+        expect(of_q, PART<ROWS>);
+        load_lines<ROWS>(shared, Q, of_q, first, head, batch);
         Place at;
+        const auto fill = [&](const Ring<PART<LINES>>& ring, const TensorMap& from, int key) {
+            ring.emptied(at);
+            expect(ring.full + 8 * at.stage, PART<LINES>);
+            load_lines<LINES>(ring.at(at), from, ring.full + 8 * at.stage, key, head, batch);
+        };
         for (int tile = 0; tile < tiles; ++tile, at.next()) {
-            keys.fill(at, K, tile * KEYS, head, batch);
-            values.fill(at, V, tile * KEYS, head, batch);
+            fill(keys, K, tile * LINES);
+            fill(values, V, tile * LINES);
         }
         return;
     }
     take_registers<TAKEN>();
-    const int group = thread() / 128 - 1, mine = first + 16 * (warp() - 4);
-    const unsigned q = shared + group * (64 * TILE_ROW);
+    const int mine = first + 16 * (uniform_warp() - 4), team = group() - 1;
+    const unsigned q = shared + team * (64 * TILE_ROW);
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
-    float y[WIDTH / 2] = {}, s[KEYS / 2] = {};
-    int p[KEYS / 4];
+    float y[WIDTH / 2] = {}, s[LINES / 2] = {};
+    int p[LINES / 4];
     Softmax<1> softmax;
     Place at_k, at_v;
 
     // Scores become weights, while products may still read the ones before; these give their place
     const auto weigh = [&](int key) {
         const auto score = [&](int, int j, int e) -> float& { return s[4 * j + e]; };
-        if (!looks.all(mine, key + KEYS - 1)) looks.hide<false, 1, KEYS / 8>(score, mine, key);
-        softmax.weigh<KEYS / 8>(score, c);
+        if (!looks.all(mine, key + LINES - 1)) looks.hide<false, 1, LINES / 8>(score, mine, key);
+        softmax.weigh<LINES / 8, 4>(score, c);
     };
     const auto pack = [&] {
+        const float (&shrink)[2] = softmax.shrink[0];
+        if (__any_sync(ALL, shrink[0] != 1 || shrink[1] != 1))
+            #pragma unroll
+            for (int i = 0; i < WIDTH / 2; ++i) y[i] *= shrink[i / 2 % 2];
         #pragma unroll
-        for (int i = 0; i < WIDTH / 2; ++i) y[i] *= softmax.shrink[0][i / 2 % 2];
-        #pragma unroll
-        for (int i = 0; i < KEYS / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
+        for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
     };
     if (tiles) {
-        if (TURNS && group == 1) give_turn(0);
+        if (TURNS && team == 1) give_turn(0);
         await(of_q, 0);
         keys.filled(at_k);
         keep(s);
         begin_products();
-        ask_scores(s, q, keys.at(at_k));
+        ask_along<LINES>(s, q, keys.at(at_k));
         await_products<0>();
         keep(s);
         keys.done(at_k);
@@ -170,16 +104,17 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         for (int tile = 1; tile < tiles; ++tile) {
             keys.filled(at_k);
             values.filled(at_v);
-            if (TURNS) wait_turn(group);
+            if (TURNS) wait_turn(team);
             keep(s), keep(y), keep(p);
             begin_products();
-            ask_scores(s, q, keys.at(at_k));
-            ask_values(y, p, values.at(at_v));
-            if (TURNS) give_turn(1 - group);
+            ask_along<LINES>(s, q, keys.at(at_k));
+            ask_across<LINES>(y, p, values.at(at_v));
+            if (TURNS) give_turn(1 - team);
             await_products<1>();
             keep(s);
             keys.done(at_k);
-            weigh(tile * KEYS);
+            weigh(tile * LINES);
+            compute_first(softmax.total[0][0] + softmax.total[0][1]);
             await_products<0>();
             keep(y), keep(p);
             values.done(at_v);
@@ -188,10 +123,10 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         values.filled(at_v);
         keep(y), keep(p);
         begin_products();
-        ask_values(y, p, values.at(at_v));
+        ask_across<LINES>(y, p, values.at(at_v));
         await_products<0>();
         keep(y), keep(p);
-        if (TURNS && group == 0) wait_turn(0);  // the turn that nobody takes
+        if (TURNS && team == 0) wait_turn(0);  // the turn that nobody takes
     }
     softmax.finish(L + member * m_of, mine, m);
     put_lines<1, WIDTH / 8>(

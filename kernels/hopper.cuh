@@ -14,6 +14,7 @@
 
 // What the driver makes of an address, extents, strides and the shape of a box, and copies obey
 // (blasx/_kernel.py: TensorMap). It is a parameter of the kernel: __grid_constant__.
+#ifndef BLASX_SIM           // tests/sim/cuda_sim.h has what attention needs of this, here and below
 struct alignas(64) TensorMap { char bytes[128]; };
 
 // Arrives at the barrier at the same place in another block of the cluster. It publishes no writes:
@@ -86,6 +87,7 @@ template <int REGISTERS> __device__ void take_registers()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(REGISTERS));
 }
+#endif
 
 // A tile in shared memory: rows of 128 bytes, as a box of that width with the hardware's swizzle of
 // 128 bytes leaves them (chunk c of 16 bytes of row r is at c ^ (r % 8)), named as products want
@@ -104,6 +106,7 @@ template <int ACROSS> constexpr int ONE_PRODUCT = ACROSS ? 16 * TILE_ROW >> 4 : 
 // on; end_products() closes a group of those since; await_products<later>() returns when at most
 // `later` groups still run, and then the registers of the others are the program's again, whose
 // compiler `keep` tells so.
+#ifndef BLASX_SIM
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void end_products()
 {
@@ -112,6 +115,12 @@ __device__ inline void end_products()
 template <int later> __device__ void await_products()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(later) : "memory");
+}
+// Products are not awaited before x >= 0 is there; else the compiler, which sees no reason for it,
+// may compute x afterwards, when nothing runs beside.
+__device__ inline void compute_first(float x)
+{
+    if (x < 0) __nanosleep(1);
 }
 template <int R> __device__ void keep(float (&sums)[R])
 {
@@ -123,12 +132,14 @@ template <int R> __device__ void keep(int (&sums)[R])
     #pragma unroll
     for (int i = 0; i < R; ++i) asm volatile("" : "+r"(sums[i]) :: "memory");
 }
+#endif
 
 // multiply(sums, a, b, T()): sums += A B^T, and multiply<FRESH>, sums := A B^T, for 64 rows of A, N
 // of B, 32 bytes of k, numbers of type T in tiles as above, of A or B across its lines where flags
 // say so. Warp w of the four has rows 16 w ... of the sums, lane (g, t) = (lane / 4, lane % 4) of
 // them (g, 8 j + 2 t), (g, 8 j + 2 t + 1), (g + 8, ...), (g + 8, ...) in sums[4 j ...], j < N / 8.
-constexpr int FRESH = 1;
+constexpr int FRESH = 1;  // no number is given to the sums before, which would be waited for
+#ifndef BLASX_SIM
 //
 // The text for one N: the sums' registers are the first N / 2 operands of the statement, the tiles
 // the next two. REGISTERS_n and SUMS_n name the first n of them.
@@ -149,6 +160,8 @@ constexpr int FRESH = 1;
 #define SUMS_128(F) SUMS_96(F), SUMS_16(F, 96), SUMS_16(F, 112)
 #define OF_FLOAT(x) "+f"(x)
 #define OF_INT(x) "+r"(x)
+#define NEW_OF_FLOAT(x) "=f"(x)
+#define NEW_OF_INT(x) "=r"(x)
 
 // N rows of B, R = N / 2 registers; the operands of A, B, whether there are sums, whether A and B
 // are across; SUM, OF its kind of register; T, K of it in 32 bytes, and its name; LAST(..) what
@@ -157,9 +170,15 @@ constexpr int FRESH = 1;
     template <int fresh = 0, int a_across = 0, int b_across = 0>                                   \
     __device__ void multiply(SUM (&sums)[R], word a, word b, T)                                    \
     {                                                                                              \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {" REGISTERS_##R    \
-                     "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                                  \
-                     : SUMS_##R(OF) : "l"(a), "l"(b), "n"(!fresh), "n"(a_across), "n"(b_across));  \
+        if constexpr (fresh)                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {"              \
+                         REGISTERS_##R "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                \
+                         : SUMS_##R(NEW_##OF) : "l"(a), "l"(b), "n"(0), "n"(a_across),             \
+                           "n"(b_across));                                                         \
+        else                                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." TYPES " {"              \
+                         REGISTERS_##R "}, %" #A ", %" #B ", %" #D LAST(TA, TB) ";"                \
+                         : SUMS_##R(OF) : "l"(a), "l"(b), "n"(1), "n"(a_across), "n"(b_across));   \
     }
 #define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
     MULTIPLY(64, 32, 32, 33, 34, 35, 36, SUM, OF, T, K, TYPES, LAST)                               \
@@ -178,13 +197,23 @@ MULTIPLY_ALL(int, OF_INT, signed char, 32, "s32.s8.s8", OF_ONE_BYTE)
     template <int fresh = 0, int b_across = 0>                                                     \
     __device__ void multiply_held(float (&sums)[R], const int* a, word b, T)                       \
     {                                                                                              \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R        \
-                     "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D ", 1, 1, %" #TB ";" \
-                     : SUMS_##R(OF_FLOAT)                                                          \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(!fresh),            \
-                       "n"(b_across));                                                             \
+        if constexpr (fresh)                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R    \
+                         "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D                 \
+                         ", 1, 1, %" #TB ";"                                                       \
+                         : SUMS_##R(NEW_OF_FLOAT)                                                  \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(0),             \
+                           "n"(b_across));                                                         \
+        else                                                                                       \
+            asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16." TYPES " {" REGISTERS_##R    \
+                         "}, {%" #A0 ",%" #A1 ",%" #A2 ",%" #A3 "}, %" #B ", %" #D                 \
+                         ", 1, 1, %" #TB ";"                                                       \
+                         : SUMS_##R(OF_FLOAT)                                                      \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1),             \
+                           "n"(b_across));                                                         \
     }
 MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, half, "f32.f16.f16")
 MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, half, "f32.f16.f16")
 MULTIPLY_HELD(64, 32, 32, 33, 34, 35, 36, 37, 38, bfloat16, "f32.bf16.bf16")
 MULTIPLY_HELD(128, 64, 64, 65, 66, 67, 68, 69, 70, bfloat16, "f32.bf16.bf16")
+#endif

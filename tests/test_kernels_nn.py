@@ -14,7 +14,8 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "adam_step": "h", "activation": "s", "dropout": "d", "lstm_steps": "s",
            "lstm_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
            "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
-           "attention_wgmma": "b", "convolve": "s", "convolve_weights": "d",
+           "attention_wgmma": "b", "attention_wgmma_keys": "b", "attention_wgmma_queries": "h",
+           "convolve": "s", "convolve_weights": "d",
            "pair_words": "s", "add": "b", "embedding_sums": "h"}
 
 
@@ -37,6 +38,7 @@ def simulate(folder, letter, part):
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
                                           ("s", "recurrence"), ("s", "attention"),
+                                          ("b", "attention_boxes"), ("h", "attention_boxes"),
                                           ("s", "convolution"), ("d", "convolution")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""

@@ -159,17 +159,22 @@ def test_bad_numbers_are_named(xp):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("width", [64, 104])
 @pytest.mark.parametrize("dtype, bound", [("f4", 1e-6), ("f2", 2e-3), ("bfloat16", 1.6e-2)])
-def test_fused_attention(dtype, bound):
-    """Each kernel of it, beside the layer on the CPU in double precision."""
+def test_fused_attention(dtype, bound, width):
+    """Each kernel of it, by the rows that ship and by others, beside the layer on the CPU in double
+    precision."""
     cupy = pytest.importorskip("cupy")
     pytest.importorskip("ml_dtypes")
-    heads = normal(2, 3, 4, 150, 64)
+    heads = normal(2, 3, 4, 150, width)
     looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
-    wide = {} if dtype == "f4" else {"attention_wgmma": {
-        "GROUPS": 2, "KEYS": 64, "STAGES": 2, "TURNS": 1, "WIDTH": 64}}
-    for kernels in [{}] + [wide] * bool(wide):
-        with _tuned.using({"f4": "s", "f2": "h"}.get(dtype, "b"), **kernels):
+    letter, by_wgmma = {"f4": "s", "f2": "h"}.get(dtype, "b"), {}
+    if letter != "s":
+        tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "WIDTH": -(-width // 64) * 64}
+        by_wgmma = {"attention_wgmma": tile | {"TURNS": 1}, "attention_wgmma_queries": tile,
+                    "attention_wgmma_keys": tile}
+    for kernels in [{}] + [by_wgmma, dict.fromkeys(by_wgmma)] * bool(by_wgmma):
+        with _tuned.using(letter, **kernels):
             for causal, mask in ((True, None), (False, looks)):
                 q, v = heads.astype(dtype)
                 there = nn.DotProductAttention(causal, fused=True)

@@ -377,7 +377,7 @@ def attention(q, k, v, mask, causal, scale, asked):
         scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
         lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
     numbers = *looks, heads, m, n, d, _bits(scale), causal
-    if not _by_wgmma(letter, lines, y, L, numbers):
+    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers)):
         _on_members("attention_forward", letter, d, batch * heads, m,
                     (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
     kept = letter, shape, lines, [_order(x) for x in given], y, L, mask, at, scales, numbers
@@ -397,11 +397,12 @@ def attention_backward(dy, kept, out=None):
         for rows, order in zip((m, n, n), orders)]
     if letter == "s":
         dy = _pairs(dy, scales[1])
-    given, of_rows = _places(q, k, v, dy), (L.data.ptr, D.data.ptr, scales[0], *numbers)
-    _on_members("attention_queries", letter, d, batch * heads, m,
-                (*given, *_places(grads[0]), *of_rows))
-    _on_members("attention_keys", letter, d, batch * heads, n,
-                (*given, *_places(*grads[1:]), *of_rows))
+    lines, given, of_rows = (q, k, v, dy), _places(q, k, v, dy), (L.data.ptr, D.data.ptr)
+    for side, count, own, to in (("queries", m, (0, 3), grads[:1]), ("keys", n, (1, 2), grads[1:])):
+        if not _by_wgmma(f"attention_wgmma_{side}", letter, lines, own,
+                         (*_places(*to), *of_rows, *numbers)):
+            _on_members(f"attention_{side}", letter, d, batch * heads, count,
+                        (*given, *_places(*to), *of_rows, scales[0], *numbers))
     return [x.reshape(*shape[:-2], *x.shape[2:]) for x in grads]
 
 
@@ -414,12 +415,13 @@ def _attention_row(letter, d, device):
 
 
 class _Local(threading.local):
-    """Each thread's parameters of attention_wgmma: what Q, K and V are, and 16 numbers."""
+    """Each thread's parameters of attention by wgmma: what up to four operands are, and numbers."""
 
     def __init__(self):
-        self.maps, self.cells = [TensorMap(4) for _ in range(3)], ffi.new("int64_t[]", 16)
-        self.parameters = ffi.new("void *[]", [*(tensor.place for tensor in self.maps),
-                                               *(self.cells + i for i in range(16))])
+        self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.new("int64_t[]", 24)
+        cells = [self.cells + i for i in range(24)]
+        self.parameters = {count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
+                                                       *cells]) for count in (3, 4)}
 
 
 _local = _Local()
@@ -427,25 +429,26 @@ _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 
 
 @looked_up
-def _wgmma_row(letter, d, device):
-    return letter in _KIND and tuned_row("attention_wgmma", letter, d, gpu(device))
+def _wgmma_row(name, letter, d, device):
+    return letter in _KIND and tuned_row(name, letter, d, gpu(device))
 
 
-def _by_wgmma(letter, lines, y, L, numbers):
-    """Launch attention_wgmma where it is known to be faster and lines can be copied in boxes."""
-    (batch, heads, m, d), device = y.shape, current_device()
-    row = _wgmma_row(letter, d, device)
+def _by_wgmma(name, letter, lines, own, numbers):
+    """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
+    copied in boxes; `own` of them are those of which a block has ROWS."""
+    (batch, heads, count, d), device = lines[own[0]].shape, current_device()
+    row = _wgmma_row(name, letter, d, device)
     if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:
         return False
     values = capitals(row)
     rows = 64 * values["GROUPS"]
-    for x, tensor, high in zip(lines, _local.maps, (rows, values["KEYS"], values["KEYS"])):
-        tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch),
-                        (x.strides[2], x.strides[1], x.strides[0]), (64, high, 1, 1))
-    _local.cells[0:16] = [*_places(y), L.data.ptr, *map(int, numbers)]
-    kernel_of("attention_wgmma", letter, **values).launch(
-        batch * heads * -(-m // rows), 1, 128 * (values["GROUPS"] + 1), 1, _local.parameters,
-        attention_wgmma_bytes(values))
+    for i, (x, tensor) in enumerate(zip(lines, _local.maps)):
+        tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch), x.strides[2::-1],
+                        (64, rows if i in own else values["LINES"], 1, 1))
+    _local.cells[0:len(numbers)] = [*map(int, numbers)]
+    kernel_of(name, letter, **values).launch(
+        batch * heads * -(-count // rows), 1, 128 * (values["GROUPS"] + 1), 1,
+        _local.parameters[len(lines)], attention_wgmma_bytes(name, values))
     return True
 
 

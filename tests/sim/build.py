@@ -14,7 +14,8 @@ from blasx._types import TYPES
 
 SHIM = Path(__file__).with_name("cuda_sim.h")
 FLAGS = ("-std=c++17", "-O0", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
-         "-Wno-unknown-pragmas", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+         "-Wno-unknown-pragmas", "-Wno-psabi",
+         "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
          "-fno-sanitize=null,pointer-overflow,object-size",  # a fifth of the time; ASan sees it
          "-fno-gnu-unique")  # each library has its own shared memory, sized by its constants
 PREFIX = "sim_"

@@ -38,6 +38,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
+#define __grid_constant__
 #define __restrict__
 #define __shared__ static __attribute__((section("shared_memory")))
 extern "C" char __start_shared_memory[] __attribute__((weak));
@@ -580,4 +581,101 @@ static inline double __hiloint2double(int hi, int lo)
     double x;
     std::memcpy(&x, &i, 8);
     return x;
+}
+
+// -- Hopper's copies of boxes and products of four warps (kernels/hopper.cuh), done when they are
+// asked for: that who reads has waited is not seen here, that he waits for what comes is
+
+// What a launch passes as an address (gpu.py)
+struct alignas(64) TensorMap {
+    uint64_t address, extents[4], strides[3], box[4], room[4];
+    explicit TensorMap(uint64_t from) { std::memcpy(this, (const void*)from, sizeof *this); }
+};
+
+// The byte that hardware swizzles `at` to
+static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+
+static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z, int w)
+{
+    if (to % 1024 || map.box[0] != 64 || map.box[2] * map.box[3] != 1) sim::fail("a box", __LINE__);
+    for (int line = 0; line < int(map.box[1]); ++line)
+        for (int i = 0; i < 64; ++i) {
+            const uint64_t at[] = {uint64_t(x + i), uint64_t(y + line), uint64_t(z), uint64_t(w)};
+            const char* from = (const char*)map.address + 2 * at[0];
+            bool inside = at[0] < map.extents[0];
+            for (int k = 1; k < 4; ++k)
+                inside &= at[k] < map.extents[k], from += at[k] * map.strides[k - 1];
+            char* const place = sim::place_of(swizzled(to + 128 * line + 2 * i));
+            if (inside) std::memcpy(place, from, 2);
+            else std::memset(place, 0, 2);
+        }
+    sim::count(sim::barrier_at(barrier), 0, -int(128 * map.box[1]));
+}
+
+static void wait_turn(int) {}
+static void give_turn(int) {}
+template <int> void give_registers() {}
+template <int> void take_registers() {}
+static void begin_products() {}
+static void end_products() {}
+template <int> void await_products() {}
+static void compute_first(float) {}
+template <class T, int R> void keep(T (&)[R]) {}
+
+namespace sim {
+
+// Number (line, k) of a tile that the word names
+template <class T, int ACROSS> double number_of(uint64_t tile, int line, int k)
+{
+    const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
+    const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
+                                 : at + 128 * line + 2 * k;
+    T x;
+    std::memcpy(&x, place_of(swizzled(from)), 2);
+    return double(float(x));
+}
+
+// Rows a[0], a[1] of A, 16 of k, this lane's g and g + 8
+template <class T, int FRESH, int ACROSS, int R>
+void multiply(float (&sums)[R], const double (&a)[2][16], uint64_t b)
+{
+    for (int j = 0; j < R / 4; ++j)
+        for (int e = 0; e < 2; ++e) {
+            double column[16];
+            for (int k = 0; k < 16; ++k)
+                column[k] = number_of<T, ACROSS>(b, 8 * j + lane() % 4 * 2 + e, k);
+            for (int h = 0; h < 2; ++h) {
+                float& to = sums[4 * j + 2 * h + e];
+                double sum = FRESH ? 0 : to;
+                for (int k = 0; k < 16; ++k) sum += a[h][k] * column[k];
+                to = float(sum);
+            }
+        }
+}
+
+}  // namespace sim
+
+template <int FRESH = 0, int A_ACROSS = 0, int B_ACROSS = 0, int R, class T>
+void multiply(float (&sums)[R], uint64_t a, uint64_t b, T)
+{
+    double rows[2][16];
+    for (int h = 0; h < 2; ++h)
+        for (int k = 0; k < 16; ++k)
+            rows[h][k] = sim::number_of<T, A_ACROSS>(
+                a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
+    sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);
+}
+template <int FRESH = 0, int B_ACROSS = 0, int R, class T>
+void multiply_held(float (&sums)[R], const int* a, uint64_t b, T, int line = __builtin_LINE())
+{
+    double rows[2][16];
+    for (int i = 0; i < 4; ++i) {
+        const sim::Posted<int> pairs(a[i], line);
+        for (int k = 0; k < 8; ++k) {
+            T x;
+            x.bits = (unsigned short)(pairs[sim::lane() / 4 * 4 + k / 2] >> k % 2 * 16);
+            rows[i % 2][i / 2 * 8 + k] = double(float(x));
+        }
+    }
+    sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);
 }

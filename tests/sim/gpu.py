@@ -160,6 +160,7 @@ class Kernels:
 
     def __init__(self, folder):
         self.folder, self.built, self.launched = Path(folder), {}, []
+        self.maps = set()  # where what tensors are is kept: passed by its address
         self.schedules, self.ffi = cycle(range(4)), FFI()
 
     def launch(self, kernel, gx, gy, bx, by, parameters, shared=0, together=False):
@@ -176,13 +177,27 @@ class Kernels:
                 self.ffi.cdef(f"void {PREFIX}{kernel.name}(unsigned, unsigned, unsigned, unsigned, "
                               "unsigned, unsigned, int, const uint64_t *);")
             self.built[key] = getattr(self.ffi.dlopen(str(library)), PREFIX + kernel.name)
-        assert parameters == _kernel._local.parameters
+        if parameters == _kernel._local.parameters:
+            numbers = self.ffi.from_buffer("uint64_t[]", bytes(_kernel._local.cells))
+        else:
+            places = [int(_kernel.ffi.cast("uintptr_t", p)) for p in parameters]
+            numbers = [at if at in self.maps else _kernel.ffi.cast("uint64_t *", p)[0]
+                       for at, p in zip(places, parameters)]
         self.launched.append(kernel.name)
         self.built[key](gx, gy, bx, by, shared, kernel.constants.get("CLUSTER", 1),
-                        next(self.schedules),
-                        self.ffi.from_buffer("uint64_t[]", bytes(_kernel._local.cells)))
+                        next(self.schedules), self.ffi.new("uint64_t[]", list(numbers)))
         if _trace._open:
             _trace.note(kernel.name)
+
+
+    def describe(self, tensor, kind, address, extents, strides, box):
+        """TensorMap.describe, as cuda_sim.h's TensorMap reads it."""
+        from blasx._kernel import ffi
+        rank = len(extents)
+        words = [address, *extents, *(1,) * (4 - rank), *strides, *(0,) * (4 - rank), *box,
+                 *(1,) * (4 - rank)]
+        ffi.buffer(tensor.place, 8 * len(words))[:] = np.array(words, np.uint64).tobytes()
+        self.maps.add(int(ffi.cast("uintptr_t", tensor.place)))
 
 
 def install(folder):
@@ -198,6 +213,7 @@ def install(folder):
     from blasx._spaces import HOPPER
     _kernel.gpu, _kernel.shared_memory = lambda device: HOPPER, lambda device: HOPPER.shared
     _kernel.Kernel.launch = lambda kernel, *x: kernels.launch(kernel, *x)
+    _kernel.TensorMap.describe = lambda tensor, *x: kernels.describe(tensor, *x)
     _cuda.start()
     NATIVE.add(Array)
     # To isinstance these arrays are NumPy's, as CuPy's are not

@@ -303,6 +303,26 @@ def several_heads(xp, rng):
             close(*pair, (here, z is None, i))
 
 
+def attention_boxes(xp, rng, dtype):
+    """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
+    to do."""
+    from blasx import _tuned
+    from blasx.nn._arrays import REALS
+    letter = REALS[np.dtype(dtype)].letter
+    tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
+    for width, groups, cases in ((64, 2, (((1, 2), 70, 199, 64, True, None),
+                                          ((2, 1), 150, 65, 24, False, "all"))),
+                                 (64, 3, (((2,), 130, 70, 40, True, "keys"),)),
+                                 (128, 2, (((1,), 130, 70, 104, True, None),))):
+        of = tile | {"WIDTH": width}
+        with _tuned.using(letter, attention_wgmma=of | {"TURNS": 0}, attention_wgmma_keys=of,
+                          attention_wgmma_queries=of | {"GROUPS": groups}):
+            for case in cases:
+                one_attention(xp, rng, TYPES[letter], *case)
+            if groups == 2:
+                nothing_to_look_at(xp, rng, dtype)
+
+
 def one_attention(xp, rng, me, lead, m, n, d, causal, mask):
     from blasx import nn
     q, k, v, dy = (rng.standard_normal((*lead, rows, d)) for rows in (m, n, n, m))
