@@ -3,7 +3,8 @@
 // TEAM warps own a BM x BN tile of one member's C, a warp TM x TN of it in registers
 // (product_tiles.cuh). Slices of A and B, BK deep, come to shared memory by asynchronous copies,
 // each as its operand lies in memory, by rows or by columns, 16 bytes a copy where neighbours are
-// that long: every layout and transpose is read in whole sectors.
+// that long: every layout and transpose is read in whole sectors. Which of the two is a constant of
+// the program, for each layout multiplies in loops of its own, which take seconds to compile.
 //
 // RESIDENT = 1: all k fits into STAGES slices, which arrive one after the other, and nothing is
 // overwritten: one barrier a slice. Blocks are small, and while one waits another multiplies.
@@ -19,6 +20,10 @@
 #pragma once
 #include "async.cuh"
 #include "product_tiles.cuh"
+
+#ifndef BLASX               // the launcher writes them; the values here let the file compile alone
+constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: neighbours in a column are next to each other
+#endif
 
 enum Kind { GENERAL, SYMMETRIC, RANK_K };
 
@@ -45,6 +50,12 @@ __host__ __device__ constexpr int room_of(int kind)
 {
     return larger(STAGES * stage_of(kind),
                   TEAM * ROUND * int(sizeof(sum_t)) / int(sizeof(scalar_t)));
+}
+
+// How slices of B lie: of RANK_K it is A the other way round
+__host__ __device__ constexpr bool b_by_rows(int kind)
+{
+    return kind == RANK_K ? A_ACROSS : !B_ACROSS;
 }
 
 struct Product {  // one member's, and the tile of C that begins at (i, j)
@@ -362,9 +373,9 @@ __device__ void add_slice(T& tile, const Product& w, const scalar_t* a, int p, i
     }
 }
 
-// A's slices lie by rows or by columns, and B's.
-template <int KIND, bool A_BY_ROWS, bool B_BY_ROWS> __device__ void compute(const Product& w)
+template <int KIND> __device__ void compute(const Product& w)
 {
+    constexpr bool A_BY_ROWS = !A_ACROSS, B_BY_ROWS = b_by_rows(KIND);
     using T = typename Choice<scalar_t, TM, TN, !A_BY_ROWS && KIND != SYMMETRIC, B_BY_ROWS>::type;
     constexpr int STEP = T::STEP, STAGE = stage_of(KIND);
     static_assert(BK % STEP == 0);
@@ -447,21 +458,11 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     const auto a = matrix_of(A, ars, acs, abs, member), b = matrix_of(B, brs, bcs, bbs, member);
     w.c = matrix_of(C, crs, ccs, cbs, member), w.o = matrix_of(O, ors, ocs, obs, member);
     w.a = {a.p, a.rs, a.cs, int(conj_a)}, w.b = {b.p, b.rs, b.cs, int(conj_b)};
-    const bool a_rows = a.cs == 1 || a.rs != 1, b_rows = KIND == RANK_K ? !a_rows
-                                                                       : b.cs == 1 || b.rs != 1;
-    w.a_vectors = in_vectors(a.p, a_rows ? a.rs : a.cs, a_rows ? a.cs : a.rs, 0);
-    w.b_vectors = in_vectors(b.p, b_rows ? b.rs : b.cs, b_rows ? b.cs : b.rs, 0);
+    w.a_vectors = in_vectors(a.p, A_ACROSS ? a.cs : a.rs, A_ACROSS ? a.rs : a.cs, 0);
+    w.b_vectors = b_by_rows(KIND) ? in_vectors(b.p, b.rs, b.cs, 0) : in_vectors(b.p, b.cs, b.rs, 0);
     w.alpha = number<sum_t>(alpha_re, alpha_im), w.beta = number<sum_t>(beta_re, beta_im);
     w.read = ((beta_re | beta_im) & 0x7fffffffffffffff) != 0;  // not a zero of either sign
     w.c_vectors = in_vectors(w.o.p, w.o.rs, w.o.cs, 0)
                   && (!w.read || in_vectors(w.c.p, w.c.rs, w.c.cs, 0));
-    if constexpr (KIND == RANK_K) {
-        if (a_rows) compute<KIND, true, false>(w);
-        else compute<KIND, false, true>(w);
-    } else {
-        if (a_rows && b_rows) compute<KIND, true, true>(w);
-        else if (a_rows) compute<KIND, true, false>(w);
-        else if (b_rows) compute<KIND, false, true>(w);
-        else compute<KIND, false, false>(w);
-    }
+    compute<KIND>(w);
 }

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -82,11 +83,13 @@ def test_products_of_a_batch(folder, kernel, letter):
     ("syrk_block", "s", (32, 32, 16, 32), (8, 3, 1), 1),
     ("syrk_block", "z", (16, 16, 16, 16), (8, 2, 0), 1)])
 def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
-    """The same of kernels/products.cuh, with tiles that reach every branch."""
+    """The same of kernels/products.cuh, with tiles that reach every branch; every layout, by the
+    program that is made for it, and by the others, which only take longer."""
     (bm, bn, tm, tn), (deep, stages, resident) = tile, slices
-    sanitize(folder, kernel, letter, dict(
-        BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
-        WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1))
+    for across in product((0, 1), (0,) if kernel == "syrk_block" else (0, 1)):
+        sanitize(folder, kernel, letter, dict(
+            BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
+            WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))
 
 
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])

@@ -35,6 +35,11 @@ class Operand(NamedTuple):
         return Operand(self.at, self.columns, self.rows, self.members, self.conjugated)
 
     @property
+    def across(self):
+        """1 if neighbours in a column, and not those in a row, are next to each other."""
+        return int(self.rows == 1 and self.columns != 1)
+
+    @property
     def conj(self):
         return self._replace(conjugated=1 - self.conjugated)
 
@@ -110,13 +115,16 @@ SKINNY = 24  # of fewer rows or columns cuBLAS makes sums that depend on the siz
 
 
 @looked_up
-def _plan(kernel, letter, n, device, when=()):
-    """The kernel with its constants for order n; None past the last row, and where cuBLAS is
-    better in one of the cases of `when`."""
+def _plan(kernel, letter, n, device, when=(), across=(0, 0)):
+    """The kernel with its constants for order n, A and B lying `across` or by rows; None past the
+    last row, and where cuBLAS is better in one of the cases of `when`."""
     found = row(kernel, letter, n, gpu(device))
     if not found or found.get("vendor") in when:
         return None
-    return tiles(kernel, letter, **capitals(found))
+    values = capitals(found)
+    if "BM" in values:  # slices lie as operands do
+        values |= {"A_ACROSS": across[0], "B_ACROSS": across[1]}
+    return tiles(kernel, letter, **values)
 
 
 @looked_up
@@ -146,16 +154,16 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     if o.columns != 1 and o.rows == 1 and not half and not symmetric:
         a, b, c, o, m, n = b.T, a.T, c.T, o.T, n, m
     letter, order, device = me.letter, max(m, n, k), current_device()
-    plan = None
+    across, plan = (a.across, b.across), None
     if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = plan or _plan("gemm_warp", letter, order, device)
     if not (plan or half or symmetric):
-        plan = _plan("gemm_split", letter, order, device)
-    plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o))
+        plan = _plan("gemm_split", letter, order, device, (), across)
+    plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o), across)
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
-        plan = _plan(by_block, letter, order, device)
+        plan = _plan(by_block, letter, order, device, (), across)
     if plan:
         plan.launch(m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch)
 

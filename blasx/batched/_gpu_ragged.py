@@ -227,6 +227,23 @@ def outputs(x, overwrite):
     return [cupy.empty(y.shape, y.dtype) for y in x]
 
 
+def lines(x, transposed=False):
+    """(address, row stride, column stride) of every member, in their own order."""
+    found = np.empty((len(x), 3), np.int64)
+    if x.__class__ is Ragged:
+        apart = x.data.strides[0]
+        found[:, 0] = x.data.data.ptr + x.offsets * apart
+        found[:, 1] = (x.shapes[:, 1] if x.shapes.shape[1] == 2 else 1) * (
+            apart // x.data.itemsize)
+        found[:, 2] = apart // x.data.itemsize
+    else:
+        for i, y in enumerate(x):
+            size, strides = y.itemsize, y.strides
+            found[i] = (y.data.ptr, strides[0] // size,
+                        strides[1] // size if len(strides) == 2 else 0)
+    return found[:, [0, 2, 1]] if transposed else found
+
+
 def like(x, result):
     """A result in the kind of its operand."""
     return result if x.__class__ is Ragged or result.__class__ is list else list(result)
@@ -311,24 +328,7 @@ class Call:
 
     def matrices(self, x, transposed=False):
         """The lines (address, row stride, column stride) of the members of x."""
-        lines = self.lines(x)
-        return self.add(lines[:, [0, 2, 1]] if transposed else lines)
-
-    def lines(self, x):
-        """Those of all members, in their own order: to be changed, and added."""
-        lines = np.empty((len(x), 3), np.int64)
-        if x.__class__ is Ragged:
-            apart = x.data.strides[0]
-            lines[:, 0] = x.data.data.ptr + x.offsets * apart
-            lines[:, 1] = (x.shapes[:, 1] if x.shapes.shape[1] == 2 else 1) * (
-                apart // x.data.itemsize)
-            lines[:, 2] = apart // x.data.itemsize
-        else:
-            for i, y in enumerate(x):
-                size, strides = y.itemsize, y.strides
-                lines[i] = (y.data.ptr, strides[0] // size,
-                            strides[1] // size if len(strides) == 2 else 0)
-        return lines
+        return self.add(lines(x, transposed))
 
     def vectors(self, x):
         """The addresses of the members of x, vectors whose elements follow each other."""

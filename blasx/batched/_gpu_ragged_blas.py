@@ -12,7 +12,7 @@ from . import _gpu_triangular
 from ._block import small_triangle_bytes, triangle_bytes
 from ._gpu import blocks
 from ._gpu_blas import _plan, bits
-from ._gpu_ragged import Call, extents, like, outputs
+from ._gpu_ragged import Call, extents, like, lines, outputs
 
 
 def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
@@ -22,14 +22,16 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
     c, beta = (x, 0) if c is None else (c, beta)
     k = k * (alpha != 0)
     device = current_device()
+    of_a, of_b = lines(a, trans_a), lines(b, trans_b)
 
-    def plan(n):
-        return (_plan("gemm_split", me.letter, n, device)
-                or _plan("gemm_block", me.letter, n, device)),
+    def plan(n, *across):
+        return (_plan("gemm_split", me.letter, n, device, (), across)
+                or _plan("gemm_block", me.letter, n, device, (), across)),
 
-    call = Call(me, m * n > 0, plan, np.maximum(np.maximum(m, n), k))
+    call = Call(me, m * n > 0, plan, np.maximum(np.maximum(m, n), k),
+                *((x[:, 1] == 1) & (x[:, 2] != 1) for x in (of_a, of_b)))
     m, n, k = call.sizes(m), call.sizes(n), call.sizes(k)
-    of_a, of_b = call.matrices(a, trans_a), call.matrices(b, trans_b)
+    of_a, of_b = call.add(of_a), call.add(of_b)
     of_c, of_x = call.matrices(c), call.matrices(x)
 
     def launch(block, part):
@@ -71,18 +73,18 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
     # As _gpu_triangular.launch: sides, transposes and triangles are strides and their signs
     turned = (trans != 0) != side
     flipped, size = lower == turned, me.dtype.itemsize
-    lines, by_columns = [], np.zeros(len(b), bool)
+    table, by_columns = [], np.zeros(len(b), bool)
     for operand, transposed, both in ((a, turned, True), (b, side, False), (x, side, False)):
-        line = call.lines(operand)[:, [0, 2, 1] if transposed else [0, 1, 2]]
+        line = lines(operand, transposed)
         if not both:
             by_columns |= abs(line[:, 2]) >= abs(line[:, 1])
         if flipped:
             line[:, 0] += (order - 1) * (line[:, 1] + line[:, 2] * both) * size
             line[:, 1] *= -1
             line[:, 2] *= -1 if both else 1
-        lines.append(call.add(line))
+        table.append(call.add(line))
     staged, count, n = call.sizes(by_columns), call.sizes(count), call.sizes(order)
-    of = (*lines, *bits(alpha), 0, n, count, trans == 2, diag)
+    of = (*table, *bits(alpha), 0, n, count, trans == 2, diag)
 
     def small(block, part):
         v, by_columns = block.values, part.most(staged)

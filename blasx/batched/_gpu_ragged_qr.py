@@ -12,7 +12,7 @@ from . import _gpu_eig, _gpu_qr
 from ._block import panel_bytes
 from ._gpu import blocks
 from ._gpu_qr import least_squares
-from ._gpu_ragged import Call, columns, contiguous, extents, like, outputs
+from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
 
 def geqrf(me, a, overwrite_a):
@@ -97,8 +97,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
     call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), np.minimum(width, 1))
     no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
-    of_a, of_qr = (call.add(np.where(wide[:, None], lines[:, [0, 2, 1]], lines))
-                   for lines in (call.lines(a), call.lines(lqr)))
+    of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
     of_x, of_tau, m, n, width = call.matrices(x), call.vectors(tau), *map(call.sizes, (m, n, width))
 
     def factor(block, part, b, width):
