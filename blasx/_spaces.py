@@ -19,6 +19,7 @@ from .batched._block import (
     panel_bytes,
     potrs_bytes,
     product_bytes,
+    qr_bytes,
     rotation_bytes,
     shared_bytes,
     small_triangle_bytes,
@@ -331,6 +332,18 @@ def columns_fits(letter, n, v, gpu):
             and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
             and (v["KEPT"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
+
+
+def warp_qr_stages(letter, n):
+    return (options(N=(-(-n // 8) * 8,), WARPS=(1,), BLOCKS=(6, 1, 4, 8, 10, 12, 14, 16)),)
+
+
+def warp_qr_fits(letter, n, v, gpu):
+    dtype, part = TYPES[letter].dtype, v["N"] * words(letter)  # of V and of two tile columns
+    static = dtype.itemsize * (136 + v["N"]) + 1024
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= PART
+            and 32 * (part + 50) * v["BLOCKS"] <= 65536
+            and qr_bytes(dtype, v["N"], v) + static <= gpu.shared)
 
 
 def panel_stages(letter, n):
@@ -1089,6 +1102,8 @@ SPACES = {
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
+    "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,
+                          letters="sd", smallest=17, largest=160),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),

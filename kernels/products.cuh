@@ -293,7 +293,15 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
 // lies beyond comes of what the shared memory held before, and must not decide how others are summed
 template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns)
 {
+    float zero = 0;  // nan if a number is not finite, whether it is there or not
+    #pragma unroll
+    for (int g = 0; g < T::GROUPS; ++g)
+        tile.runs(g, [&](int, int, sum_t (&x)[T::RUN]) {
+            #pragma unroll
+            for (int e = 0; e < T::RUN; ++e) zero = fmaf(x[e], 0.0f, zero);
+        });
     bool found = false;
+    if (!__any_sync(0xffffffffu, zero != zero)) return found;
     #pragma unroll
     for (int g = 0; g < T::GROUPS; ++g)
         tile.runs(g, [&](int r, int c, sum_t (&x)[T::RUN]) {

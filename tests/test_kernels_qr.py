@@ -79,6 +79,13 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("letter", "sd")
+def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter):
+    problem = {"N": 40, "WARPS": 1, "BLOCKS": 1}, ("40,40", "37,29", "21,34", "7,3", "5,30", "33,1")
+    run = simulate(tmp_path, "geqrf_shared", letter, problem=problem)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 PLANTED = {  # bug: kernel, what the text says, what it shall say
     "a missing barrier": ("geqrf_block", "rows - p, count - p, p);\n            __syncthreads();",
                           "rows - p, count - p, p);"),

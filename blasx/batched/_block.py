@@ -54,6 +54,12 @@ def panel_bytes(letter, constants, rows):
     return size * (rows * (panel + past) + warps * panel * strip)
 
 
+def qr_bytes(dtype, columns, constants):
+    """kernels/geqrf_shared.cu: columns, in eights, of N rows, in whole lines of 128 bytes."""
+    line = 128 // dtype.itemsize
+    return -(-constants["N"] // line) * 128 * (-(-columns // 8) * 8)
+
+
 def triangle_bytes(kernel, letter, n, constants):
     """kernels/triangular.cuh: the tiles of L that all need, and what the warps move."""
     v, size = constants, TYPES[letter].dtype.itemsize

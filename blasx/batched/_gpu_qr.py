@@ -5,7 +5,7 @@ import cupy
 import numpy as np
 
 from .._spaces import MOST
-from ._block import panel_bytes
+from ._block import panel_bytes, qr_bytes
 from ._gpu import (
     INT,
     blocks,
@@ -29,11 +29,13 @@ def geqrf(me, a, overwrite_a):
         return _each_geqrf(a, overwrite_a, tau), tau, info
     qr = like(a, overwrite_a)
     if a.size:
-        small = blocks("geqrf_small", me, max(m, n))
+        small, shared = (blocks(name, me, max(m, n)) for name in ("geqrf_small", "geqrf_shared"))
         where = *matrix(a), *matrix(qr), tau.data.ptr
         if small:
             members = small.threads // small.values["LANES"]
             small(-(-batch // members), 0, *where, m, n, batch)
+        elif shared:
+            shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
         else:
             _by_panels(me, where, a, m, n)
     return qr, tau, info

@@ -9,7 +9,7 @@ import numpy as np
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
-from ._block import panel_bytes
+from ._block import panel_bytes, qr_bytes
 from ._gpu import blocks
 from ._gpu_qr import least_squares
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
@@ -23,7 +23,8 @@ def geqrf(me, a, overwrite_a):
     def plan(most, m):
         if most > MOST:
             return None
-        return blocks("geqrf_small", me, most) or blocks("geqrf_block", me, m),
+        return (blocks("geqrf_small", me, most) or blocks("geqrf_shared", me, most)
+                or blocks("geqrf_block", me, m)),
 
     call = Call(me, shapes.all(1), plan, shapes.max(1), shapes[:, 0])
     m, n = call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1])
@@ -32,6 +33,8 @@ def geqrf(me, a, overwrite_a):
     call.serve("geqrf_small", lambda block, part: block(
         -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
         part.members))
+    call.serve("geqrf_shared", lambda block, part: block(
+        part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
     call.serve("geqrf_block", lambda block, part: block(
         part.members,
         panel_bytes(me.letter, block.values, part.most(m)) + part.most(n) * me.real.itemsize,

@@ -14,6 +14,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
+from blasx.batched._block import qr_bytes
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 
@@ -129,6 +130,15 @@ def geqrf_small(sim, rng, m, n, order, in_place):
         batch = len(source.array)
         sim.run(schedule, -(-batch // (sim.threads // team)), 0, *source.matrix(),
                 *target.matrix(), tau.address, m, n, batch)
+        return ()
+
+    geqrf(sim, rng, m, n, order, in_place, launch)
+
+
+def geqrf_shared(sim, rng, m, n, order, in_place):
+    def launch(schedule, source, target, tau):
+        sim.run(schedule, len(source.array), qr_bytes(sim.dtype, n, sim.constants),
+                *source.matrix(), *target.matrix(), tau.address, m, n)
         return ()
 
     geqrf(sim, rng, m, n, order, in_place, launch)
