@@ -425,11 +425,11 @@ def reduction_fits(letter, n, v, gpu):
 
 
 def ql_stages(letter, n):
-    return options(LANES=LANES), options(WARPS=(1,))
+    return options(LANES=LANES), options(WARPS=(1,), PARTS=(2, 12, 20, 40))
 
 
 def ql_fits(letter, n, v, gpu):
-    return (v["WARPS"] == 1 and v["LANES"] in LANES
+    return (v["WARPS"] == 1 and v["LANES"] in LANES and 2 <= v["PARTS"] <= 64
             and 2 * n * v["LANES"] * TYPES[letter].real.itemsize + 512 <= gpu.shared)
 
 

@@ -23,8 +23,10 @@ constexpr int N = 64;       // the largest order
 constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
 #endif
 constexpr int NB = 8;       // columns of a panel
-constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL), LD = leading(N + BESIDE);
+constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL);
 constexpr bool TENSOR = sizeof(real_t) == 8;
+// Rows that are an odd number of vectors apart meet no bank twice, vector by vector.
+constexpr int LD = TENSOR ? leading(N + BESIDE) : N + BESIDE + VECTOR;
 static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32 && PANEL <= WARPS);
 
 __host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB * NB; }

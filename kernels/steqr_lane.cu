@@ -4,7 +4,8 @@
 // and LANES lanes of a warp have one; d and e lie in shared memory. Where vectors are asked for
 // the rotations of a sweep, (c, s) of columns i and i + 1 for i = m - 1 ... l, follow each other
 // in `turns`, and `sweeps` says m and l; lasr_rows applies them. About 1.2 n^2 rotations: 2.4 n^2
-// numbers to memory. When their room is full the pass ends, and the next one goes on.
+// numbers to memory. When their room is full the pass ends, and the next one goes on from the states
+// `before` it, while lasr_rows works on what this one has left.
 //
 // What a chain costs is the wait for each operation of the next, so it is made short: with f, g the
 // bulge and the element beside it, h = f^2 + g^2 and w = f (d_i - d_i+1) + 2 b g, the next ones are
@@ -23,6 +24,7 @@
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int LANES = 4;    // of a warp that have a matrix
+constexpr int PARTS = 2;    // passes, with room for 4 n^2 rotations together
 #endif
 static_assert(WARPS == 1, "a block is a warp");
 constexpr unsigned ALL = 0xffffffffu;
@@ -191,8 +193,8 @@ __device__ inline void sorted(const Pair* t, real_t most, real_t* w, int* order,
 
 extern "C" __global__ void __launch_bounds__(32)
 steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int* sweeps,
-           size most_sweeps, State* states, size vectors, size first_pass, size last_pass,
-           real_t* w, int* order, int* info, size ns, size batch)
+           size most_sweeps, const State* before, State* states, size vectors, size first_pass,
+           size last_pass, real_t* w, int* order, int* info, size ns, size batch)
 {
     wait_for_stream();
     const int n = int(ns), lane = threadIdx.x;
@@ -207,7 +209,7 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
 
     const bool mine = lane < members;
     State state{0, 0, RUNNING, 0};
-    if (mine && !first_pass) state = states[b];
+    if (mine && !first_pass) state = before[b];
     if (state.stage != RUNNING) state.stage = FINISHED_BEFORE;
     state.sweeps = 0;
     Lane ql;

@@ -20,9 +20,10 @@ def lu_bytes(dtype, m, n, constants):
 def shared_bytes(dtype, m, constants, beside=0):
     """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N and the columns beside it,
     and what the warps share."""
-    size, rows = dtype.itemsize, -(-m // 8) * 8
+    size, rows, width = dtype.itemsize, -(-m // 8) * 8, constants["N"] + beside
+    apart = leading(width, dtype) if dtype.char in "dD" else width + 16 // size
     heads = 2 * constants["PANEL"] * (-(-9 * size // 16) * 16 + 16)
-    return rows * leading(constants["N"] + beside, dtype) * size + heads + 144
+    return rows * apart * size + heads + 144
 
 
 def cholesky_bytes(dtype, n, constants):

@@ -9,8 +9,7 @@ from . import _gpu_qr
 from ._block import forms_q, rotation_bytes, sytrd_bytes
 from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale
 from ._gpu_jacobi import in_parts, jacobi
-
-PASSES = 2  # of QL and of its rotations; a random matrix needs one
+from ._gpu_ragged import Branches
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
@@ -49,15 +48,20 @@ class _Room:
 
 
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
+    """QL is done in passes, each followed by its rotations. With more than two, of which a random
+    matrix needs a third, those of one pass are applied while QL is at the next one's, and the
+    rooms of a pass are there twice."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
     on_chip = reduce.values.get("SHARED", 1)
-    turns, sweeps = (2 * n * n + 16 * n, 4 * n) if vectors else (0, 30 * n)
+    passes = ql.values["PARTS"] if vectors else 1
+    turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
+    rooms = 1 + (passes > 2)
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
     room = _Room(factors=lead * lead * size * (vectors or not on_chip), tau=n * size,
-                 d=n * real, e=n * real, most=real, turns=turns * 2 * real,
-                 sweeps=4 * sweeps * vectors, states=16, order=4 * n)
+                 d=n * real, e=n * real, most=real, order=4 * n, states=2 * 16,
+                 turns=rooms * turns * 2 * real, sweeps=rooms * 4 * sweeps * vectors)
     slabs = -(-n // rotate.values["ROWS"])
     forms = slabs == 1 and forms_q(me.letter, rotate.values)
     for part, base in in_parts(batch, room.nbytes):
@@ -68,16 +72,40 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
         if vectors and not forms:
             _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
                               v[part, 1:, 1:])
-        for k in range(PASSES if vectors else 1):
-            last = k == PASSES - 1 or not vectors
+
+        def places(k):
+            """Of pass k: its rotations, sweeps and states."""
+            return [at[name] + k % count * members * each for name, count, each in (
+                ("turns", rooms, turns * 2 * real), ("sweeps", rooms, sweeps * 4),
+                ("states", 2, 16))]
+
+        def find(k):
+            of_turns, of_sweeps, states = places(k)
             ql(-(-members // lanes), 2 * n * lanes * real, at["d"], at["e"], at["most"],
-               at["turns"], turns, at["sweeps"], sweeps, at["states"], vectors, k == 0, last,
-               w[part].data.ptr, at["order"], info[part].data.ptr, n, members)
-            if vectors:
-                rotate(members * slabs, rotation_bytes(me.letter, n, rotate.values),
-                       *matrix(v[part]), reflectors, lead, lead * lead, at["tau"], forms,
-                       at["turns"], turns, at["sweeps"], sweeps, at["states"], at["order"],
-                       at["most"], k == 0, last, n)
+               of_turns, turns, of_sweeps, sweeps, places(k - 1)[2], states, vectors, k == 0,
+               k == passes - 1, w[part].data.ptr, at["order"], info[part].data.ptr, n, members)
+
+        def apply(k):
+            of_turns, of_sweeps, states = places(k)
+            rotate(members * slabs, rotation_bytes(me.letter, n, rotate.values),
+                   *matrix(v[part]), reflectors, lead, lead * lead, at["tau"], forms, of_turns,
+                   turns, of_sweeps, sweeps, states, at["order"], at["most"], k == 0,
+                   k == passes - 1, n)
+
+        with Branches(rooms) as branches:
+            finding, applying, applied = branches[1], branches[0], []
+            for k in range(passes):
+                if len(applied) > 1:  # the room of the pass before the last is free again
+                    finding.wait_event(applied[-2])
+                with finding:
+                    find(k)
+                if rooms > 1:
+                    applying.wait_event(finding.record(cupy.cuda.Event(disable_timing=True)))
+                if vectors:
+                    with applying:
+                        apply(k)
+                if rooms > 1:
+                    applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
 
 
 def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):

@@ -82,8 +82,8 @@ class Pipeline:
             self.launch("steqr_lane", schedule, -(-batch // lanes["LANES"]),
                         2 * n * lanes["LANES"] * self.real.itemsize, d.address, e.address,
                         most.address, turns.address, room, sweeps.address, most_sweeps,
-                        states.address, 1, k == 0, last, w.address, order.address, info.address,
-                        n, batch)
+                        states.address, states.address, 1, k == 0, last, w.address, order.address,
+                        info.address, n, batch)
             self.launch("lasr_rows", schedule, batch * -(-n // rows["ROWS"]),
                         rotation_bytes(self.letter, n, rows), *v.matrix(), reflectors, lead,
                         following, tau.address, forms, turns.address, room,
