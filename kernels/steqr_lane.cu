@@ -4,8 +4,8 @@
 // and LANES lanes of a warp have one; d and e lie in shared memory. Where vectors are asked for
 // the rotations of a sweep, (c, s) of columns i and i + 1 for i = m - 1 ... l, follow each other
 // in `turns`, and `sweeps` says m and l; lasr_rows applies them. About 1.2 n^2 rotations: 2.4 n^2
-// numbers to memory. When their room is full the pass ends, and the next one goes on from the states
-// `before` it, while lasr_rows works on what this one has left.
+// numbers to memory. When their room is full the pass ends, and the next one goes on from the
+// states `before` it, while lasr_rows works on what this one has left.
 //
 // What a chain costs is the wait for each operation of the next, so it is made short: with f, g the
 // bulge and the element beside it, h = f^2 + g^2 and w = f (d_i - d_i+1) + 2 b g, the next ones are

@@ -11,7 +11,7 @@ from blasx import _tuned
 
 KERNEL = "syevd_block"
 SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
-QL = {"LANES": 4, "WARPS": 1}
+QL = {"LANES": 4, "WARPS": 1, "PARTS": 2}
 ALONE = {"ROWS": 8, "EACH": 1, "WAVE": 2, "WARPS": 1}
 PAIRS = {"ROWS": 16, "EACH": 2, "WAVE": 4, "WARPS": 1}
 STEPS = "sytrd_rows", "sytrd_block", "steqr_lane", "lasr_rows"

@@ -43,8 +43,12 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
 
 @in_turn(KERNELS)
 def test_compiles_without_drift_or_spills(kernel, letter):
+    drift(kernel, letter, MOST.get(kernel, 128))
+
+
+def drift(kernel, letter, order):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
-    row = _tuned.constants(kernel, letter, MOST.get(kernel, 128), 90)
+    row = _tuned.constants(kernel, letter, order, 90)
     label = resources.label(kernel, letter, row)
     wrong = list(resources.complaints(resources.measure([label], ["sm_90a"]),
                                       resources.recorded()))
@@ -81,7 +85,9 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
 
 @pytest.mark.parametrize("letter", "sd")
 def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter):
-    problem = {"N": 40, "WARPS": 1, "BLOCKS": 1}, ("40,40", "37,29", "21,34", "7,3", "5,30", "33,1")
+    sizes = "40,40", "37,29", "21,34", "7,3", "5,30", "33,1"
+    problem = {"N": 40, "WARPS": 1, "BLOCKS": 1}, sizes
+    drift("geqrf_shared", letter, 40)
     run = simulate(tmp_path, "geqrf_shared", letter, problem=problem)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 

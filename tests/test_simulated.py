@@ -25,6 +25,30 @@ def test_the_tester_passes(name, simulated):
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 
+def test_rotations_are_applied_while_the_next_are_found(simulated):
+    """QL in short passes: more than two are needed, each in the room of the one before the last."""
+    text = """
+import sys
+import numpy as np
+from tests.sim import gpu
+gpu.install(sys.argv[1])
+import blasx
+from blasx import _tuned
+a = np.random.default_rng(0).standard_normal((3, 36, 36))
+a += a.swapaxes(1, 2)
+with _tuned.using("d", steqr_lane=dict(LANES=1, WARPS=1, PARTS=60)):
+    w, v, info = map(np.asarray, blasx.dsyevd_batched(gpu.copied(a)))
+assert not info.any()
+assert abs(w - np.linalg.eigvalsh(a)).max() < 1e-13 * abs(w).max()
+assert abs(a @ v - v * w[:, None]).max() < 1e-13 * abs(w).max()
+print("ok")
+"""
+    from tests.sim.gpu import sanitized
+    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 def test_a_step_outside_is_seen(simulated):
     """The arrays of the simulated GPU end where their memory does."""
     text = ("import sys; from tests.sim import gpu; kernels = gpu.install(sys.argv[1]); "

@@ -25,8 +25,9 @@ VALUES = {
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
-    "panels": {"geqrf_small": None, "geqrf_block": PANELS, "ormqr_block": PANELS,
-               "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
+    "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
+    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_block": PANELS,
+               "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "blas": {"gemm_thread": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -89,6 +90,13 @@ def qr(sim, me, members):
     compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
 
 
+def tiles(sim, me, members):
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((16, 16), (3, 12), (0, 2), (13, 9), (1, 1), (9, 15))
+    compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
+    assert set(sim.launched) == {"geqrf_shared"}
+
+
 def panels(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
     a = members((19, 11), (9, 12), (0, 1), (26, 9))
@@ -125,7 +133,7 @@ def blas(sim, me, members):
                                                        0),), 1, a, right, infos=False)
 
 
-FAMILIES = dict(lu=lu, cholesky=cholesky, qr=qr, panels=panels, blas=blas)
+FAMILIES = dict(lu=lu, cholesky=cholesky, qr=qr, tiles=tiles, panels=panels, blas=blas)
 
 
 def compare(many, one, members, *operands, infos=True):
