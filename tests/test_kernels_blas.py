@@ -167,12 +167,10 @@ def test_products_of_four_warps_compile(kernel, letter):
 @pytest.mark.parametrize(("kernel", "letter"), [
     row for row in rows((*SMALL, *BLOCKS, *SPLIT)) if row[0] not in BLOCKS or row[1] not in "bc"])
 def test_compiles_without_drift_or_spills(kernel, letter):
-    """On Hopper, of products the largest, which take up to 20 s, once; all of them is
-    `python -m tests.sim.resources`."""
+    """On Hopper, the largest; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     rows = [x for row in _tuned.table(90)[kernel][letter] if (x := _tuned.capitals(row))]
-    largest = kernel not in BLOCKS or (kernel, letter) in (("gemm_block", "s"), ("gemm_block", "d"))
-    key = resources.label(kernel, letter, rows[-1 if largest else 0])
+    key = resources.label(kernel, letter, rows[-1])
     found = resources.measure([key], ["sm_90a"])
     wrong = list(resources.complaints(found, resources.recorded()))
     assert not wrong, "\n".join(wrong)
