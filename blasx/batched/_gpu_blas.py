@@ -154,7 +154,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     if o.columns != 1 and o.rows == 1 and not half and not symmetric:
         a, b, c, o, m, n = b.T, a.T, c.T, o.T, n, m
     letter, order, device = me.letter, max(m, n, k), current_device()
-    across, plan = (a.across, b.across), None
+    across, plan = (a.across, 0 if half else b.across), None  # of a half B is A the other way
     if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
