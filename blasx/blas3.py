@@ -487,9 +487,8 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
 def _symmetric_product_gpu(me, alpha, a, b, beta, c, side, lower):
     if not column_major(c):  # C^T = B^T A^T, and A^T is the view A.T with the other triangle
         return _symmetric_product_gpu(me, alpha, a.T, b.T, beta, c.T, 1 - side, 1 - lower)
-    if own_gemm().leaf(me, len(a), c.shape[1 - side]):
-        by_halves().symmetric_product(me, alpha, a, b, beta, c, side, lower)
-    else:
+    if not own_gemm().leaf(me, len(a), c.shape[1 - side]) or not (
+            by_halves().symmetric_product(me, alpha, a, b, beta, c, side, lower)):
         _symmetric_product_cublas(me, alpha, a, b, beta, c, side, lower)
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
+from unittest import mock
 
 import cublas_on_cpu
 import numpy as np
@@ -22,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blasx
-from blasx import blas
+from blasx import _cuda, blas
 
 TYPES = {"s": np.dtype("f4"), "d": np.dtype("f8"), "c": np.dtype("c8"), "z": np.dtype("c16")}
 SLACK = 8  # allowed errors, in units of the bound
@@ -775,6 +776,26 @@ def test_gpu_operands_by_rows_are_not_copied(gpu):
         blasx.zhemv(1, a, a[0])
         blasx.zherk(1, a)
     assert [call.copies for call in t.calls] == [1, 1, 1], str(t)
+
+
+def test_a_symmetric_matrix_for_which_there_is_no_room_twice():
+    a, b = (np.random.default_rng(k).normal(size=(5, 5)) for k in (1, 2))
+
+    class Full(MemoryError):
+        pass
+
+    def empty(*args, **kw):
+        raise Full
+
+    with cublas_on_cpu.device(leaf=1):
+        gpu = cublas_on_cpu.cupy
+        at, bt, c = (gpu.asarray(np.asfortranarray(x)) for x in (a, b, a))
+        full = SimpleNamespace(**vars(gpu) | dict(empty=empty, cuda=SimpleNamespace(
+            memory=SimpleNamespace(OutOfMemoryError=Full))))
+        with mock.patch.object(_cuda, "cupy", full):
+            assert blasx.dsymm(2.0, at, bt, -1.0, c, lower=1, overwrite_c=1) is c
+    whole = np.tril(a) + np.tril(a, -1).T
+    np.testing.assert_allclose(host(c), 2 * whole @ b - a)
 
 
 def test_gpu_refuses_mixed_devices_and_scalars_on_the_device(gpu):

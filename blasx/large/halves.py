@@ -59,9 +59,13 @@ def triangular(me, alpha, t, x, side, lower, trans, diag, leaf):
 
 
 def symmetric_product(me, alpha, a, b, beta, c, side, lower):
-    """C := alpha A B + beta C, or B A, A symmetric or, of hemm, Hermitian."""
+    """C := alpha A B + beta C, or B A, A symmetric or, of hemm, Hermitian; False, and C is as it
+    was, where there is no memory for all of A."""
     hermitian, n = me.name[1:] == "hemm", len(a)
-    whole = _cuda.cupy.empty((n, n), a.dtype, order="F")
+    try:
+        whole = _cuda.cupy.empty((n, n), a.dtype, order="F")
+    except _cuda.cupy.cuda.memory.OutOfMemoryError:
+        return False
     if not hermitian and by_rows(a):
         a, lower = a.T, not lower
     a, alone = by_columns(a), _cuda.scalar(me, 0)
@@ -73,3 +77,4 @@ def symmetric_product(me, alpha, a, b, beta, c, side, lower):
     if hermitian:
         whole.T.reshape(-1)[::n + 1].imag = 0
     _gemm_gpu(_gemm(me.letter), alpha, *((b, whole) if side else (whole, b)), beta, c, 0, 0)
+    return True
