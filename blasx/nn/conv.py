@@ -99,7 +99,7 @@ class Convolution(Layer):
         if self.bias:
             self.bias.add(like(wide(dy).sum((0, *range(2, dy.ndim))), dy))
         dW = module(dy).zeros_like(wide(self._matrix(self._grouped(), last)))
-        for chunk in self._chunks(views):
+        for chunk in self._chunks(views, last):
             X = self._columns(views[chunk], last) if columns is None else columns
             dW += self._multiply(self._gather(dy[chunk]), transposed(X), last)
         self.weight.add(like(self._weights(dW, last), dy))
@@ -156,7 +156,7 @@ class Convolution(Layer):
     def _convolve(self, W, view, y, last):
         """y (n, filters, windows...) = W X of a view of windows, by chunks. Returns X if one chunk
         is all, else None."""
-        chunks = self._chunks(view)
+        chunks = self._chunks(view, last)
         for chunk in chunks:
             X = self._columns(view[chunk], last)
             self._scatter(y[chunk], self._multiply(W, X, last))
@@ -171,12 +171,14 @@ class Convolution(Layer):
             return transposed(multiply(transposed(b), transposed(a)))
         return multiply(a, b)
 
-    def _chunks(self, view):
+    def _chunks(self, view, last):
         """Slices of a view (images, channels, windows..., kernel...), images and rows of windows,
-        of at most `_limit()` elements."""
+        of at most `_limit()` elements. An image of channels first is its own X where kernels have
+        one element, and goes alone."""
         n, channels, rows, *others = view.shape
         row = max(channels * prod(others), 1)
-        images = max(_limit() // (row * rows), 1)
+        alone = not last and prod(self.windows.kernel) == prod(self.windows.stride) == 1
+        images = 1 if alone else max(_limit() // (row * rows), 1)
         height = max(_limit() // row, 1) if images == 1 else rows
         return [(slice(i, i + images), slice(None), slice(j, j + height))
                 for i in range(0, n, images) for j in range(0, rows, height)]
