@@ -61,7 +61,7 @@ def parse(arguments):
     parser.add_argument("--quick", action="store_true", help="fewer sizes and types, small batches")
     parser.add_argument("--json", metavar="FILE", help="write the rows here")
     parser.add_argument("-p", "--precision", metavar="sdcz",
-                        help="types (--quick: sd, else sdcz; of products h and b, too)")
+                        help="types (--quick: sd, else sdcz; of products h, b and i, too)")
     parser.add_argument("--only", metavar="NAME,...", help="rows of these names")
     parser.add_argument("--samples", type=int, help="samples of each side (--quick: 5, else 9)")
     parser.add_argument("--commit", help="what to record where git cannot tell")

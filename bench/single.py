@@ -16,7 +16,7 @@ from . import timing
 from .timing import Row, Side
 
 GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
-GEMM |= {"d": (1024, 4096, 8192, 16384)} | dict.fromkeys("czhb", (1024, 4096, 8192))
+GEMM |= {"d": (1024, 4096, 8192, 16384)} | dict.fromkeys("czhbi", (1024, 4096, 8192))
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 AWKWARD = [  # m, n, k, and how A, B and C lie: F, C by columns, rows; f, c views into larger ones
     (129, 129, 129, "FFF"), (257, 255, 253, "FFF"), (512, 512, 512, "FFF"), (513, 511, 509, "FFF"),
@@ -51,11 +51,15 @@ def rows(letters, quick, family):
     if family == "gemm":
         for letter in letters:
             for n in GEMM[letter][:1] if quick else GEMM[letter]:
+                if letter == "i":
+                    yield of_bytes(n)
+                    continue
                 yield gemm(letter, n)
                 if letter == "s":
                     yield gemm(letter, n, "gemm_uniform")
                 if letter in "hb":
                     yield fused(letter, n)
+                    yield fused(letter, n, back=True)
                 if letter == "s":
                     for precision in ("tf32", "fp16"):
                         yield rounded(letter, n, precision)
@@ -273,30 +277,65 @@ def level3(routine, letter, n):
                timing.gpu_clock(3 * a.nbytes, PAUSE))
 
 
-def fused(letter, n):
-    """C = gelu(A B + bias), by rows as a layer has them."""
-    a, b = (normal(letter, n, n).T.copy() for _ in "ab")
+def of_bytes(n):
+    """C = A B of bytes, 32 bits a number, the columns of B in one piece each."""
+    cupy = timing.gpu()
+    random = cupy.random.RandomState(n)
+    a, b = (random.randint(-128, 128, (n, n)).astype("i1") for _ in "ab")
+
+    def ours():
+        import blasx
+        return Side(lambda: (a.copy(), b.T.copy().T), blasx.igemm)
+
+    def torch():
+        import torch
+        return Side(lambda: (*to_torch(a.copy()), to_torch(b.T.copy())[0].T), torch._int_mm,
+                    lambda c: from_torch(c)[0])
+
+    def error(c):
+        return float(abs(a.astype("f8") @ b.astype("f8") - c).max())
+
+    return Row("gemm", "i", f"{n}x{n}x{n}", {"out of place": ours}, {"torch": torch}, error,
+               timing.gpu_clock(2 * a.nbytes, PAUSE))
+
+
+def fused(letter, n, back=False):
+    """C = gelu(A B + bias), by rows as a layer has them; or, `back`, C = A B gelu'(Z)."""
+    a, b, z = (normal(letter, n, n).T.copy() for _ in "abz")
     b /= 8
     bias = normal(letter, 1, n)[0]
     f = blasx_function(letter, "gemm")
 
     def ours():
-        return Side(lambda: (a.copy(), b.copy(), timing.gpu().empty_like(a)), lambda a, b, c: f(
-            1.0, a, b, 0.0, c, overwrite_c=1, bias=bias, activation="gelu"))
+        def run(a, b, c, z):
+            after = dict(slope_at=z) if back else dict(bias=bias)
+            return f(1.0, a, b, 0.0, c, overwrite_c=1, activation="gelu", **after)
+
+        return Side(lambda: (a.copy(), b.copy(), timing.gpu().empty_like(a), z.copy()), run)
 
     def torch():
         import torch
         gelu, of = torch.nn.functional.gelu, to_torch(bias)[0]
-        return Side(lambda: to_torch(a.copy(), b.copy()),
-                    lambda a, b: gelu(torch.addmm(of, a, b)), lambda c: from_torch(c)[0])
+
+        def run(a, b, z):
+            if back:
+                return torch.ops.aten.gelu_backward(torch.mm(a, b), z)
+            return gelu(torch.addmm(of, a, b))
+
+        return Side(lambda: to_torch(a.copy(), b.copy(), z.copy()), run,
+                    lambda c: from_torch(c)[0])
 
     def error(c):
         from cupyx.scipy.special import erf
-        x = errors.wide(a) @ errors.wide(b) + errors.wide(bias)
-        return errors.near(c, x * (0.5 + 0.5 * erf(x * 0.5**0.5)), a.dtype, 1)
+        x = errors.wide(a) @ errors.wide(b) + (0 if back else errors.wide(bias))
+        at = errors.wide(z) if back else x
+        share = 0.5 + 0.5 * erf(at * 0.5**0.5)
+        if back:
+            share += at * timing.gpu().exp(-0.5 * at**2) * 0.3989422804014327
+        return errors.near(c, x * share, a.dtype, 1)
 
-    return Row("gemm_gelu", letter, f"{n}x{n}x{n}", {"in place": ours}, {"torch": torch}, error,
-               timing.gpu_clock(3 * a.nbytes, PAUSE))
+    return Row("gemm_gelu" + "_backward" * back, letter, f"{n}x{n}x{n}", {"in place": ours},
+               {"torch": torch}, error, timing.gpu_clock(3 * a.nbytes, PAUSE))
 
 
 def update(letter, n, k):
