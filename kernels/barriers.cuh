@@ -15,7 +15,7 @@ __device__ inline unsigned shared_address(const void* p)
 #ifndef BLASX_SIM
     return unsigned(__cvta_generic_to_shared(p));
 #else
-    return unsigned(static_cast<const char*>(p) - dynamic_shared);
+    return sim::offset_of(p);
 #endif
 }
 

@@ -176,6 +176,7 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
           size k, float alpha, float beta, scalar_t* C, size ldc, const scalar_t* bias,
           const scalar_t* Z, size ldz)
 {
+    __shared__ word barriers[2 * STAGES];
     wait_for_stream();
     const size both = size(C) | 2 * ldc;
     const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0, both % 4 == 0,
@@ -183,7 +184,7 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
     // Of the first warps, which have no sums, nobody looks there.
     Columns& columns = reinterpret_cast<Columns*>(
         dynamic_shared + STAGES * STAGE + 1024)[int(threadIdx.x / 32) - 4];
-    take_tiles<float>(A, B, Tiles(m, n), int((k + BK - 1) / BK),
+    take_tiles<float>(barriers, A, B, Tiles(m, n), int((k + BK - 1) / BK),
         [&](int, int j) {
             if (BIAS == 1) columns.fetch(j, result);
         },

@@ -390,7 +390,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
            size b_how, float alpha, float beta, float* C, size ldc, const float* bias)
 {
     wait_for_stream();
-    __shared__ alignas(8) word barriers[2 * STAGES];
+    __shared__ word barriers[2 * STAGES];
     const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
     if (threadIdx.x == 0) {

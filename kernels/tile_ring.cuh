@@ -122,13 +122,12 @@ __device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group,
     release(before);
 }
 
-// The kernel: for each tile of this block begin(i, j), and, when its sums are there,
-// store(sums, i, j, plane); (i, j) is where the rows of this warp begin.
+// The kernel, which has shared memory for 2 STAGES barriers: for each tile of this block begin(i, j),
+// and, when its sums are there, store(sums, i, j, plane); (i, j) is where the rows of this warp begin.
 template <class S, class Begin, class Store>
-__device__ void take_tiles(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
-                           Begin begin, Store store)
+__device__ void take_tiles(word* barriers, const TensorMap& A, const TensorMap& B, Tiles tiles,
+                           int chunks, Begin begin, Store store)
 {
-    __shared__ alignas(8) word barriers[2 * STAGES];
     const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
     if (threadIdx.x == 0) {

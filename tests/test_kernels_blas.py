@@ -134,6 +134,14 @@ def test_products_by_pairs(simulated):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+def test_products_by_tiles(simulated):
+    """The kernels that use Hopper's tensor cores, on a simulated GPU (tests/sim/run_tiles.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_tiles", simulated], cwd=ROOT,
+                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
+                         text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 def test_products_by_remainders(folder):
     """dgemm on a simulated GPU, gemm_crt itself exact sums in NumPy (tests/sim/run_crt.py)."""
     run = subprocess.run([sys.executable, "-m", "tests.sim.run_crt", folder], cwd=ROOT,

@@ -276,13 +276,24 @@ static bool run(Group& group, int schedule)
     }
 }
 
+template <class P> P parameter(uint64_t word)
+{
+    if constexpr (std::is_same_v<P, float>) {
+        float x;
+        std::memcpy(&x, &word, 4);
+        return x;
+    } else {
+        return (P)word;
+    }
+}
+
 template <class... P, size_t... I>
 void call(std::index_sequence<I...>)
 {
-    ((void (*)(P...))kernel)((P)parameters[I]...);
+    ((void (*)(P...))kernel)(parameter<P>(parameters[I])...);
 }
 
-// Parameters are addresses and sizes, 64 bits each, as the launcher passes them.
+// Parameters are addresses and sizes, 64 bits each, as the launcher passes them, and floats.
 template <class... P>
 void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
             const uint64_t* numbers, size_t shared = 0, unsigned blocks_of_cluster = 1)
@@ -330,8 +341,19 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
 // -- barriers at an offset in shared memory, that of block `rank` where it is address_in(.., rank)
 
 static unsigned address_in(unsigned at, unsigned rank) { return rank + 1 << 24 | at; }
+// Arrays of a block's own are none of that memory: they are named by where they lie among such. All
+// blocks of a cluster have the same ones here.
+constexpr unsigned OF_ARRAYS = 1 << 23;
+static unsigned offset_of(const void* p)
+{
+    const char* const at = (const char*)p;
+    if (at >= __start_shared_memory && at < __stop_shared_memory)
+        return OF_ARRAYS | unsigned(at - __start_shared_memory);
+    return unsigned(at - dynamic);
+}
 static char* place_of(unsigned at)
 {
+    if (at & OF_ARRAYS) return __start_shared_memory + (at & OF_ARRAYS - 1);
     const size_t mine = (current - &fibers[0]) / (fibers.size() / cluster);
     return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
 }
@@ -360,11 +382,12 @@ static void send(unsigned to, const void* from, unsigned bytes, unsigned barrier
     std::memcpy(place_of(to), from, bytes);
     count(barrier_at(barrier), 0, -int(bytes));
 }
-static void await(unsigned at, int phase)
+static void await_phase(const Barrier& b, int phase)
 {
-    current->barrier = &barrier_at(at), current->phase = phase;
-    if (current->barrier->phase == phase) wait(AT_PHASE, 0);
+    current->barrier = &b, current->phase = phase;
+    if (b.phase == phase) wait(AT_PHASE, 0);
 }
+static void await(unsigned at, int phase) { await_phase(barrier_at(at), phase); }
 
 // What every lane of the warp has put up: each mailbox is read before it can be filled again.
 template <class T> struct Posted {
@@ -492,6 +515,18 @@ static inline void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const uns
 
 #define __syncthreads() sim::wait(sim::AT_BLOCK, __LINE__)
 
+static inline int __syncthreads_or(int x, int line = __builtin_LINE())
+{
+    static int any;
+    any |= x != 0;
+    sim::wait(sim::AT_BLOCK, line);
+    const int result = any;
+    sim::wait(sim::AT_BLOCK, line);
+    any = 0;
+    sim::wait(sim::AT_BLOCK, line);
+    return result;
+}
+static inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static inline void __syncwarp(unsigned = ~0u, int line = __builtin_LINE())
 {
     sim::wait(sim::AT_WARP, line);
@@ -560,6 +595,19 @@ static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned(uint64
 static inline long long __double2ll_rn(double x) { return llrint(x); }
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) double2 { double x, y; };
+struct alignas(8) float2 { float x, y; };
+struct alignas(8) int2 { int x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static inline int2 make_int2(int x, int y) { return {x, y}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return {x, y, z, w};
+}
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+template <class T> void __stcs(T* to, T x) { *to = x; }
+static inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 static inline double2 make_double2(double x, double y) { return {x, y}; }
 static inline double __longlong_as_double(long long i)
 {
@@ -588,29 +636,45 @@ static inline double __hiloint2double(int hi, int lo)
 
 // What a launch passes as an address (gpu.py)
 struct alignas(64) TensorMap {
-    uint64_t address, extents[4], strides[3], box[4], room[4];
+    uint64_t address, extents[4], strides[3], box[4], size, room[3];
     explicit TensorMap(uint64_t from) { std::memcpy(this, (const void*)from, sizeof *this); }
 };
 
 // The byte that hardware swizzles `at` to
 static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 
-static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z, int w)
+static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z,
+                     int w)
 {
-    if (to % 1024 || map.box[0] != 64 || map.box[2] * map.box[3] != 1) sim::fail("a box", __LINE__);
-    for (int line = 0; line < int(map.box[1]); ++line)
-        for (int i = 0; i < 64; ++i) {
-            const uint64_t at[] = {uint64_t(x + i), uint64_t(y + line), uint64_t(z), uint64_t(w)};
-            const char* from = (const char*)map.address + 2 * at[0];
+    const int size = int(map.size), lines = int(map.box[1]), planes = int(map.box[2]);
+    if (to % 1024 || map.box[0] * size != 128 || map.box[3] != 1) sim::fail("a box", __LINE__);
+    for (int line = 0; line < planes * lines; ++line)
+        for (int i = 0; i < 128 / size; ++i) {
+            const uint64_t at[] = {uint64_t(x + i), uint64_t(y + line % lines),
+                                   uint64_t(z + line / lines), uint64_t(w)};
+            const char* from = (const char*)map.address + size * at[0];
             bool inside = at[0] < map.extents[0];
             for (int k = 1; k < 4; ++k)
                 inside &= at[k] < map.extents[k], from += at[k] * map.strides[k - 1];
-            char* const place = sim::place_of(swizzled(to + 128 * line + 2 * i));
-            if (inside) std::memcpy(place, from, 2);
-            else std::memset(place, 0, 2);
+            char* const place = sim::place_of(swizzled(to + 128 * line + size * i));
+            if (inside) std::memcpy(place, from, size);
+            else std::memset(place, 0, size);
         }
-    sim::count(sim::barrier_at(barrier), 0, -int(128 * map.box[1]));
+    sim::count(sim::barrier_at(barrier), 0, -128 * lines * planes);
 }
+static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z)
+{
+    load_box(to, map, barrier, x, y, z, 0);
+}
+static void load_box(unsigned, const TensorMap&, unsigned, int, int, int, unsigned short)
+{
+    sim::fail("boxes for all blocks of a cluster are not simulated", __LINE__);
+}
+static void arrive_in(unsigned, unsigned)
+{
+    sim::fail("barriers of a cluster's blocks are not simulated", __LINE__);
+}
+static void prefetch(const void*) {}
 
 static void wait_turn(int) {}
 static void give_turn(int) {}
@@ -618,49 +682,66 @@ template <int> void give_registers() {}
 template <int> void take_registers() {}
 static void begin_products() {}
 static void end_products() {}
-template <int> void await_products() {}
+
+// A group's products are made when all of its warps have asked for them: who has awaited some knows
+// that all have come so far.
+template <int> void await_products(int line = __builtin_LINE())
+{
+    static sim::Barrier groups[8];
+    sim::Barrier& group = groups[threadIdx.x / 128];
+    if (!group.arrivals) group = {0, 4, 4, 0};
+    const int phase = group.phase;
+    __syncwarp(~0u, line);
+    if (sim::lane() == 0) sim::count(group, 1, 0);
+    sim::await_phase(group, phase);
+}
 static void compute_first(float) {}
 template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
+
+template <class T> double value_of(T x) { return double(float(x)); }
+template <> double value_of(signed char x) { return x; }
 
 // Number (line, k) of a tile that the word names
 template <class T, int ACROSS> double number_of(uint64_t tile, int line, int k)
 {
     const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
     const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
-                                 : at + 128 * line + 2 * k;
+                                 : at + 128 * line + sizeof(T) * k;
     T x;
-    std::memcpy(&x, place_of(swizzled(from)), 2);
-    return double(float(x));
+    std::memcpy(&x, place_of(swizzled(from)), sizeof(T));
+    return value_of(x);
 }
 
-// Rows a[0], a[1] of A, 16 of k, this lane's g and g + 8
-template <class T, int FRESH, int ACROSS, int R>
-void multiply(float (&sums)[R], const double (&a)[2][16], uint64_t b)
+// Rows a[0], a[1] of A, 32 bytes of k, this lane's g and g + 8
+template <class T, int FRESH, int ACROSS, class S, int R, int K>
+void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
 {
     for (int j = 0; j < R / 4; ++j)
         for (int e = 0; e < 2; ++e) {
-            double column[16];
-            for (int k = 0; k < 16; ++k)
+            double column[K];
+            for (int k = 0; k < K; ++k)
                 column[k] = number_of<T, ACROSS>(b, 8 * j + lane() % 4 * 2 + e, k);
             for (int h = 0; h < 2; ++h) {
-                float& to = sums[4 * j + 2 * h + e];
+                S& to = sums[4 * j + 2 * h + e];
                 double sum = FRESH ? 0 : to;
-                for (int k = 0; k < 16; ++k) sum += a[h][k] * column[k];
-                to = float(sum);
+                for (int k = 0; k < K; ++k) sum += a[h][k] * column[k];
+                if constexpr (std::is_same_v<S, int>) to = int(unsigned(int64_t(sum)));
+                else to = S(sum);
             }
         }
 }
 
 }  // namespace sim
 
-template <int FRESH = 0, int A_ACROSS = 0, int B_ACROSS = 0, int R, class T>
-void multiply(float (&sums)[R], uint64_t a, uint64_t b, T)
+template <int FRESH = 0, int A_ACROSS = 0, int B_ACROSS = 0, class S, int R, class T>
+void multiply(S (&sums)[R], uint64_t a, uint64_t b, T)
 {
-    double rows[2][16];
+    constexpr int K = 32 / sizeof(T);
+    double rows[2][K];
     for (int h = 0; h < 2; ++h)
-        for (int k = 0; k < 16; ++k)
+        for (int k = 0; k < K; ++k)
             rows[h][k] = sim::number_of<T, A_ACROSS>(
                 a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
     sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);

@@ -195,7 +195,7 @@ class Kernels:
         from blasx._kernel import ffi
         rank = len(extents)
         words = [address, *extents, *(1,) * (4 - rank), *strides, *(0,) * (4 - rank), *box,
-                 *(1,) * (4 - rank)]
+                 *(1,) * (4 - rank), 1 if kind == tensor.BYTE else 2]
         ffi.buffer(tensor.place, 8 * len(words))[:] = np.array(words, np.uint64).tobytes()
         self.maps.add(int(ffi.cast("uintptr_t", tensor.place)))
 

@@ -1,0 +1,162 @@
+"""Products of one matrix by Hopper's tensor cores on a GPU that is simulated, by the kernels
+themselves (run_pairs.py and run_crt.py have models of them in NumPy, and all orders, strides and
+kinds of numbers); for a process that has the sanitizers:  python -m tests.sim.run_tiles FOLDER
+
+Clusters of one block only: boxes for all blocks of a cluster are not simulated.
+"""
+
+import sys
+from itertools import product
+from unittest import mock
+
+import numpy as np
+from scipy.special import ndtr
+
+from .gpu import Array, install
+
+RING = {"GROUPS": 2, "BN": 64, "STAGES": 3, "CLUSTER": 1, "WIDE": 2}
+PAIRS = {"GROUPS": 2, "BN": 64, "STAGES": 2, "EACH": 2, "WIDE": 2, "triangles": 2, "tf32": 1}
+LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
+REMAINDERS = RING | {"BN": 128, "STAGES": 2, "triangles": 2}
+
+
+def on_gpu(x, order="C"):
+    y = Array(x.shape, x.dtype, order=order)
+    y[...] = x
+    return y
+
+
+def ran(kernel, call, *of, **how):
+    """What the call answers, which had this kernel run."""
+    import blasx
+    with blasx.trace() as t:
+        answer = call(*of, **how)
+    assert kernel in str(t), str(t)
+    return np.asarray(answer)
+
+
+def functions(x):
+    """{activation: (f(x), f'(x))}"""
+    u, du = (8 / np.pi) ** 0.5 * (x + 0.044715 * x**3), (8 / np.pi) ** 0.5 * (1 + 0.134145 * x**2)
+    with np.errstate(over="ignore"):
+        s = 1 / (1 + np.exp(-u))
+    density = np.exp(-x**2 / 2) / (2 * np.pi) ** 0.5
+    return {"relu": (np.maximum(x, 0), x > 0), "gelu": (x * ndtr(x), ndtr(x) + x * density),
+            "gelu_tanh": (x * s, s + x * s * (1 - s) * du), None: (x, 1)}
+
+
+def halves(blasx, rng):
+    """hgemm: layouts, edges, bias, f and f' at a matrix, with and without C."""
+    for (m, n, k), orders in product(((136, 72, 136), (24, 88, 72)), ("CCC", "FFF", "CFC")):
+        a, b, c, z = (rng.standard_normal(x).astype("f2") for x in ((m, k), (k, n), (m, n), (m, n)))
+        of = {"row": rng.standard_normal(n).astype("f2"),
+              "column": rng.standard_normal((m, 1)).astype("f2"), None: None}
+        left, right = on_gpu(a, orders[0]), on_gpu(b, orders[1])
+        for bias, f, slope, beta in ((None, None, 0, 0), ("row", "gelu", 0, 0),
+                                     ("column", "relu", 0, 2), ("row", "gelu_tanh", 0, 1),
+                                     ("row", "relu", 1, 0), (None, "gelu", 1, 2),
+                                     ("column", "gelu_tanh", 1, 0)):
+            x = 0.125 * a.astype("f8") @ b.astype("f8")
+            x = x + (0 if bias is None else of[bias].astype("f8"))
+            x = (x * functions(z.astype("f8"))[f][1] if slope else functions(x)[f][0])
+            x = x + beta * c.astype("f8")
+            to = on_gpu(c if beta else np.full_like(c, np.nan), orders[2])
+            with np.errstate(over="ignore"):
+                got = ran("gemm_half", blasx.hgemm, 0.125, left, right, beta, to, overwrite_c=1,
+                          bias=None if bias is None else on_gpu(of[bias]), activation=f,
+                          slope_at=on_gpu(z, orders[2]) if slope else None)
+            assert (abs(got - x) <= 2**-10 * abs(x) + 2e-4).all(), (m, n, k, orders, bias, f, slope)
+
+
+def of_bytes(blasx, rng):
+    """igemm: exact, and scaled by a number, for each column, for each row."""
+    for m, n, k in ((136, 72, 160), (3, 130, 40)):
+        a, b = (rng.integers(-128, 128, x).astype("i1") for x in ((m, k), (k, n)))
+        left, right, exact = on_gpu(a), on_gpu(b, "F"), a.astype("f8") @ b.astype("f8")
+        assert np.array_equal(ran("gemm_int8", blasx.igemm, left, right), exact)
+        row, column = (rng.uniform(1e-3, 1e-2, x).astype("f4") for x in (n, (m, 1)))
+        for scale, bias, f in ((row, column, "gelu"), (column, row, "relu"), (0.01, 0.5, None),
+                               (row, None, "gelu_tanh")):
+            x = functions(scale * exact + (0 if bias is None else bias))[f][0]
+            scale, bias = (on_gpu(y) if isinstance(y, np.ndarray) else y for y in (scale, bias))
+            got = ran("gemm_int8", blasx.igemm, left, right, scale=scale, bias=bias, activation=f)
+            assert got.dtype == np.float32 and (abs(got - x) <= 1e-5 * (1 + abs(x))).all()
+
+
+def pairs(blasx, rng):
+    """sgemm and cgemm, one triangle of products, and high parts alone; lines that are not finite,
+    and large numbers that meet zeros."""
+    for (m, n, k), orders in product(((70, 130, 200), (129, 66, 72)), ("CF", "FC")):
+        a, b = (rng.standard_normal(x).astype("f4") for x in ((m, k), (k, n)))
+        a[3] *= 1e-30
+        a[:, ::3] *= np.float32(2.0**24)
+        b[::3, 5] = 0
+        a[7, 2] = np.inf
+        left, right = on_gpu(a, orders[0]), on_gpu(b, orders[1])
+        sizes = abs(a.astype("f8")) @ abs(b)
+        with np.errstate(invalid="ignore"):
+            exact, c = a.astype("f8") @ b.astype("f8"), rng.standard_normal((m, n)).astype("f4")
+            for precision, bits in (("fp32", 21), ("tf32", 10)):
+                got = ran("gemm_wgmma", blasx.sgemm, -0.5, left, right, 2, on_gpu(c),
+                          precision=precision)
+                good = np.isfinite(exact)
+                wrong = abs(got - (2 * c.astype("f8") - 0.5 * exact))
+                assert (wrong[good] <= (2.0**-bits * (sizes + 2 * abs(c)))[good]).all(), precision
+                assert np.array_equal(np.isfinite(got), good)
+    for letter, name, terms, lower in product("sc", ("syrk", "herk"), (1, 2), (0, 1)):
+        name = name if terms == 1 else name[:-1] + "2k"
+        hermitian = name[:2] == "he"
+        if hermitian and letter == "s":
+            continue
+        of = [rng.standard_normal((140, 70)).astype("f4") for _ in range(2 * terms)]
+        of = of[:terms] if letter == "s" else [x + 1j * y for x, y in zip(of[::2], of[1::2])]
+        a, b = (x.astype("c16") for x in (of[0], of[-1]))
+        x = a @ (b.conj().T if hermitian else b.T)
+        x = x if terms == 1 else x + (x.conj().T if hermitian else x.T)
+        c = (rng.standard_normal((140, 140)) + (1j if letter == "c" else 0)).astype(of[0].dtype)
+        got = ran("gemm_wgmma", getattr(blasx, letter + name), 2, *map(on_gpu, of), -1,
+                  on_gpu(c, "CF"[lower]), 0, lower)
+        half = np.tri(140, dtype=bool) if lower else np.tri(140, dtype=bool).T
+        before = c.copy()
+        if hermitian:
+            before[range(140), range(140)] = before.diagonal().real
+        assert (abs(got - (2 * x - before)) <= 2e-4)[half].all(), (letter, name, lower)
+        assert np.array_equal(got[~half], c[~half])
+    a, b = ((rng.standard_normal(x) + 1j * rng.standard_normal(x)).astype("c8")
+            for x in ((33, 70), (70, 65)))
+    got = ran("gemm_wgmma", blasx.cgemm, 1, on_gpu(a), on_gpu(b))
+    assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
+
+
+def remainders(blasx, rng):
+    """dgemm and one triangle of a product: k + 3 times 2^-53 of |A| |B|."""
+    a, b = (rng.standard_normal(x) * 2.0 ** rng.integers(-9, 9, x) for x in ((40, 150), (150, 70)))
+    got = ran("gemm_crt", blasx.dgemm, 1.0, on_gpu(a), on_gpu(b, "F"), variant="crt")
+    exact = np.asarray(a, np.longdouble) @ np.asarray(b, np.longdouble)
+    assert (abs(got - exact) <= 153 * 2**-53 * (abs(a) @ abs(b))).all()
+    got = ran("gemm_crt", blasx.dsyrk, 1.0, on_gpu(a), lower=1)
+    exact = np.asarray(a, np.longdouble) @ np.asarray(a.T, np.longdouble)
+    half = np.tri(40, dtype=bool)
+    assert (abs(got - exact) <= 153 * 2**-53 * (abs(a) @ abs(a.T)))[half].all()
+    assert not got[~half].any()
+
+
+def main(folder):
+    install(folder)
+    import blasx
+    from blasx import _gpu_crt, _gpu_gemm, _tuned
+    rng = np.random.default_rng(0)
+    few = dict(gemm_small=None, gemm_tiled=None)
+    with (_tuned.using("s", **few, gemm_wgmma=PAIRS, split_lines=LINES), _tuned.using("c", **few),
+          _tuned.using("d", gemm_small=None, gemm_crt=REMAINDERS),
+          _tuned.using("h", gemm_half=RING), _tuned.using("i", gemm_int8=RING),
+          mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 3),
+          mock.patch.object(_gpu_crt, "multiprocessors", lambda device: 3)):
+        for part in (halves, of_bytes, pairs, remainders):
+            part(blasx, rng)
+            print(part.__name__, flush=True)
+    print("ok")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
