@@ -103,6 +103,11 @@ def pairs(blasx, rng):
                 wrong = abs(got - (2 * c.astype("f8") - 0.5 * exact))
                 assert (wrong[good] <= (2.0**-bits * (sizes + 2 * abs(c)))[good]).all(), precision
                 assert np.array_equal(np.isfinite(got), good)
+    a, b, row = (rng.standard_normal(x).astype("f4") for x in ((66, 70), (70, 90), 90))
+    got = ran("gemm_wgmma", blasx.sgemm, 1.0, on_gpu(a), on_gpu(b), bias=on_gpu(row),
+              activation="relu")
+    exact, sizes = a.astype("f8") @ b + row, abs(a).astype("f8") @ abs(b) + abs(row)
+    assert (abs(got - np.maximum(exact, 0)) <= 2**-21 * sizes).all()
     for letter, name, terms, lower in product("sc", ("syrk", "herk"), (1, 2), (0, 1)):
         name = name if terms == 1 else name[:-1] + "2k"
         hermitian = name[:2] == "he"
