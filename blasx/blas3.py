@@ -114,7 +114,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         precision = me.choice(precision, "precision", PRECISIONS)
     if variant != "auto":
         variant = me.choice(variant, "variant", VARIANTS)
-    if me.by_gpu(device, memory, me.on_cpu(a, b, c)):
+    on_cpu = me.on_cpu(a, b, c)
+    if (device is not None or memory is not None) and me.by_gpu(device, memory, on_cpu):
         if bias is not None or activation is not None or me.type.sums != me.letter:
             me.illegal("device", device, "None for short types, and with bias or activation")
         if m and n and k and alpha:
@@ -128,7 +129,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         c = _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c, m, n, k,
                        _bias(me, bias, m, n), _activation(me, activation), slope_at, precision,
                        variant)
-    elif me.on_cpu(a, b, c):
+    elif on_cpu:
         if not (m and n and k):  # SciPy's wrapper refuses empty operands
             c = scaled(me, beta, c, (m, n), overwrite_c)
         elif c is not None and me.strided(c, overwrite_c):

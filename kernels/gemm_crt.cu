@@ -83,8 +83,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
 gemm_crt(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
          size k, const Line* a, const Line* b, uint2* C, unsigned* unsure, size half)
 {
-    __shared__ word barriers[2 * STAGES];
     wait_for_stream();
+    __shared__ word barriers[2 * STAGES];
     const bool sizes = unsure && any_unsure(a, m, b, n, k);
     if (unsure && blockIdx.x == 0 && threadIdx.x == 0) *unsure = sizes;
     const size down = (m + 15) / 16, across = (n + 15) / 16;  // blocks of C

@@ -176,8 +176,8 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
           size k, float alpha, float beta, scalar_t* C, size ldc, const scalar_t* bias,
           const scalar_t* Z, size ldz)
 {
-    __shared__ word barriers[2 * STAGES];
     wait_for_stream();
+    __shared__ word barriers[2 * STAGES];
     const size both = size(C) | 2 * ldc;
     const Result result{alpha, beta, C, ldc, bias, int(m), int(n), both % 16 == 0, both % 4 == 0,
                         size(bias) % 16 == 0, Z, ldz, (size(Z) | 2 * ldz) % 4 == 0};

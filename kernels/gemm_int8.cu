@@ -83,8 +83,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
 gemm_int8(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
           size k, int* C, size ldc, const float* scale, const float* bias)
 {
-    __shared__ word barriers[2 * STAGES];
     wait_for_stream();
+    __shared__ word barriers[2 * STAGES];
     const Result result{C, ldc, scale, bias, int(m), int(n), (size(C) | 4 * ldc) % 8 == 0};
     take_tiles<int>(barriers, A, B, Tiles(m, n), int((k + BK - 1) / BK), [](int, int) {},
         [&](const int (&sums)[SUMS], int i, int j, int) { store_tile(sums, i, j, result); });
