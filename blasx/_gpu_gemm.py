@@ -45,12 +45,13 @@ _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
 # Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias; of
-# gemm_half: m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias
+# gemm_half: m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias,
+# and these where there is but one
 _PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f5q").pack_into
-_PACK_BYTES = Struct("<7q").pack_into
+_PACK_BYTES = Struct("<7q2f").pack_into
 _OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
-_OFFSETS_BYTES = [8 * i for i in range(7)]
+_OFFSETS_BYTES = [*(8 * i for i in range(7)), 56, 60]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
@@ -411,9 +412,7 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
                         (64, 64 if across else side, 1))
     _PACK_HALF(_local.cells, 0, m, n, a.shape[1], alpha, beta, c.data.ptr, c.strides[0] // 2,
                0 if bias is None else bias.data.ptr, *z)
-    tiles = -(-m // (high * cluster)) * -(-n // wide)
-    kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
-                  128 * (values["GROUPS"] + 1), 1, _local.half, half_bytes(values))
+    _launch_ring(kernel, values, m, n, device, _local.half, half_bytes(values))
     return True
 
 
@@ -425,30 +424,38 @@ def for_cublas(letter, m, n, k, a, b, c):
 
 def multiply_bytes(a, b, c, scale, bias, activation):
     """C := A B, of bytes, of 32 bits, or f(scale A B + bias) in single precision, `scale` and
-    `bias` one number, (1, n) or (m, 1), in row-major C, where there is a row; else False."""
+    `bias` a number, (1, n) or (m, 1), in row-major C, where there is a row; else False."""
     (m, n), k, device = c.shape, a.shape[1], current_device()
     found = row("gemm_int8", "i", isqrt(m * n), gpu(device))
     if not found:
         return False
     values = capitals(found)
     a, b = (_bytes_along(x) for x in (a, b.T))
-    which = [0 if x is None else 1 if x.size == 1 else 2 if x.shape[0] == 1 else 3
-             for x in (scale, bias)]
-    scale, bias = (x if x is None else cupy.ascontiguousarray(x) for x in (scale, bias))
-    if which[1] == 1:
-        bias, which[1] = cupy.repeat(bias.reshape(-1), n), 2
-    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0, SCALE_OF=which[0],
-                       BIAS=max(which[1] - 1, 0), ACTIVATION=ACTIVATIONS[activation])
-    cluster, high, wide = values["CLUSTER"], 64 * values["GROUPS"], values["BN"]
-    for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide // cluster)):
+    which, places, numbers, kept = [], [], [], []
+    for x in (scale, bias):
+        one = x is None or x.__class__ is float
+        kept.append(None if one else cupy.ascontiguousarray(x))
+        which.append(0 if one else 1 if x.shape == (1, n) else 2)
+        places.append(0 if one else kept[-1].data.ptr)
+        numbers.append(x if one and x is not None else 0)
+    kernel = kernel_of("gemm_int8", "i", **values, A_ACROSS=0, B_ACROSS=0,
+                       SCALE_OF=0 if scale is None else 1 + which[0], BIAS=which[1],
+                       ACTIVATION=ACTIVATIONS[activation])
+    high, wide = 64 * values["GROUPS"], values["BN"] // values["CLUSTER"]
+    for x, tensor, side in ((a, _local.a, high), (b, _local.b, wide)):
         tensor.describe(TensorMap.BYTE, x.data.ptr, (k, len(x), 1),
                         (x.strides[0], x.strides[0] * len(x)), (128, side, 1))
-    _PACK_BYTES(_local.cells, 0, m, n, k, c.data.ptr, c.strides[0] // 4,
-                *(0 if x is None else x.data.ptr for x in (scale, bias)))
-    tiles = -(-m // (high * cluster)) * -(-n // wide)
-    kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
-                  128 * (values["GROUPS"] + 1), 1, _local.bytes, crt_bytes(values))
+    _PACK_BYTES(_local.cells, 0, m, n, k, c.data.ptr, c.strides[0] // 4, *places, *numbers)
+    _launch_ring(kernel, values, m, n, device, _local.bytes, crt_bytes(values))
     return True
+
+
+def _launch_ring(kernel, values, m, n, device, parameters, shared):
+    """Launch a kernel of tile_ring.cuh: a cluster for each tile, as many as there is room for."""
+    cluster = values["CLUSTER"]
+    tiles = -(-m // (64 * values["GROUPS"] * cluster)) * -(-n // values["BN"])
+    kernel.launch(cluster * min(tiles, multiprocessors(device) // cluster), 1,
+                  128 * (values["GROUPS"] + 1), 1, parameters, shared)
 
 
 def _bytes_along(x):

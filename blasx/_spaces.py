@@ -1070,6 +1070,10 @@ def leaf_stages(letter, n):
     return (options(LEAF=(512, 256, 1024, 2048)),)
 
 
+def leaf_fits(letter, n, v, gpu):
+    return gpu.capability == 90  # elsewhere products are cuBLAS's, and so may triangles be
+
+
 def polar_stages(letter, n):
     return (options(CHOLESKY=(1, 0)),)
 
@@ -1174,7 +1178,7 @@ SPACES = {
                                   largest=16384) for routine in ("getrf", "potrf", "geqrf")},
     "gesdd_polar": Space("gesdd", polar_stages, polar_fits, (512, 1024, 2048), True, compiled=False,
                          smallest=65, largest=2048),
-    "level3_halves": Space("trsm_large", leaf_stages, host_fits, (2048, 4096, 8192), True,
+    "level3_halves": Space("trsm_large", leaf_stages, leaf_fits, (2048, 4096, 8192), True,
                            compiled=False, smallest=513, largest=16384),
     "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
                          smallest=8192, largest=8192),  # the row for all types

@@ -19,6 +19,7 @@ from ._routine import Typed, cupy, public, typed
 
 _gpu_gemm = None  # the module, which wants CuPy: bound with the first product of CuPy arrays
 _halves = None  # the module, which wants this one
+_called = cache(Typed)  # (name, letter): a typed name that a routine calls
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
 PRECISIONS = ("fp32", "strict", "tf32", "bf16", "fp16")
@@ -105,11 +106,13 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         me.illegal("b", b.shape, f"a matrix with {k} rows in op(b), as op(a) has columns")
     one = False
     if slope_at is not None:
+        slope_at = me.matrix(slope_at, "slope_at", (m, n))
         if activation is None:
             me.illegal("slope_at", slope_at.shape, "None without an activation")
-        slope_at = me.matrix(slope_at, "slope_at", (m, n))
     if c is not None:
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
+        if overwrite_c and slope_at is not None:
+            me.distinct(c, "c", slope_at=slope_at)
     if precision != "fp32":
         precision = me.choice(precision, "precision", PRECISIONS)
     if variant != "auto":
@@ -203,14 +206,14 @@ def _gemm_then(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite, m, n, k, b
         if short and not empty and _short_on_gpu(me, alpha, a, b, beta, out, trans_a, trans_b, m, n,
                                                  k, bias, activation, slope_at):
             return out
-    single = Typed(me.name, me.type.sums) if short else me
+    single = _called(me.name, me.type.sums) if short else me
     if on_cpu:
         out = c if overwrite and c is not None else np.empty((m, n), me.dtype, order="F")
         product = np.zeros((m, n), single.dtype, order="F")
         if not empty:
             a, b = (x.astype(single.dtype, copy=False) for x in (a, b))
             (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
-            product = Typed(single.letter + "gemm", single.letter).scipy(
+            product = _called(single.letter + "gemm", single.letter).scipy(
                 alpha, a, b, 0, None, trans_a, trans_b)
         return _follow(product, bias, activation, slope_at, beta, c, out)
     total = out if c is None and not short else cupy().ndarray((m, n), single.dtype, order="F")
@@ -295,10 +298,13 @@ def _bias(me, bias, m, n):
         return None
     if getattr(bias, "ndim", 1) == 1:
         return me.vector(bias, "bias", n)[None]
-    bias = me.matrix(bias, "bias")
-    if bias.shape not in ((1, n), (m, 1)):
-        me.illegal("bias", bias.shape, f"of shape ({n},) or ({m}, 1)")
-    return bias
+    return _line(me, me.matrix(bias, "bias"), "bias", m, n)
+
+
+def _line(me, x, argument, m, n):
+    if x.shape not in ((1, n), (m, 1)):
+        me.illegal(argument, x.shape, f"of shape ({n},) or ({m}, 1)")
+    return x
 
 
 def _activation(me, activation):
@@ -348,33 +354,33 @@ def gemm_int8(me, a, b, trans_a=0, trans_b=0, *, scale=None, bias=None, activati
     activation = _activation(me, activation)
     if scale is None and (bias is not None or activation is not None):
         me.illegal("scale", None, "given where bias or activation is")
-    single = Typed(me.name, "s")
+    single = _called(me.name, "s")
     scale, bias = (_one_or_line(single, x, name, m, n) for x, name in (
         (scale, "scale"), (bias, "bias")))
-    arrays = [x for x in (scale, bias) if x is not None and x.size > 1]
-    on_cpu, dtype = me.on_cpu(a, b, *arrays), np.int32 if scale is None else np.float32
-    xp = np if on_cpu else gpu.cupy
-    scale, bias = (x if x is None or not x.size == 1 else xp.asarray(x) for x in (scale, bias))
+    on_cpu = me.on_cpu(a, b, *(x for x in (scale, bias) if x.__class__ is not float))
+    xp, dtype = np if on_cpu else gpu.cupy, np.int32 if scale is None else np.float32
     if not on_cpu and m and n and k:
         c = gpu.cupy.empty((m, n), dtype)
         if own_gemm().multiply_bytes(a, b, c, scale, bias, activation):
             return c
-    c = a.astype("f8") @ b.astype("f8")
+    c = dgemm(1.0, a.astype("f8"), b.astype("f8"))
     if scale is None:
-        return c.astype(np.int64).astype(dtype)
-    return _follow((scale * c).astype(dtype), bias, activation, None, 0, None,
-                   xp.empty((m, n), dtype))
+        return xp.ascontiguousarray(c.astype(np.int64).astype(dtype))
+    c = (scale * c).astype(dtype)
+    if bias.__class__ is float:
+        c, bias = c + dtype(bias), None
+    return _follow(c, bias, activation, None, 0, None, xp.empty((m, n), dtype))
 
 
 def _one_or_line(me, x, argument, m, n):
-    """A number, a number for each column or for each row, as a matrix; None as it is."""
+    """A number as it is, a number for each column or for each row as a matrix; None as it is."""
     if x is None:
         return None
     if isinstance(x, (int, float, np.number)):
-        return np.full((1, 1), me.number(x, argument), me.dtype)
+        return float(me.number(x, argument))
     if getattr(x, "ndim", 0) < 2:
         return me.vector(x, argument, n)[None]
-    return _bias(me, me.matrix(x, argument), m, n)
+    return _line(me, me.matrix(x, argument), argument, m, n)
 
 
 def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
@@ -731,14 +737,9 @@ def _triangular_gpu(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
     return x
 
 
-@cache
-def _trsm_of(letter):
-    return Typed(letter + "trsm", letter)
-
-
 def solve_triangle(me, t, x, lower, trans, diag):
     """Solve op(T) X = B in place of a column-major x on the GPU."""
-    me = _trsm_of(me.letter)
+    me = _called(me.letter + "trsm", me.letter)
     leaf = own_gemm().leaf(me, *x.shape)
     if leaf:
         by_halves().triangular(me, 1, t, x, 0, lower, trans, diag, leaf)

@@ -6,6 +6,7 @@
 // in (half.cuh): a lane (g, t) has of tile i the rows g and g + 8, columns 8 j + 2 t and the next:
 // s(i, j, e) is of row 8 (e / 2), column e % 2.
 #pragma once
+#include "approximate.cuh"
 #include "half.cuh"
 #include "block.cuh"
 #include "pairs.cuh"
@@ -20,18 +21,6 @@ template <> struct number_of_two_bytes<float> { using type = half; };
 using number_t = number_of_two_bytes<scalar_t>::type;
 template <class T> constexpr bool IS_HALF = true;
 template <> constexpr bool IS_HALF<bfloat16> = false;
-
-// 2^x, 0 below 2^-126
-__device__ inline float power_of(float x)
-{
-#ifndef BLASX_SIM
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return exp2f(x);
-#endif
-}
 
 // 2^e, or the nearest number that is one
 __device__ inline float near_power(int e) { return power(e < -126 ? -126 : e > 127 ? 127 : e); }

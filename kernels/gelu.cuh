@@ -1,24 +1,7 @@
 // gelu.cuh: gelu, its approximation by tanh, and the slopes of both, in single precision by the
 // hardware's powers of two and reciprocals.
 #pragma once
-
-#ifndef BLASX_SIM
-__device__ inline float exp2_of(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline float reciprocal_of(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-#else
-__device__ inline float exp2_of(float x) { return exp2f(x); }
-__device__ inline float reciprocal_of(float x) { return 1 / x; }
-#endif
+#include "approximate.cuh"
 
 // The normal distribution function P(x) = 1 / (1 + 2^-xz), z a polynomial of x^2, fitted to x P(x),
 // whose error stays below 7e-8.
@@ -31,13 +14,13 @@ __device__ inline float normal_share(float x)
     z = fmaf(y, z, -9.5295031e-5f);
     z = fmaf(y, z, 0.104838194f);
     z = fmaf(y, z, 2.30220735f);
-    return reciprocal_of(1 + exp2_of(-x * z));
+    return approximate_reciprocal(1 + power_of(-x * z));
 }
 // (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3): the same with a polynomial of degree 1
 __device__ inline float share_by_tanh(float x)
 {
     const float z = fmaf(x * x, 0.1029432396f, 2.302208198f);
-    return reciprocal_of(1 + exp2_of(-x * z));
+    return approximate_reciprocal(1 + power_of(-x * z));
 }
 
 __device__ inline float gelu(float x) { return x * normal_share(x); }
@@ -46,7 +29,7 @@ __device__ inline float gelu_approximately(float x) { return x * share_by_tanh(x
 // P + x p, p the normal density
 __device__ inline float gelu_slope(float x)
 {
-    const float density = 0.398942280f * exp2_of(-0.721347520f * (x * x));
+    const float density = 0.398942280f * power_of(-0.721347520f * (x * x));
     return fmaf(x, density, normal_share(x));
 }
 // s + x s (1 - s) 2 u'

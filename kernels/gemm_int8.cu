@@ -14,7 +14,7 @@ constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
 constexpr int SCALE_OF = 0;    // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
-constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
+constexpr int BIAS = 0;        // 0: one number, 1: one for each column of C, 2: for each row
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation
 #endif
 #include "gelu.cuh"
@@ -29,6 +29,7 @@ struct Result {
     int* C;  // or of as many numbers of single precision
     size ld;
     const float *scale, *bias;
+    float times, more;  // the scale and bias where there is but one
     int m, n;
     bool even;  // C can be stored in 8 bytes
 
@@ -40,7 +41,7 @@ struct Result {
     __device__ int of(int sum, float times, float more) const
     {
         if (!SCALE_OF) return sum;
-        float x = BIAS ? fmaf(times, float(sum), more) : times * float(sum);
+        float x = fmaf(times, float(sum), more);
         if (ACTIVATION == 1) x = x < 0 ? 0 : x;
         if (ACTIVATION == 2) x = gelu(x);
         if (ACTIVATION == 3) x = gelu_approximately(x);
@@ -56,8 +57,8 @@ __device__ inline void store_tile(const int (&sums)[SUMS], int i, int j, const R
     for (int r = 0; r < 2; ++r) {
         const int row = i + g + 8 * r;
         if (row >= result.m) continue;
-        const float once = SCALE_OF == 1 ? result.scale[0] : SCALE_OF == 3 ? result.scale[row] : 0;
-        const float more = BIAS == 2 ? result.bias[row] : 0;
+        const float once = SCALE_OF == 3 ? result.scale[row] : result.times;
+        const float more = BIAS == 2 ? result.bias[row] : result.more;
         int* const line = result.C + row * result.ld;
         #pragma unroll
         for (int q = 0; q < BN / 8; ++q) {
@@ -81,11 +82,12 @@ __device__ inline void store_tile(const int (&sums)[SUMS], int i, int j, const R
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_int8(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
-          size k, int* C, size ldc, const float* scale, const float* bias)
+          size k, int* C, size ldc, const float* scale, const float* bias, float times, float more)
 {
     wait_for_stream();
     __shared__ word barriers[2 * STAGES];
-    const Result result{C, ldc, scale, bias, int(m), int(n), (size(C) | 4 * ldc) % 8 == 0};
+    const Result result{C, ldc, scale, bias, times, more, int(m), int(n),
+                        (size(C) | 4 * ldc) % 8 == 0};
     take_tiles<int>(barriers, A, B, Tiles(m, n), int((k + BK - 1) / BK), [](int, int) {},
         [&](const int (&sums)[SUMS], int i, int j, int) { store_tile(sums, i, j, result); });
 }

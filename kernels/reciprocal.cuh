@@ -1,40 +1,11 @@
 // reciprocal.cuh: reciprocals and roots by the hardware's approximations and Newton's iteration.
 #pragma once
+#include "approximate.cuh"
 #include "scalar.cuh"
 
 // 1 / x and 1 / sqrt(x) for TINY <= |x| < HUGE without a branch, wrong by an ulp at most: the
 // hardware's approximation and Newton's iteration; a part of a complex reciprocal by a few.
 constexpr real_t HUGE = 1 / TINY / 4;
-
-#ifndef BLASX_SIM
-__device__ inline float approximate_reciprocal(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline double approximate_reciprocal(double x)
-{
-    double y;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    return y;
-}
-__device__ inline float approximate_rsqrt(float x)
-{
-    float y;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ inline double approximate_rsqrt(double x)
-{
-    double y;
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    return y;
-}
-#else
-template <class R> R approximate_reciprocal(R x) { return R(1) / x; }
-template <class R> R approximate_rsqrt(R x) { return R(1) / sqrt(x); }
-#endif
 
 // True for TINY <= x < HUGE, by what a positive number begins with
 __device__ inline bool in_range(float x)

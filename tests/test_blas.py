@@ -914,6 +914,13 @@ def test_what_is_no_product_of_bytes(words, error, match):
         blasx.igemm(**dict(a=one, b=one) | words)
 
 
+def test_what_slopes_are_taken_at_is_not_overwritten():
+    z = np.eye(3, order="F")
+    with pytest.raises(ValueError, match="dgemm: c must"):
+        blasx.dgemm(1.0, I3, I3, 0.0, z, overwrite_c=1, activation="relu", slope_at=z)
+    assert (z == np.eye(3)).all()
+
+
 def test_a_generic_product_keeps_half_precision():
     a = np.eye(3, dtype="f2")
     assert blasx.gemm(1.0, a, a).dtype == np.float16 and blasx.gemm(1.0, a, I3).dtype == np.float64
@@ -925,6 +932,7 @@ def test_a_generic_product_keeps_half_precision():
     ("dgemm", {"activation": "tanh"}, "dgemm: activation must be one of 'relu', 'gelu'"),
     ("zgemm", {"activation": "relu"}, "zgemm: activation must be None for complex"),
     ("dgemm", {"slope_at": np.eye(3)}, "dgemm: slope_at must be None without an activation"),
+    ("dgemm", {"slope_at": [[1.0]], "activation": "gelu"}, "dgemm: slope_at must be of shape"),
     ("dgemm", {"slope_at": np.eye(2), "activation": "relu"}, r"dgemm: slope_at must be of shape"),
     ("sgemm", {"precision": "fp8"}, "sgemm: precision must be one of 'fp32', 'strict'"),
     ("dgemm", {"variant": "int8"}, "dgemm: variant must be one of 'auto', 'native', 'crt'")])

@@ -8,17 +8,13 @@ Elmroth, Gustavson, Jonsson, Kagstrom: Recursive blocked algorithms and hybrid d
 dense matrix library software, SIAM Review 46, 2004.
 """
 
-from functools import cache
-
 from .. import _cuda
 from .._lapack import by_columns, by_rows, ld
-from .._routine import Typed
-from ..blas3 import _gemm_gpu, _triangular_cublas
+from ..blas3 import _called, _gemm_gpu, _triangular_cublas
 
 
-@cache
 def _gemm(letter):
-    return Typed(letter + "gemm", letter)
+    return _called(letter + "gemm", letter)
 
 
 def _middle(n, leaf):

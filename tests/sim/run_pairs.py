@@ -95,16 +95,15 @@ def gelu_slope(x):
 
 def multiply_bytes(sides, numbers, values):
     """gemm_int8, exactly."""
-    m, n, k, C, ld, scale, bias = numbers
+    m, n, k, C, ld, scale, bias, times, more = numbers
     x, y = (at(address, "i1", shape[1::-1], (pitch, 1)).astype(float)
             for address, shape, (pitch, _) in sides)
     assert x.shape == (m, k) and y.shape == (n, k)
     assert all(pitch % 16 == 0 == address % 16 for address, _, (pitch, _) in sides)
     total, c = x @ y.T, at(C, "f4" if values["SCALE_OF"] else "i4", (m, n), (4 * ld, 4))
     if values["SCALE_OF"]:
-        total *= at(scale, "f4", ((1, 1), (1, n), (m, 1))[values["SCALE_OF"] - 1])
-    if values["BIAS"]:
-        total += at(bias, "f4", ((1, n), (m, 1))[values["BIAS"] - 1])
+        total *= at(scale, "f4", ((1, n), (m, 1))[values["SCALE_OF"] - 2]) if scale else times
+        total += at(bias, "f4", ((1, n), (m, 1))[values["BIAS"] - 1]) if bias else more
     c[...] = {0: total, 1: np.maximum(total, 0), 2: total * ndtr(total)}[values["ACTIVATION"]]
 
 
@@ -204,7 +203,8 @@ def main(folder):
         if kernel.name == "gemm_int8":
             if _trace._open:
                 _trace.note("gemm_int8")
-            read = [ffi.cast("int64_t *", p)[0] for p in list(of[4])[2:]]
+            read = [ffi.cast(f"{t} *", p)[0] for t, p in zip(
+                ["int64_t"] * 7 + ["float"] * 2, list(of[4])[2:])]
             return multiply_bytes([described[id(x)] for x in (local.a, local.b)], read,
                                   kernel.constants)
         if kernel.name != "gemm_wgmma":
