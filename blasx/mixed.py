@@ -126,7 +126,8 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
     a, low, xp = gpu.by_columns(a), LOWER[me.letter], cupy()
     half = xp.where(part(xp, "UL"[lower], a.shape), a, 0)
     c, sizes = gpu.copied(half, low.dtype), abs(half)
-    size = (sizes.sum(axis=0) + sizes.sum(axis=1) - sizes.diagonal()).max()
+    sums = sizes.sum(axis=0) + sizes.sum(axis=1) - sizes.diagonal()
+    size = sums.max() if n else xp.zeros(())
     size = xp.where(xp.isfinite(c).all(), size, np.inf)
     info = _potrf_gpu(low, c, lower)
     x, steps = _refined(me, a, b, size, info, *_by_cholesky(low, c, lower, b.shape[1]),
@@ -176,7 +177,8 @@ def _refined(me, a, b, size, info, solve, stops, subtract_product):
         taken = xp.where((taken == RUNNING) & good, np.int32(step), taken)
         if stops and step < STEPS:
             beside.wait_event(mark(xp.cuda.get_current_stream()))
-            now, x = taken, _corrected(me, x, r, solve, taken)
+            now = taken
+            _correct(me, x, r, solve, taken)
             with beside:
                 found = int(now)
         else:
@@ -185,15 +187,15 @@ def _refined(me, a, b, size, info, solve, stops, subtract_product):
         if found != RUNNING:
             break
         if not stops and step < STEPS:
-            x = _corrected(me, x, r, solve, taken)
+            _correct(me, x, r, solve, taken)
     return x, found
 
 
-def _corrected(me, x, r, solve, taken):
-    """X and what the factors make of R, or X where it is not RUNNING any more."""
+def _correct(me, x, r, solve, taken):
+    """X := X and what the factors make of R, where it is RUNNING."""
     correction = r.astype(LOWER[me.letter].dtype)
     solve(correction, taken)
-    return cupy().where(taken == RUNNING, x + correction, x)
+    cupy().copyto(x, x + correction, where=taken == RUNNING)
 
 
 def _by_lu(me, lu, piv, nrhs):
