@@ -620,14 +620,14 @@ def half_bytes(v):
 def half_product_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
         (2, 256, 4), (2, 128, 6), (2, 192, 5), (1, 256, 4), (1, 128, 6), (3, 128, 5))]
-    return tiles, options(LEAD=(1, 2, 0)), options(CLUSTER=(2, 1), WIDE=(8, 4, 16))
+    return tiles, options(CLUSTER=(2, 1), WIDE=(8, 4, 16))
 
 
 def half_product_fits(letter, n, v, gpu):
     return (gpu.capability == 90 and v["GROUPS"] <= 3 and v["BN"] in (64, 128, 192, 256)
             and v["CLUSTER"] in (1, 2) and v["BN"] % (64 * v["CLUSTER"]) == 0
             and v["GROUPS"] * v["BN"] <= 512 and v["STAGES"] >= 2
-            and 0 <= v["LEAD"] < v["STAGES"] and half_bytes(v) + 256 <= gpu.shared)
+            and half_bytes(v) + 256 <= gpu.shared)
 
 
 # -- gemm_crt: the same for bytes; crt_split, crt_join: what becomes bytes, and what of them

@@ -16,7 +16,6 @@ constexpr int BN = 256;     // columns of a tile
 constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
-constexpr int LEAD = 1;     // stages between the groups of a block
 constexpr int FEWER = 0;     // 1: 14 moduli, not 15
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
 #endif

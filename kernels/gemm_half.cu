@@ -13,7 +13,6 @@ constexpr int BN = 256;     // columns of a tile
 constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
-constexpr int LEAD = 1;     // stages between the groups of a block
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int BIAS = 0;        // 1: a number for each column of C, 2: for each row
 constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation; 4, 5, 6: slopes of these

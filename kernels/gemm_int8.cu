@@ -12,7 +12,6 @@ constexpr int BN = 256;     // columns of a tile
 constexpr int STAGES = 4;   // in shared memory
 constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
-constexpr int LEAD = 1;     // stages between the groups of a block
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
 constexpr int SCALE_OF = 0;    // 0: C is of integers, 1: one scale, 2: one for each column, 3: row
 constexpr int BIAS = 0;        // 0: one number, 1: one for each column of C, 2: for each row

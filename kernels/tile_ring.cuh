@@ -7,10 +7,6 @@
 // of which one thread asks for boxes of 128 bytes of k, STAGES of them under way, and those of the
 // next tile while this one is stored. A group of four warps each multiplies 64 rows. C is made of
 // PLANES at most, products of as many planes of A and of B, one after the other.
-//
-// A group begins LEAD stages after the one before it, and so it ends: one stores its tile while the
-// next still multiplies, and multiplies what of the next tile has come while that one stores. LEAD
-// of the STAGES are then all that lies between two groups, the others what is under way.
 #pragma once
 #include "cluster.cuh"
 #include "hopper.cuh"
@@ -20,7 +16,7 @@ using size = long long;
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / sizeof(number_t), SUMS = BN / 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW, STAGE = PART_A + PART_B;
-static_assert(BN % (64 * CLUSTER) == 0 && LEAD < STAGES);
+static_assert(BN % (64 * CLUSTER) == 0);
 // Registers of a thread at the start, of a producer's, and of one that multiplies: of 65536 for all
 constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 40;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
@@ -96,10 +92,9 @@ __device__ inline void release(unsigned empty)
     }
 }
 
-// sums := A B^T for the 64 rows of a group; one stage is multiplied while the next is asked for. The
-// next group is given its turn after so many stages as `lead`, if any.
+// sums := A B^T for the 64 rows of a group; one stage is multiplied while the next is asked for
 template <class S>
-__device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group, int lead,
+__device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group,
                               unsigned shared, unsigned full, unsigned empty)
 {
     #pragma unroll
@@ -117,7 +112,6 @@ __device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group,
             multiply<0, A_ACROSS, B_ACROSS>(sums, a + p * ONE_PRODUCT<A_ACROSS>,
                                             b + p * ONE_PRODUCT<B_ACROSS>, number_t());
         end_products();
-        if (c + 1 == lead) give_turn(group + 1);
         await_products<1>();
         if (c) release(before);
         before = empty + 8 * at.stage;
@@ -152,17 +146,13 @@ __device__ void take_tiles(word* barriers, const TensorMap& A, const TensorMap& 
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
         Place at{0, 0};
-        bool waits = LEAD > 0 && group > 0;
-        int lead = group + 1 < GROUPS ? min(LEAD, chunks) : 0;
         for (int tile = blockIdx.x / CLUSTER; tile < tiles.count(); tile += gridDim.x / CLUSTER) {
             int i, j, plane;
             if (!tiles.place(tile, i, j, plane)) continue;
             i = (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
             begin(i, j);
-            if (waits) wait_turn(group);
             S sums[SUMS];
-            multiply_tile(sums, at, chunks, group, lead, shared, full, empty);
-            waits = false, lead = 0;  // once begun so, they stay apart
+            multiply_tile(sums, at, chunks, group, shared, full, empty);
             store(sums, i, j, plane);
         }
     }

@@ -237,7 +237,7 @@ def test_large_products_of_a_member_alone(cp, letter, shape):
 
 JOINED = dict(COLUMNS=8, WARPS=2, BLOCKS=2, joined=512, block=128, panel=64, strip=32, ahead=1,
               lead=1, turns=2)
-REMAINDERS = dict(GROUPS=2, BN=256, STAGES=3, CLUSTER=2, WIDE=8, LEAD=1, side=64, depth=512)
+REMAINDERS = dict(GROUPS=2, BN=256, STAGES=3, CLUSTER=2, WIDE=8, side=64, depth=512)
 
 
 @pytest.mark.parametrize("letter", "sdcz")

@@ -18,7 +18,7 @@ from .gpu import Array, install
 from .run_pairs import at
 
 MODULI = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197)
-PRODUCT = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8, "LEAD": 1, "triangles": 2}
+PRODUCT = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8, "triangles": 2}
 SPLITS = ({"LINES": 16, "DEEP": 128, "WARPS": 4, "BLOCKS": 1},
           {"LINES": 32, "DEEP": 256, "WARPS": 8, "BLOCKS": 1})
 JOIN = {"WARPS": 2, "BLOCKS": 1}

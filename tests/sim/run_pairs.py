@@ -17,7 +17,7 @@ from .gpu import Array, install
 from .run_split import LINE, NOT_FINITE
 
 TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16}
-HALVES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8, "LEAD": 1}
+HALVES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8}
 LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
 
 
