@@ -85,6 +85,7 @@ class _Local(threading.local):
     def __init__(self):
         self.handles = {}  # (library, device, beside) -> [handle, its stream]
         self.beside = False
+        self.keeping = False
 
 
 _local = _Local()
@@ -105,6 +106,22 @@ def beside(stream):
 
 def is_beside():
     return _local.beside
+
+
+@contextmanager
+def keeping_memory():
+    """A graph that captures this thread's stream keeps all memory that calls allocate meanwhile."""
+    _local.keeping = True
+    try:
+        yield
+    finally:
+        _local.keeping = False
+
+
+def graph_forgets():
+    """True where a graph captures the current stream and keeps no memory that a call gives back:
+    what is in it then is another's when the graph runs."""
+    return get_current_stream().is_capturing() and not _local.keeping
 
 
 def _after_fork():

@@ -29,7 +29,7 @@ from math import isqrt
 
 import cupy
 
-from . import _ladder
+from . import _cuda, _ladder
 from ._kernel import (
     TensorMap,
     current_device,
@@ -165,7 +165,7 @@ def _letter(x):
 
 def _serves(letter, m, n):
     return by_remainders(letter, m, n, current_device()) and not (
-        cupy.cuda.get_current_stream().is_capturing())  # a graph keeps no memory of ours
+        _cuda.graph_forgets())
 
 
 def product_bytes(letter, m, n):

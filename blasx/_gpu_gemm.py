@@ -22,7 +22,7 @@ from struct import Struct
 
 import cupy
 
-from . import _gpu_crt, _ladder
+from . import _cuda, _gpu_crt, _ladder
 from ._gpu_crt import LOWER, UPPER, WHOLE
 from ._kernel import (
     TensorMap,
@@ -125,8 +125,8 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
         if me.letter in "dz" and by_parts and _gpu_crt.pays(m, n, k, device, me.letter):
             return _gpu_crt.multiply(alpha, a, b, beta, c, trans_a, trans_b)
         if me.letter not in "sc" or not by_parts or not by_pairs(
-                m, n, k, me.is_complex, device) or cupy.cuda.get_current_stream().is_capturing():
-            return False  # a graph keeps no memory of ours
+                m, n, k, me.is_complex, device) or _cuda.graph_forgets():
+            return False
         a, b = a.T if trans_a else a, b if trans_b else b.T
         flags = trans_a == 2, trans_b == 2
         if c.strides[1] != c.itemsize:  # C^T = B^T A^T
@@ -159,7 +159,7 @@ def multiply_with_bias(me, alpha, a, b, bias, c, trans_a, trans_b):
     half precision and the bias lies along the lines of C; else False."""
     device, (m, n), k = current_device(), c.shape, a.shape[0] if trans_a else a.shape[1]
     if me.letter != "s" or not by_pairs(m, n, k, False, device) or (
-            cupy.cuda.get_current_stream().is_capturing()):
+            _cuda.graph_forgets()):
         return False
     a, b = a.T if trans_a else a, b if trans_b else b.T
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
@@ -186,7 +186,7 @@ def rank_k(me, alpha, terms, beta, c, lower, flags):
         return done
     if me.letter not in "sc" or not by_pairs(n, n, k, me.is_complex, device) or (
             len(terms) > _triangles(isqrt((1 + me.is_complex) * n * n), device)) or (
-            cupy.cuda.get_current_stream().is_capturing()):
+            _cuda.graph_forgets()):
         return False
     if me.is_complex:
         alpha, beta = complex(alpha), complex(beta)
@@ -269,7 +269,7 @@ def multiply_halves(alpha, a, b, beta, c, trans_a, trans_b, precision):
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
         a, b, c = b, a, c.T
     if not by_halves(*c.shape, a.shape[1], current_device(), precision) or (
-            cupy.cuda.get_current_stream().is_capturing()):
+            _cuda.graph_forgets()):
         return False
     multiply_pairs(alpha, *split(a, b), beta, c, high_only=True)
     return True

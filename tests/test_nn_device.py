@@ -188,3 +188,83 @@ def test_fused_attention(dtype, bound, width):
                     error = np.linalg.norm(a.get().astype("f8") - b) / np.linalg.norm(b)
                     assert error < bound, (kernels, causal, error)
 
+
+
+GRAPHED = [(layer, x) for layer, x in LAYERS if layer.parameters() and not any(
+    isinstance(part, nn.Dropout) and part.p for _, part in layer.walk())]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["f4", "bfloat16"])
+@pytest.mark.parametrize("layer, x", GRAPHED, ids=lambda v: repr(v)[:30])
+def test_a_graph_is_the_same_to_the_bit(layer, x, dtype):
+    """Loss, gradients and what is remembered without one, in calls on other data, of other shapes,
+    and added up."""
+    cupy = pytest.importorskip("cupy")
+    pytest.importorskip("ml_dtypes")
+    plain, graphed = (deepcopy(layer).to(cupy, dtype) for _ in "12")
+    losses = [nn.MeanSquare() for _ in "12"]
+    graph = nn.Graph(graphed, losses[1])
+    for seed, turn in enumerate((x, x[::-1], x[:2], x)):
+        given = cupy.array(turn if x.dtype.kind == "i" else turn.astype(dtype), order="C")
+        y = plain.forward(given)
+        target = cupy.random.RandomState(seed).standard_normal(y.shape).astype(dtype)
+        value = losses[0].forward(y, target)
+        plain.backward(losses[0].backward())
+        found = graph(given, target)
+        assert float(found) == float(value)
+        for path, p in plain.parameters().items():
+            assert p.grad.tobytes() == graphed.parameters()[path].grad.tobytes(), (path, seed)
+        for name, a in plain.state().items():
+            assert (a == graphed.state()[name]).all(), name
+    assert len(graph._graphs) == len({turn.shape for turn in (x, x[:2])})
+
+
+@pytest.mark.gpu
+def test_training_by_graphs():
+    """The same losses, where norms remember, gradients are clipped and scales overflow."""
+    cupy = pytest.importorskip("cupy")
+    x, y = cupy.asarray(normal(50, 6)), cupy.asarray(np.arange(50) % 3)
+    for dtype, scale in (("f4", None), ("f2", 2.0**40)):
+        curves, states = [], []
+        for graph in (False, True):
+            model = nn.Sequential(nn.Dense(6, 8, rng=0), nn.BatchNorm(8), nn.Tanh(),
+                                  nn.Dense(8, 3, rng=1)).to(cupy, dtype)
+            history = nn.fit(model, nn.CrossEntropy(), nn.Adam(model, optim.cosine(0.01, 30)),
+                             x.astype(dtype), y, epochs=4, batch=16, clip=1.0, progress=False,
+                             scale=scale and nn.LossScale(scale), graph=graph)
+            curves.append((history.losses, history.skipped, history.epochs))
+            states.append(model.state())
+        assert curves[0] == curves[1] and (curves[0][1] > 0) == bool(scale)
+        assert all((a == b).all() for a, b in zip(*(s.values() for s in states)))
+
+
+@pytest.mark.gpu
+def test_what_a_graph_refuses():
+    cupy = pytest.importorskip("cupy")
+    model = nn.Sequential(nn.Dense(4, 3, rng=0), nn.Dropout(0.5)).to(cupy)
+    graph, x = nn.Graph(model, nn.MeanSquare()), cupy.asarray(rows)
+    with pytest.raises(ValueError, match=r"layer 1 Dropout\(0.5\) changes drawn on the host"):
+        graph(x, cupy.zeros((3, 3), "f4"))
+    assert int(model.layers[1].drawn.value) == 0 and model.layers[0].weight.grad is None
+    model.train(False)
+    graph(x, cupy.zeros((3, 3), "f4"))
+    with pytest.raises(TypeError, match="x and y must be arrays of cupy, got ndarray"):
+        graph(rows, x)
+    with pytest.raises(ValueError, match=r"x must be of shape \(..., 4\), got \(3, 3\)"):
+        graph(x[:, :3], x)
+    kept = model.layers[0].weight.value
+    model.load({k: v.get() if hasattr(v, "get") else v for k, v in model.state().items()})
+    assert model.layers[0].weight.value is not kept
+    value = graph(x, cupy.zeros((3, 3), "f4"))
+    assert value == nn.MeanSquare().forward(model.forward(x), cupy.zeros((3, 3), "f4"))
+
+
+def test_a_graph_wants_a_gpu(xp):
+    for model, message in ((nn.Dense(4, 3, rng=0), "arrays of numpy"),
+                           (nn.ReLU(), "has no parameters")):
+        with pytest.raises(TypeError, match=f"Graph: model must be on the GPU, .* {message}"):
+            nn.Graph(model, nn.MeanSquare())
+    model = nn.Dense(4, 3, rng=0)
+    with pytest.raises(TypeError, match="model must be on the GPU"):
+        nn.fit(model, nn.MeanSquare(), nn.SGD(model, 0.1), rows, rows[:, :3], epochs=1, graph=True)

@@ -74,7 +74,7 @@ class Factoring(ByBlocks):
         self.tops = serving("getrf_top", me.letter, self.order, self.device)
         self.minus, self.one = _cuda.scalar(me, -1), _cuda.scalar(me, 1)
         self.halves = precision == "fp16"
-        self.kept = not cupy.cuda.get_current_stream().is_capturing()  # a graph keeps no memory
+        self.kept = not _cuda.graph_forgets()
         self.pairs = self.kept and me.letter == "s" and (self.halves or precision == "fp32")
 
     def widths(self, j):

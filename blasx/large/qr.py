@@ -64,7 +64,7 @@ class Factoring(ByBlocks):
         self.x, self.y = (cupy.empty((block, self.n), me.dtype, order="F") for _ in "xy")
         self.triangle = serving("geqrf_t", me.letter, self.order, self.device)
         self.minus, self.zero, self.one = (_cuda.scalar(me, x) for x in (-1, 0, 1))
-        self.pairs = me.letter == "s" and not cupy.cuda.get_current_stream().is_capturing()
+        self.pairs = me.letter == "s" and not _cuda.graph_forgets()
 
     def reserve(self, columns):
         if self.pairs:

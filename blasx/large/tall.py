@@ -44,7 +44,7 @@ def serves(me, m, n, native):
     """True if `gels` is for so many rows and columns: where it is faster, or wherever it can."""
     _, found = _top_on(me.letter, n, current_device()) or (None, None)
     return bool(found) and m >= found["tall"] * n and (native or not found.get("cusolver")) and (
-        not cupy.cuda.get_current_stream().is_capturing())
+        not _cuda.graph_forgets())
 
 
 def gels(me, a, x, fits):

@@ -20,6 +20,7 @@ NumPy's or CuPy's; a layer works where its arrays are, float32 unless asked othe
     losses       MeanSquare CrossEntropy BinaryCrossEntropy
     optim        SGD Adam AdamW LossScale, clipping, schedules
     train        fit evaluate History
+    graph        Graph: a step as one launch
     checkpoint   save load load_torch CorruptFile
 """
 
@@ -47,6 +48,7 @@ from .conv import Conv1d, Conv2d
 from .dense import Dense
 from .dropout import Dropout
 from .embedding import Embedding, Positions, sinusoids
+from .graph import Graph
 from .layer import Flatten, Layer, Parameter, Residual, Sequential
 from .losses import BinaryCrossEntropy, CrossEntropy, MeanSquare
 from .norm import BatchNorm, LayerNorm, LocalResponseNorm, RMSNorm

@@ -65,7 +65,8 @@ class BatchNorm(Layer):
             variance = (centred * centred).mean(axes)
             for running, now in ((self.mean, mean), (self.variance,
                                                      variance * (count / (count - 1)))):
-                running.value = (1 - self.momentum) * running.value + self.momentum * now
+                running.value *= 1 - self.momentum  # in place: a graph remembers where it is
+                running.value += self.momentum * now
         else:
             centred, variance = x - self.mean.value.reshape(along), self.variance.value
         deviation = module(x).sqrt(variance + self.eps).reshape(along)

@@ -181,10 +181,15 @@ class LossScale:
 # -- clipping
 
 
+def squares(model):
+    """The sum of the squares of all gradients, on their device."""
+    gradients = (wide(p.grad) for p in model.parameters().values() if p.grad is not None)
+    return sum((g * g).sum().astype("f8") for g in gradients)
+
+
 def gradient_norm(model):
     """The Euclidean norm of all gradients together."""
-    gradients = (wide(p.grad) for p in model.parameters().values() if p.grad is not None)
-    return sqrt(float(sum((g * g).sum().astype("f8") for g in gradients)))
+    return sqrt(float(squares(model)))
 
 
 def clip_norm(model, limit):

@@ -4,6 +4,7 @@ import json
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from math import sqrt
 from pathlib import Path
 from time import perf_counter
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from . import checkpoint as files
 from ._arrays import module
+from .graph import Graph
 from .layer import Layer, Parameter
 from .optim import LossScale, gradient_norm
 
@@ -43,7 +45,7 @@ class History:
 
 
 def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, validation=None,
-        augment=None, scale=None, checkpoint=None, resume=False, progress=True):
+        augment=None, scale=None, checkpoint=None, resume=False, progress=True, graph=False):
     """Train a model on samples x with targets y.
 
     Parameters
@@ -69,6 +71,9 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
         Written after every epoch; with `resume` read first where it exists.
     progress : bool
         A line for every epoch, moving on a terminal.
+    graph : bool
+        Forward, loss and backward are one launch (`Graph`), of a model on the GPU: the same
+        losses, sooner where layers are small.
 
     Returns
     -------
@@ -85,6 +90,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     if scale is not None and not isinstance(scale, LossScale):
         raise TypeError(f"fit: scale must be a LossScale, got {type(scale).__name__}")
     _data(x, y, *(validation or ()))
+    made = Graph(model, loss) if graph else None
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
         history, done = _restore(checkpoint, model, optimiser, scale)
@@ -101,14 +107,19 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
                 xs = augment(xs, rng)
             times = scale.value if scale else 1.0
             with _scaled(loss, times):
-                answer = model.forward(xs)
-                value = float(loss.forward(answer, ys))
+                if made:
+                    value = float(made(xs, ys))
+                    answer, norm = made.answer, sqrt(float(made.squares)) / times
+                else:
+                    answer = model.forward(xs)
+                    value = float(loss.forward(answer, ys))
                 if not np.isfinite(value):
                     history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
                     break
-                dy = loss.backward()
-                model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-                norm = gradient_norm(model) / times
+                if not made:
+                    dy = loss.backward()
+                    model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
+                    norm = gradient_norm(model) / times
             well = bool(np.isfinite(norm))
             if not (scale.went(well) if scale else well):
                 history.stopped = _first_bad_gradient(model)
