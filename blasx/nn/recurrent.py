@@ -76,7 +76,7 @@ class Recurrence(Layer):
         z = _by_columns(xp, times, batch, self.GATES * self.n, xW.dtype)
         xp.add(xW, self.b.value, out=z)
         y = _by_columns(xp, times, batch, self.n, x.dtype)
-        U = xp.asfortranarray(self.U.value)
+        U = _columns(xp, self.U.value)
         before, steps = [None] * times, [None] * times
         for t in self._order(times):
             before[t] = state
@@ -122,7 +122,7 @@ class Recurrence(Layer):
         xp, (batch, times, _), given, dy = module(dy), dy.shape, dy, wide(dy)
         dz = _by_columns(xp, times, batch, self.GATES * self.n, dy.dtype)
         dhU = xp.empty_like(dz) if self.SPLIT else dz
-        U = xp.asfortranarray(self.U.value.T)
+        U = _columns(xp, self.U.value.T)
         dy = xp.ascontiguousarray(dy.transpose(1, 2, 0)).swapaxes(1, 2)  # a time by columns
         for t in reversed(self._order(times)):
             if mask is None:
@@ -155,11 +155,16 @@ class Recurrence(Layer):
                          for _ in range(self.STATES))
         if len(state) != self.STATES:
             raise ValueError(f"{self!r}: state must be {self.STATES} arrays, got {len(state)}")
-        return tuple(xp.asfortranarray(wide(self.given(
+        return tuple(_columns(xp, wide(self.given(
             s, batch, self.n, argument="state", like=self.W))) for s in state)
 
     def described(self):
         return self.n_in, self.n
+
+
+def _columns(xp, x):
+    """x by columns. CuPy's asfortranarray is a call of cuBLAS, which no graph captures."""
+    return xp.ascontiguousarray(x.T).T
 
 
 def _by_columns(xp, times, batch, width, dtype):
