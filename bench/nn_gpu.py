@@ -49,7 +49,9 @@ def rows(letters, quick, family):
         for shape in CONVOLUTIONS[take]:
             yield from convolution(*shape)
     for shape in LSTMS[take] if "s" in letters else ():
-        yield from lstm(*shape)
+        yield from recurrent(nn.LSTM, *shape)
+    if "s" in letters:
+        yield from recurrent(nn.GRU, *LSTMS[0])
     for letter in [x for x in letters if x in "shb"]:
         for shape in ATTENTIONS[take]:
             yield from attention(letter, *shape)
@@ -237,17 +239,18 @@ def convolution(name, batch, channels, size, filters, kernel, stride, padding):
                     (batch * count**2) ** 0.5)
 
 
-# -- LSTM
+# -- LSTM and GRU
 
 
-def lstm(times, batch, n_in, n):
+def recurrent(kind, times, batch, n_in, n):
     """The rows of the forward pass and of the step; both libraries get sequences by time."""
     import torch
     cupy = timing.gpu()
-    layer = nn.LSTM(n_in, n, rng=0).to(cupy)
+    layer, name = kind(n_in, n, rng=0).to(cupy), kind.__name__.lower()
     parameters = layer.parameters().values()
     x, dy = normal("s", times, batch, n_in), normal("s", times, batch, n)
-    order = torch.arange(4 * n, device="cuda").reshape(4, n)[[0, 1, 3, 2]].reshape(-1)
+    gates = [0, 1, 3, 2] if kind is nn.LSTM else [0, 1, 2]
+    order = torch.arange(len(gates) * n, device="cuda").reshape(-1, n)[gates].reshape(-1)
 
     def forward(x, dy):
         return (layer.forward(x.swapaxes(0, 1)).swapaxes(0, 1),)
@@ -261,11 +264,13 @@ def lstm(times, batch, n_in, n):
         return y.swapaxes(0, 1), dx.swapaxes(0, 1), *found
 
     def theirs(dtype):
-        """torch has gates i f g o, matrices transposed, and two biases."""
-        module = torch.nn.LSTM(n_in, n, device="cuda", dtype=dtype)
-        W, U, b = (on_torch(p.value).to(dtype) for p in parameters)
+        """torch has gates i f g o, matrices transposed, and two biases; of the second a GRU's last
+        part is our c."""
+        module = getattr(torch.nn, kind.__name__)(n_in, n, device="cuda", dtype=dtype)
+        W, U, b, *c = (on_torch(p.value).to(dtype) for p in parameters)
+        c = torch.cat([0 * b[n:], *c]) if c else 0 * b
         with torch.no_grad():
-            for there, here in zip(module.parameters(), (W.T, U.T, b, 0 * b)):
+            for there, here in zip(module.parameters(), (W.T, U.T, b, c)):
                 there.copy_(here[order])
         return module, on_torch(x.copy()).to(dtype), on_torch(dy.copy()).to(dtype)
 
@@ -276,11 +281,12 @@ def lstm(times, batch, n_in, n):
     def their_step(module, x, dy):
         asked = [x.requires_grad_(), *module.parameters()]
         y = module(x)[0]
-        return y, *torch.autograd.grad(y, asked, dy)[:4]
+        return y, *torch.autograd.grad(y, asked, dy)
 
     def as_ours(found):
-        y, dx, *found = found
-        return [on_cupy(a) for a in (y, dx, *(a[order].T for a in found))]
+        y, dx, *found, c = found
+        found = [a[order].T for a in found] + ([c[-n:]] if kind is nn.GRU else [])
+        return [on_cupy(a) for a in (y, dx, *found)]
 
     def row_of(name, ours, run, answer):
         def check(found):
@@ -293,8 +299,8 @@ def lstm(times, batch, n_in, n):
                    {"torch": lambda: Side(lambda: theirs(torch.float32), run, answer)}, check,
                    timing.gpu_clock(x.nbytes + dy.nbytes))
 
-    yield row_of("lstm_forward", forward, their_forward, lambda found: [on_cupy(found[0])])
-    yield row_of("lstm", step, their_step, as_ours)
+    yield row_of(f"{name}_forward", forward, their_forward, lambda found: [on_cupy(found[0])])
+    yield row_of(name, step, their_step, as_ours)
 
 
 # -- attention

@@ -836,7 +836,7 @@ def pack_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32 and v["PACKS"] <= 8
 
 
-# -- lstm_steps: units and rows to a block, U in its registers
+# -- recurrent_steps: units and rows to a block, U in its registers; of an LSTM, which has most gates
 
 
 def lstm_stages(letter, n):
@@ -979,7 +979,7 @@ def convolution_fits(along):
     return fits
 
 
-# -- lstm_unsteps: the same with four times the words, and a quarter of the units' products
+# -- recurrent_unsteps: the same with as many words as gates, and a quarter of the units' products
 
 
 def lstm_back_stages(letter, n):
@@ -1215,6 +1215,7 @@ SPACES = {
                       (16, 32, 64, 256), letters="sd", largest=256),
     "convolve_weights": Space("convolution", convolution_stages, convolution_fits(True),
                               (16, 32, 64, 256), letters="sd", largest=256),
-    "lstm_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
-    "lstm_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True, letters="s"),
+    "recurrent_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
+    "recurrent_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True,
+                               letters="s"),
 }

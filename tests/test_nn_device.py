@@ -33,6 +33,8 @@ LAYERS = [
     (nn.RMSNorm(4), rows), (nn.LocalResponseNorm(3), image), (nn.Dropout(0.4), rows),
     (nn.Positions(9, 4, learned=True, rng=0), series), (nn.RNN(4, 3, rng=0), series),
     (nn.GRU(4, 3, 2, True, rng=0), series), (nn.LSTM(4, 3, clip=0.3, truncate=2, rng=0), series),
+    (nn.RNN(4, 4, truncate=2, rng=0), series), (nn.GRU(4, 4, 2, True, rng=0), series),
+    (nn.LSTM(4, 4, 2, True, clip=0.3, rng=0), series),
     (nn.EncoderBlock(4, 2, causal=True, dropout=0.2, rng=0), series),
     (nn.Embedding(7, 3, rng=0), np.array([[1, 6], [0, 1]])), (nn.Softmax(), rows),
     (nn.Softmax(), normal(3, 20003)), (nn.LogSoftmax(), normal(2, 9000)),

@@ -291,62 +291,84 @@ def _strides(x):
 
 # -- recurrence
 
+_CELLS = {4: 0, 3: 1, 1: 2}  # by how many gates they have
+_GRU, _RNN = 1, 2
 
-def _together(name, z, width):
+
+def _at(x, row=0):
+    """Where an array begins, or that row of the batch; 0 for None."""
+    return 0 if x is None else x.data.ptr + (row and row * x.shape[-1] * x.itemsize)
+
+
+def _together(name, cell, width):
     """How many rows of a batch a kernel's blocks can have on the GPU at once, and the kernel."""
-    kernel = _kernel(name, z, width)
+    kernel = blocks(name, TYPES["s"], width, ("CELL", cell))
     if kernel is None:
         return 0, None
     groups = -(-width // kernel.values["UNITS"])
     return multiprocessors(current_device()) // groups * kernel.values["ROWS"], kernel
 
 
-def lstm(z, U, b, state, clip, backwards):
-    """(h, c) of all steps of an LSTM, (time, n, width), in one launch (or several, a part of the
-    rows each). z (time, n, 4 width) is x W, the gates when it is done; `state` is (h, c) where it
-    starts, or None for 0. None where the kernel has no row for the width, or no room."""
-    times, batch, width = *z.shape[:2], z.shape[2] // 4
-    if width % 4 or z.dtype.char != "f" or not _together("lstm_unsteps", z, width)[0]:
+def recurrence(z, U, b, c, state, clip, backwards):
+    """(h, what goes with it) of all steps of a cell (kernels/cells.cuh), (time, n, width), in one
+    launch (or several, a part of the rows each): an LSTM's c, a GRU's s. z (time, n, gates) is x W,
+    the gates when it is done; c is a GRU's other bias, `state` where it starts, or None for 0. None
+    where the kernel has no row for the width, or no room."""
+    (times, batch), width, cell = z.shape[:2], len(U), _CELLS[U.shape[1] // len(U)]
+    if width % 4 or z.dtype.char != "f" or not _together("recurrent_unsteps", cell, width)[0]:
         return None
-    together, kernel = _together("lstm_steps", z, width)
+    together, kernel = _together("recurrent_steps", cell, width)
     if not together:
         return None
     groups = -(-width // kernel.values["UNITS"])
-    y, cells = (_new(times, batch, width, like=z) for _ in range(2))
+    y, beside = _new(times, batch, width, like=z), None
+    if cell != _RNN:
+        beside = _new(times, batch, width, like=z)
     words = cupy.ndarray(y.shape, np.uint32)
     words.fill(2**32 - 1)
-    U, b, c = _by_rows(U), _by_rows(b), None
+    U, b, carried, s, lift = _by_rows(U), _by_rows(b), None, None, None
     if state:
-        c = _by_rows(state[1])
-        z[-1 if backwards else 0] += product(state[0], U)
-    for first in range(0, batch, together):
-        rows, skip = min(together, batch - first), first * width * z.itemsize
-        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, z.data.ptr + 4 * skip, U.data.ptr,
-               4 * width, 1, b.data.ptr, 0 if c is None else c.data.ptr + skip,
-               cells.data.ptr + skip, y.data.ptr + skip, words.data.ptr + skip,
-               _bits(float("inf") if clip is None else clip), backwards, times, batch, rows, width,
-               together=True)
-    return y, cells
+        first, carried = product(state[0], U), _by_rows(state[-1])
+        if cell == _GRU:
+            s, first = _by_rows(first[:, 2 * width:]), first[:, :2 * width]
+            lift = 15 - cupy.frexp(cupy.maximum(abs(carried).max(), 1))[1].astype(np.int32)
+        z[-1 if backwards else 0][:, :first.shape[1]] += first
+    for row in range(0, batch, together):
+        rows = min(together, batch - row)
+        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(z, row), _at(U), U.shape[1], 1,
+               _at(b), _at(c), _at(carried, row), _at(s, row), _at(lift), _at(beside, row),
+               _at(y, row), _at(words, row), _bits(float("inf") if clip is None else clip),
+               backwards, times, batch, rows, width, together=True)
+    return y, beside
 
 
-def lstm_backward(dy, gates, cells, c, U, dstate, clip, backwards, truncate):
-    """(dz, (dh, dc)) of `lstm`: dz of all steps, dh and dc at its start, of what it left and of dy
-    (time, n, width) and the gradient `dstate` in its last state. c: where the cells started; no
-    gradient goes from a step to the one before where a piece of `truncate` begins."""
-    (times, batch, width), dz = cells.shape, _new(*gates.shape, like=gates)
-    together, kernel = _together("lstm_unsteps", gates, width)
+def recurrence_backward(dy, gates, y, beside, state, U, dstate, clip, backwards, truncate):
+    """(dz, dz through U, dstate) of `recurrence`: of all steps, and at its start, of what it left
+    and of dy (time, n, width) and the gradient `dstate` in its last state. `state`: where it
+    started; no gradient goes from a step to the one before where a piece of `truncate` begins."""
+    (times, batch, width), cell = y.shape, _CELLS[U.shape[1] // len(U)]
+    together, kernel = _together("recurrent_unsteps", cell, width)
     groups = -(-width // kernel.values["UNITS"])
-    dy, U, c, dh = _by_rows(dy), _by_rows(U), _by_rows(c), _by_rows(dstate[0])
-    dc = cupy.array(dstate[1], order="C")
+    dz = of_x = _new(*gates.shape, like=gates)
+    if cell == _GRU:
+        of_x = _new(*gates.shape, like=gates)
     dz.view(np.uint32).fill(2**32 - 1)
-    for first in range(0, batch, together):
-        rows, skip = min(together, batch - first), first * width * dz.itemsize
-        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, gates.data.ptr + 4 * skip, U.data.ptr,
-               cells.data.ptr + skip, c.data.ptr + skip, dy.data.ptr + skip, dh.data.ptr + skip,
-               dc.data.ptr + skip, dz.data.ptr + 4 * skip,
+    dy, U, start, dh = _by_rows(dy), _by_rows(U), _by_rows(state[-1]), _by_rows(dstate[0])
+    if len(dstate) == 2:
+        carried = cupy.array(dstate[1], order="C")
+    else:
+        beside, carried = y if beside is None else beside, cupy.zeros(dh.shape, dh.dtype)
+    states = y if cell == _GRU else beside
+    for row in range(0, batch, together):
+        rows = min(together, batch - row)
+        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(gates, row), _at(U),
+               *(_at(x, row) for x in (beside, states, start, dy, dh, carried, dz, of_x)),
                _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
                batch, rows, width, together=True)
-    return dz, (product(dz[-1 if backwards else 0], U.T), dc)
+    into = product(dz[-1 if backwards else 0], U.T)
+    if cell == _GRU:
+        into += carried
+    return of_x, dz, (into, carried)[:len(dstate)]
 
 
 # -- attention

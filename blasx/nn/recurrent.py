@@ -46,7 +46,7 @@ class Recurrence(Layer):
     of its own in the last gate of h' U.
     """
 
-    SPLIT = False
+    SPLIT, clip = False, None
 
     def __init__(self, n_in, n, reverse=False, truncate=None, dtype="f4", rng=None):
         if truncate is not None and truncate < 1:
@@ -94,7 +94,29 @@ class Recurrence(Layer):
     def at_once(self, gpu, z, state):
         """All steps by one kernel, of z = x W and from `state`, where there is one: outputs by
         time, the last state, what `unstep_at_once` needs. Else None, and z is untouched."""
-        return None
+        c = wide(self.c.value) if self.SPLIT else None
+        found = gpu.recurrence(z, wide(self.U.value), wide(self.b.value), c, state, self.clip,
+                               self.reverse)
+        if found is None:
+            return None
+        last = self._order(len(z))[-1]
+        return found[0], tuple(x[last] for x in found[:self.STATES]), (z, *found, state)
+
+    def unstep_at_once(self, gpu, dy, dstate, gates, y, beside, state):
+        """dz, dhU and h by rows of all steps, by one kernel, and the gradient in the first state.
+        """
+        order = self._order(len(y))
+        start = state or self._start(module(y), None, y.shape[1])
+        dz, dhU, dstate = gpu.recurrence_backward(
+            dy.swapaxes(0, 1), gates, y, beside, start, wide(self.U.value), dstate, self.clip,
+            self.reverse, self.truncate)
+        h = module(y).empty_like(y)
+        h[order[0]] = start[0]
+        if self.reverse:
+            h[:-1] = y[1:]
+        else:
+            h[1:] = y[:-1]
+        return *(a.reshape(-1, a.shape[-1]) for a in (dz, dhU, h)), dstate
 
     def backward(self, dy, dstate=None):
         """dx; `dstate` is the gradient in the state at the end, and the attribute of that name
@@ -103,8 +125,7 @@ class Recurrence(Layer):
         (batch, times, _), dstate = dy.shape, self._start(module(dy), dstate, len(dy))
         if before is None:
             gates, *_ = steps
-            dz, h, dstate = self.unstep_at_once(fused(gates), wide(dy), dstate, *steps)
-            dhU = dz
+            dz, dhU, h, dstate = self.unstep_at_once(fused(gates), wide(dy), dstate, *steps)
         else:
             dz, dhU, h, dstate = self._unsteps(dy, dstate, before, steps, mask)
         self.dstate = tuple(like(d, dy) for d in dstate)
@@ -183,6 +204,9 @@ class RNNCell(Recurrence):
         super().__init__(n_in, n, **options)
         self.function = function
 
+    def at_once(self, gpu, z, state):
+        return super().at_once(gpu, z, state) if self.function == "tanh" else None
+
     def step(self, z, hU, state):
         xp = module(z)
         h = xp.tanh(z) if self.function == "tanh" else xp.maximum(z, 0)
@@ -237,30 +261,6 @@ class LSTMCell(Recurrence):
         super().__init__(n_in, n, **options)
         self.clip = clip
         self.b.value[n:2 * n] = 1  # the cell remembers until it has learnt what to forget
-
-    def at_once(self, gpu, z, state):
-        found = gpu.lstm(z, wide(self.U.value), wide(self.b.value), state, self.clip,
-                         self.reverse)
-        if found is None:
-            return None
-        y, cells = found
-        last = self._order(len(z))[-1]
-        return y, (y[last], cells[last]), (z, y, cells, state)
-
-    def unstep_at_once(self, gpu, dy, dstate, gates, y, cells, state):
-        """dz and h by rows of all steps, by one kernel, and the gradient in the first state."""
-        order = self._order(len(y))
-        start = state or self._start(module(y), None, y.shape[1])
-        dz, dstate = gpu.lstm_backward(
-            dy.swapaxes(0, 1), gates, cells, start[1], wide(self.U.value), dstate, self.clip,
-            self.reverse, self.truncate)
-        h = module(y).empty_like(y)
-        h[order[0]] = start[0]
-        if self.reverse:
-            h[:-1] = y[1:]
-        else:
-            h[1:] = y[:-1]
-        return dz.reshape(-1, 4 * self.n), h.reshape(-1, self.n), dstate
 
     def step(self, z, hU, state):
         (_, c), n, xp = state, self.n, module(z)

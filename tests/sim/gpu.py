@@ -95,7 +95,7 @@ def ours(x):
 
 def copied(x, dtype=None, order="K"):
     x = np.asarray(x, dtype)
-    y = Array(x.shape, x.dtype, order="F" if x.flags.fnc else "C")
+    y = Array(x.shape, x.dtype, order=order if order in "CF" else "F" if x.flags.fnc else "C")
     if order == "K" and x.flags.forc is False and x.size:  # axes in the order they have
         axes = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
         y = Array([x.shape[i] for i in axes], x.dtype).transpose(np.argsort(axes))

@@ -230,31 +230,44 @@ def recurrence(xp, rng, dtype):
     from blasx import _tuned, nn
     few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
     back = {"UNITS": 8, "ROWS": 16, "WARPS": 2, "DEEP": 2, "CHUNK": 1}
-    with _tuned.using("s", lstm_steps=few, lstm_unsteps=back):
-        for options in ({}, {"clip": 0.2, "bidirectional": True, "truncate": 3}):
-            here = nn.LSTM(5, 12, rng=1, **options)
-            there = deepcopy(here)
-            for p in there.parameters().values():
-                p.value = xp.asarray(p.value)
-            right, state = here.to(dtype=np.dtype("f8")), None
-            x, dy = arrays(xp, rng, dtype, (11, 4, 5), (11, 4, 12 * here.directions))
-            wide = [a.get().astype("f8") for a in (x, dy)]
-            for _ in range(2):  # the second time from where the first ended
-                state = state and (tuple(tuple(xp.asarray(a.astype("f4")) for a in s)
-                                         for s in state), state)
-                runs = [[there.forward(x, state and state[0]), *there.state[0], there.state[-1][1]]
-                        for _ in SCHEDULES]
-                wanted = right.forward(wide[0], state and state[1])
-                for pair in zip(same(runs), (wanted, *right.state[0], right.state[-1][1])):
-                    close(*pair, options)
-                close(there.backward(dy), right.backward(wide[1]), options)
-                for path, p in right.parameters().items():
-                    close(there.parameters()[path].grad, p.grad, path)
-                    p.grad = there.parameters()[path].grad = None
-                state = right.state
-        x[0, 0, 0] = np.nan  # a nan goes on, and nobody waits for it
-        y = there.forward(x)
-        assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
+    with _tuned.using("s", recurrent_steps=few, recurrent_unsteps=back):
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            for options in ({}, {"bidirectional": True, "truncate": 3} | (
+                    {"clip": 0.2} if kind is nn.LSTM else {})):
+                one_recurrence(xp, rng, dtype, kind, options)
+
+
+def one_recurrence(xp, rng, dtype, kind, options):
+    """Twice, the second time from where the first ended, a GRU from further away; then a nan, which
+    goes on, and nobody waits for it."""
+    here = kind(5, 12, rng=1, **options)
+    there = deepcopy(here)
+    for p in there.parameters().values():
+        p.value = xp.asarray(p.value)
+    right, state = here.to(dtype=np.dtype("f8")), None
+    x, dy = arrays(xp, rng, dtype, (11, 4, 5), (11, 4, 12 * here.directions))
+    wide = [a.get().astype("f8") for a in (x, dy)]
+    for _ in range(2):
+        if state and kind.__name__ == "GRU":
+            state = [tuple(100 * a for a in s) for s in state]
+        given = state and [tuple(xp.asarray(a.astype("f4")) for a in s) for s in state]
+        runs = [[there.forward(x, given), *there.state[0], there.state[-1][-1]]
+                for _ in SCHEDULES]
+        wanted = right.forward(wide[0], state)
+        for pair in zip(same(runs), (wanted, *right.state[0], right.state[-1][-1])):
+            close(*pair, options)
+        assert there.cells[0]._kept[1][1] is None, "not by one kernel"
+        close(there.backward(dy), right.backward(wide[1]), options)
+        for cell, of in zip(there.cells, right.cells):
+            for pair in zip(cell.dstate, of.dstate):
+                close(*pair, options)
+        for path, p in right.parameters().items():
+            close(there.parameters()[path].grad, p.grad, path)
+            p.grad = there.parameters()[path].grad = None
+        state = right.state
+    x[0, 0, 0] = np.nan
+    y = there.forward(x)
+    assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
 
 
 def attention(xp, rng, dtype):

@@ -1,17 +1,20 @@
-// lstm_unsteps.cu: backward through all time steps of an LSTM in one launch, from the last to the
-// first. With dh = dy + dz' U^T, dz' and dc what the step after it leaves,
+// recurrent_unsteps.cu: backward through all time steps of an LSTM, a GRU or an RNN (cells.cuh) in
+// one launch, from the last to the first. With dh = dy + dz' U^T + carried', dz' and carried' what the
+// step after it leaves (dh of a GRU; dc of an LSTM goes into c),
 //
-//     dc += dh o (1 - tanh^2 c)
-//     di = dc g,   df = dc c',   do = dh tanh c,   dg = dc i
+//     LSTM   dc += dh o (1 - tanh^2 c),  di = dc g,  df = dc c',  do = dh tanh c,  dg = dc i,  dc f on
+//     GRU    dn = dh (1 - u),  dr = dn s,  du = dh (h' - n),  ds = dn r,  dh u on
+//     RNN    dh
 //
-// each times the slope of its function make dz, 4 H numbers a row, i f o g side by side as in the
-// gates; dc f goes on. Where c was clipped no gradient goes through. Between steps k and k - 1, k a
-// multiple of `truncate`, none goes at all (0: everywhere).
+// each times the slope of its function make dz, GATES H numbers a row, side by side as the gates are;
+// a GRU's third goes through U as ds, and dz, with dn, is stored beside. Where an LSTM's c was clipped
+// no gradient goes through. Between steps k and k - 1, k a multiple of `truncate`, none goes at all
+// (0: everywhere).
 //
 // A block has UNITS units and ROWS rows of the batch, and keeps its UNITS rows of U, as pairs of half
 // precision (pairs.cuh), in registers: a warp 16 DEEP columns of them, as tiles B of products dz' U^T.
 // The warps' products are added in shared memory; a thread has one unit of one row, or several, and
-// their dc, for all steps. What a step has of its own comes to shared memory while dz' is waited for.
+// what they carry, for all steps. What a step has of its own comes to shared memory while dz' is waited for.
 //
 // dZ is EMPTY before and travels as it is (words.cuh): a nan with the bits of EMPTY gets others. The
 // blocks of the same rows wait for each other: all blocks have to be on the GPU together.
@@ -19,22 +22,25 @@
 // Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of the 16 CHUNK
 // of its row that go through the tensor cores together, each with its scale; their sums are rounded.
 //
-// Floor, a step: every block reads 4 ROWS H words, from the L2 cache; the way of a word through it
+// Floor, a step: every block reads GATES ROWS H words, from the L2 cache; the way of a word through it
 // (a store, a load: about 1.5 us) and two barriers of the block.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;    // of a block
 constexpr int UNITS = 16;   // of a block, a multiple of 8
 constexpr int ROWS = 16;    // of a block, a multiple of 16
-constexpr int DEEP = 16;    // sixteens of k in a warp
+constexpr int DEEP = 16;    // sixteens of k in a warp, of an LSTM
 constexpr int CHUNK = 4;    // of them whose words a warp asks for together; divides DEEP
+constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
 #include "async.cuh"
 #include "block.cuh"
+#include "cells.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
 #include "words.cuh"
 
-constexpr int TILES = UNITS / 8, PITCH = UNITS + 4, CHUNKS = DEEP / CHUNK;
+constexpr int TILES = UNITS / 8, PITCH = UNITS + 4;
+constexpr int CHUNKS = (DEEP * GATES + 4 * CHUNK - 1) / (4 * CHUNK), SIXTEENS = CHUNKS * CHUNK;
 constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
 static_assert(UNITS % 8 == 0 && ROWS % 16 == 0 && DEEP % CHUNK == 0);
 
@@ -65,28 +71,29 @@ __device__ inline void split(const Four& w, Scale scale, unsigned (&high)[2], un
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_before,
-             const float* dY, const float* dH, float* dC, unsigned* dZ, size clip_bits,
-             size backwards, size truncate, size times, size batch, size rows, size units)
+recurrent_unsteps(const float* gates, const float* U, const float* C, const float* states,
+                  const float* state_before, const float* dY, const float* dH, float* dCarried,
+                  unsigned* dZ, float* dZ_of_x, size clip_bits, size backwards, size truncate,
+                  size times, size batch, size rows, size units)
 {
     wait_for_stream();
     __shared__ float parts[WARPS][ROWS][PITCH];
-    __shared__ float ahead[7][EACH * THREADS];  // i f o g, c, the c before it and dy of a thread's units
+    __shared__ float ahead[KEPT + 1][EACH * THREADS];  // what is kept, and dy, of a thread's units
     __shared__ unsigned largest[WARPS];
     const int groups = (int(units) + UNITS - 1) / UNITS, H = int(units);
     const int first_unit = int(blockIdx.x) % groups * UNITS, lane = thread() % 32;
     const int first_row = int(blockIdx.x) / groups * ROWS, left = int(rows) - first_row;
-    const int g = lane / 4, t = lane % 4, first_k = warp() * 16 * DEEP + 4 * t;
+    const int g = lane / 4, t = lane % 4, first_k = warp() * 16 * SIXTEENS + 4 * t;
 
     // Of tile i lane (g, t) has unit g, of the k-th sixteen columns 4 t ... 4 t + 3 of U
     const auto weights = [=](int k, int i) {
         const int j = first_unit + 8 * i + g, column = first_k + 16 * k;
-        return column < 4 * H && j < H
-            ? *reinterpret_cast<const Four*>(U + j * size(4 * H) + column) : Four{};
+        return column < GATES * H && j < H
+            ? *reinterpret_cast<const Four*>(U + j * size(GATES * H) + column) : Four{};
     };
     unsigned most = 0;
     #pragma unroll 1
-    for (int k = 0; k < DEEP; ++k)
+    for (int k = 0; k < SIXTEENS; ++k)
         #pragma unroll
         for (int i = 0; i < TILES; ++i) most = larger(most, weights(k, i));
     most = __reduce_max_sync(ALL, most);
@@ -95,18 +102,18 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
     #pragma unroll
     for (int w = 0; w < WARPS; ++w) most = most < largest[w] ? largest[w] : most;
     const int lift = scale_of(most);
-    unsigned high[DEEP][TILES][2], low[DEEP][TILES][2];
+    unsigned high[SIXTEENS][TILES][2], low[SIXTEENS][TILES][2];
     #pragma unroll
-    for (int k = 0; k < DEEP; ++k)
+    for (int k = 0; k < SIXTEENS; ++k)
         #pragma unroll
         for (int i = 0; i < TILES; ++i) {
             split(weights(k, i), Scale(lift), high[k][i], low[k][i]);
             __syncwarp();  // no more weights at a time than there is room for
         }
 
-    // The units of this thread: unit and row in the block, whether they are there, dc
+    // The units of this thread: unit and row in the block, whether they are there, what they carry
     const float clip = float(__longlong_as_double(clip_bits));
-    float dc[EACH];
+    float carried[EACH];
     const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
     const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
     const auto there = [=](int e) {
@@ -116,7 +123,7 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
         return (first_row + row_of(e)) * size(H) + first_unit + unit_of(e);
     };
     #pragma unroll
-    for (int e = 0; e < EACH; ++e) dc[e] = there(e) ? dC[at_ends(e)] : 0.0f;
+    for (int e = 0; e < EACH; ++e) carried[e] = there(e) ? dCarried[at_ends(e)] : 0.0f;
 
     for (int step = 0; step < int(times); ++step) {
         const int k = int(times) - 1 - step;  // of the steps as they went forward
@@ -129,18 +136,21 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
             const int mine = thread() + e * THREADS;
             const size at = (now + row_of(e)) * H + first_unit + unit_of(e);
             #pragma unroll
-            for (int q = 0; q < 4; ++q)
-                copy_async<4>(&ahead[q][mine], gates + at + (now + row_of(e)) * 3 * H + q * H, 4);
-            copy_async<4>(&ahead[4][mine], C + at, 4);
-            copy_async<4>(&ahead[5][mine], k ? C + (backwards ? at + batch * H : at - batch * H)
-                                             : c_before + at_ends(e), 4);
-            copy_async<4>(&ahead[6][mine], dY + at, 4);
+            for (int q = 0; q < KEPT_GATES; ++q)
+                copy_async<4>(&ahead[q][mine],
+                              gates + at + (now + row_of(e)) * (GATES - 1) * H + q * H, 4);
+            copy_async<4>(&ahead[KEPT_GATES][mine], C + at, 4);
+            if (CELL != RNN)
+                copy_async<4>(&ahead[KEPT - 1][mine],
+                              k ? states + (backwards ? at + batch * H : at - batch * H)
+                                : state_before + at_ends(e), 4);
+            copy_async<4>(&ahead[KEPT][mine], dY + at, 4);
         }
         end_group();
         if (through) {
             #pragma unroll 1
             for (int n = 0; n < ROWS; n += 16) {
-                const unsigned* const from = dZ + (after + n + g) * 4 * H + first_k;
+                const unsigned* const from = dZ + (after + n + g) * GATES * H + first_k;
                 const bool here[2] = {n + g < left, n + g + 8 < left};
                 const auto ask = [&](Asked& w, int chunk, bool again) {
                     bool missing = false;
@@ -149,8 +159,8 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
                         #pragma unroll
                         for (int a = 0; a < CHUNK; ++a) {
                             const int k = 16 * (chunk * CHUNK + a);
-                            if (again ? !w[r][a].there() : here[r] && first_k + k < 4 * H)
-                                w[r][a] = look(from + r * 32 * H + k);
+                            if (again ? !w[r][a].there() : here[r] && first_k + k < GATES * H)
+                                w[r][a] = look(from + r * 8 * GATES * H + k);
                             else if (!again) w[r][a] = Four{};
                         }
                     #pragma unroll
@@ -223,9 +233,10 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
         float dh[EACH];
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            dh[e] = there(e) ? ahead[6][thread() + e * THREADS] : 0.0f;
+            dh[e] = there(e) ? ahead[KEPT][thread() + e * THREADS] : 0.0f;
             if (!step && there(e)) dh[e] += dH[at_ends(e)];
-            if (step && !through) dc[e] = 0;
+            if (step && !through) carried[e] = 0;
+            if (CELL == GRU) dh[e] += carried[e];
         }
         if (through) {
             __syncthreads();
@@ -244,22 +255,20 @@ lstm_unsteps(const float* gates, const float* U, const float* C, const float* c_
         for (int e = 0; e < EACH; ++e) {
             if (!there(e)) continue;
             const int mine = thread() + e * THREADS;
-            const float i = ahead[0][mine], f = ahead[1][mine], o = ahead[2][mine];
-            const float d = ahead[3][mine], c = ahead[4][mine], squashed = tanhf(c);
-            float into = dc[e] + dh[e] * o * (1 - squashed * squashed);
-            if (!(fabsf(c) < clip)) into = into * 0;
-            const float dz[4] = {into * d * (i * (1 - i)), into * ahead[5][mine] * (f * (1 - f)),
-                                 dh[e] * squashed * (o * (1 - o)), into * i * (1 - d * d)};
-            dc[e] = into * f;
-            unsigned* const to = dZ + (now + row_of(e)) * 4 * H + first_unit + unit_of(e);
+            float kept[KEPT], dz[GATES], of_new;
             #pragma unroll
-            for (int q = 0; q < 4; ++q) {
+            for (int q = 0; q < KEPT; ++q) kept[q] = ahead[q][mine];
+            unstep_of(kept, dh[e], carried[e], clip, dz, of_new);
+            const size at = (now + row_of(e)) * GATES * H + first_unit + unit_of(e);
+            #pragma unroll
+            for (int q = 0; q < GATES; ++q) {
                 const unsigned word = __float_as_uint(dz[q]);
-                show(to + q * H, word == EMPTY ? 0x7fffffff : word);
+                show(dZ + at + q * H, word == EMPTY ? 0x7fffffff : word);
+                if (CELL == GRU) dZ_of_x[at + q * H] = q < 2 ? dz[q] : of_new;
             }
         }
     }
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        if (there(e)) dC[at_ends(e)] = dc[e];
+        if (there(e)) dCarried[at_ends(e)] = carried[e];
 }

@@ -1,15 +1,12 @@
-// lstm_steps.cu: all time steps of an LSTM in one launch. Z holds x W of every step, (time, row of
-// the batch, 4 H: gates i f o g); with h and c of the step before
+// recurrent_steps.cu: all time steps of an LSTM, a GRU or an RNN (cells.cuh) in one launch. Z holds
+// x W of every step, (time, row of the batch, GATES H: gate by gate), and is overwritten by the gates;
+// C gets c of an LSTM, s of a GRU, Y gets h of every step. In the first step h' U is 0: if it is not,
+// the caller has added it to Z, and a GRU's third part is s_before.
 //
-//     i, f, o = sigmoid(z + b + h U)    g = tanh(z + b + h U)    c := f c + i g    h := o tanh c
-//
-// Z is overwritten by the gates, C and Y get c and h of every step. In the first step h is 0: the
-// caller has added h U to Z if it is not.
-//
-// A block has UNITS units and ROWS rows of the batch, and keeps its 4 UNITS columns of U, as pairs
-// of half precision (pairs.cuh), in registers: a warp those of 16 DEEP rows of U, as tiles A of
+// A block has UNITS units and ROWS rows of the batch, and keeps its GATES UNITS columns of U, as
+// pairs of half precision (pairs.cuh), in registers: a warp those of 16 DEEP rows of U, as tiles A of
 // products U^T h^T. The warps' products are added in shared memory; a thread has one unit of one
-// row, or several, and their c, for all steps.
+// row, or several, and what they carry, for all steps.
 //
 // h travels through `words`, (time, row, H) pairs, EMPTY before: each word tells by itself whether
 // it is there, so that nothing is announced and nothing ordered. A thread asks for all it wants at
@@ -18,7 +15,8 @@
 //
 // Products are sums of three of pairs, to 22 bits, 16 DEEP of k on the tensor cores (the small ones
 // first, for they cut off their sums), the rest rounded. h is scaled by 2^14: it counts to 2^-38 of
-// 1, or 2^-22 of itself; a weight likewise beside the largest of its block.
+// 1, or 2^-22 of itself; a weight likewise beside the largest of its block. A GRU that begins with an
+// h past 1 has another power, `lift`.
 //
 // Floor, a step: every block reads ROWS H words, from the L2 cache; the way of a word through it
 // (a store, a load: about 1.5 us) and two barriers of the block.
@@ -28,13 +26,16 @@ constexpr int UNITS = 16;   // of a block, a multiple of 4
 constexpr int ROWS = 16;    // of a block, a multiple of 8
 constexpr int DEEP = 4;     // sixteens of k in a warp
 constexpr int EIGHTS = 2;   // eights of rows whose words a warp asks for together
+constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
 #include "block.cuh"
+#include "cells.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
 #include "words.cuh"
 
-constexpr int M = 4 * UNITS, TILES = M / 16, PITCH = M + 4;  // PITCH: no two lanes meet in a bank
+constexpr int M = GATES * UNITS, TILES = (M + 15) / 16;
+constexpr int PITCH = 16 * TILES + 4;  // no two lanes meet in a bank
 constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
 constexpr int LIFT_H = 14;
 static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
@@ -43,12 +44,11 @@ static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
 __device__ inline unsigned highs(unsigned a, unsigned b) { return (a & 0xffff) | b << 16; }
 __device__ inline unsigned lows(unsigned a, unsigned b) { return a >> 16 | (b & 0xffff0000); }
 
-__device__ inline float sigmoid(float x) { return 0.5f * tanhf(0.5f * x) + 0.5f; }
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, const float* c_before,
-           float* C, float* Y, unsigned* words, size clip_bits, size backwards, size times,
-           size batch, size rows, size units)
+recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* bias,
+                const float* s_bias, const float* carried_before, const float* s_before,
+                const int* lift_of_h, float* C, float* Y, unsigned* words, size clip_bits,
+                size backwards, size times, size batch, size rows, size units)
 {
     wait_for_stream();
     __shared__ float parts[WARPS][ROWS][PITCH];
@@ -61,7 +61,7 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
     // Of tile i lane (g, t) has columns g, g + 8 of U, of the k-th sixteen rows 4 t ... 4 t + 3
     const auto weight = [=](int k, int i, int e, int half) {
         const int m = 16 * i + g + 8 * half, j = first_unit + m % UNITS, row = first_k + 16 * k + e;
-        return row < H && j < H ? U[row * u_row + (m / UNITS * H + j) * u_col] : 0.0f;
+        return row < H && j < H && m < M ? U[row * u_row + (m / UNITS * H + j) * u_col] : 0.0f;
     };
     unsigned most = 0;
     #pragma unroll 1
@@ -96,9 +96,10 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
             __syncwarp();  // no more weights at a time than there is room for
         }
 
-    // The units of this thread: unit and row in the block, whether they are there, bias and c
+    // The units of this thread: unit and row in the block, whether they are there, bias, c or h
     const float clip = float(__longlong_as_double(clip_bits));
-    float b[EACH][4], c[EACH];
+    const int lift_h = CELL == GRU && lift_of_h ? *lift_of_h : LIFT_H;
+    float b[EACH][GATES], s_of_bias[EACH], carried[EACH];
     const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
     const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
     const auto there = [=](int e) {
@@ -108,20 +109,26 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
     for (int e = 0; e < EACH; ++e) {
         const int j = first_unit + unit_of(e);
         #pragma unroll
-        for (int q = 0; q < 4; ++q) b[e][q] = there(e) ? bias[q * H + j] : 0.0f;
-        c[e] = there(e) && c_before ? c_before[(first_row + row_of(e)) * size(H) + j] : 0.0f;
+        for (int q = 0; q < GATES; ++q) b[e][q] = there(e) ? bias[q * H + j] : 0.0f;
+        s_of_bias[e] = CELL == GRU && there(e) ? s_bias[j] : 0.0f;
+        carried[e] = CELL != RNN && there(e) && carried_before
+                         ? carried_before[(first_row + row_of(e)) * size(H) + j] : 0.0f;
     }
 
     for (size step = 0; step < times; ++step) {
         const size now = (backwards ? times - 1 - step : step) * batch + first_row;
         const size before = backwards ? now + batch : now - batch;
-        float z[EACH][4];
+        float z[EACH][GATES], s[EACH];
         #pragma unroll
-        for (int e = 0; e < EACH; ++e)
+        for (int e = 0; e < EACH; ++e) {
             #pragma unroll
-            for (int q = 0; q < 4; ++q)
-                z[e][q] = there(e) ? Z[((now + row_of(e)) * 4 + q) * H + first_unit + unit_of(e)]
+            for (int q = 0; q < GATES; ++q)
+                z[e][q] = there(e) ? Z[((now + row_of(e)) * GATES + q) * H + first_unit + unit_of(e)]
                                      + b[e][q] : 0.0f;
+            s[e] = s_of_bias[e];
+            if (CELL == GRU && !step && s_before && there(e))
+                s[e] += s_before[(first_row + row_of(e)) * size(H) + first_unit + unit_of(e)];
+        }
         if (step) {
             #pragma unroll
             for (int n = 0; n < ROWS; n += 8 * EIGHTS) {
@@ -179,13 +186,14 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
             #pragma unroll
             for (int e = 0; e < EACH; ++e)
                 #pragma unroll
-                for (int q = 0; q < 4; ++q) {
+                for (int q = 0; q < GATES; ++q) {
                     float sum = 0;
                     if (row_of(e) < ROWS)
                         #pragma unroll
                         for (int v = 0; v < WARPS; ++v)
                             sum += parts[v][row_of(e)][q * UNITS + unit_of(e)];
-                    z[e][q] += sum * line.down * line.rest * power(-LIFT_H);
+                    (CELL == GRU && q == 2 ? s[e] : z[e][q])
+                        += sum * line.down * line.rest * power(-lift_h);
                 }
             __syncthreads();
         }
@@ -194,19 +202,15 @@ lstm_steps(float* Z, const float* U, size u_row, size u_col, const float* bias, 
             if (!there(e)) continue;
             const int j = first_unit + unit_of(e);
             const size at = (now + row_of(e)) * H + j;
-            const float i = sigmoid(z[e][0]), f = sigmoid(z[e][1]), o = sigmoid(z[e][2]);
-            const float d = tanhf(z[e][3]), sum = f * c[e] + i * d;
-            c[e] = sum > clip ? clip : sum < -clip ? -clip : sum;
-            const float h = o * tanhf(c[e]);
-            const Pair of = pairs_of(h * power(LIFT_H), 0);
+            const float h = step_of(z[e], s[e], carried[e], clip);
+            const Pair of = pairs_of(h * power(lift_h), 0);
             show(words + at, highs(of.high, of.low));
             Y[at] = h;
-            C[at] = c[e];
-            float* const gates = Z + (now + row_of(e)) * 4 * H + j;
-            gates[0] = i;
-            gates[H] = f;
-            gates[2 * H] = o;
-            gates[3 * H] = d;
+            if (CELL == RNN) continue;
+            C[at] = CELL == LSTM ? carried[e] : s[e];
+            float* const gates = Z + (now + row_of(e)) * GATES * H + j;
+            #pragma unroll
+            for (int q = 0; q < GATES; ++q) gates[q * H] = z[e][q];
         }
     }
 }
