@@ -836,7 +836,7 @@ def pack_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32 and v["PACKS"] <= 8
 
 
-# -- recurrent_steps: units and rows to a block, U in its registers; of an LSTM, which has most gates
+# -- recurrent_steps: units and rows to a block, U in its registers; for an LSTM, the most gates
 
 
 def lstm_stages(letter, n):
