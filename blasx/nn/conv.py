@@ -75,7 +75,7 @@ class Convolution(Layer):
         if (gpu := fused(x)) and gpu.convolves(x):
             y = self.windows.empty(x, len(x), self.filters, counts)
             w, shape = self._plane(self._grouped(), 3), x.shape
-            x = gpu.in_pairs(self._plane(x), w)
+            x = gpu.in_pairs(self._plane(x), w, self.windows.stride)
             gpu.convolve(w, x, self._plane(y), self.bias and self.bias.value,
                          *self._steps(padding))
             return self.keep(self.windows.back(y), x, shape, padding)
@@ -116,7 +116,7 @@ class Convolution(Layer):
     def _fused_backward(self, gpu, dy, x, shape, padding, dx):
         """The same by the kernels that never have X."""
         w, gradient = self._plane(self._grouped(), 3), dy
-        dy = gpu.in_pairs(self._plane(dy), w)
+        dy = gpu.as_operand(self._plane(dy), x, bool(self.bias))
         dw, db = gpu.convolve_weights(dy, x, w.shape, *self._steps(padding), bool(self.bias))
         self.weight.add(dw.reshape(self.weight.value.shape))
         if self.bias:
