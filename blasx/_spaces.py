@@ -1248,6 +1248,7 @@ SPACES = {
                       (16, 32, 64, 256), letters="sd", largest=256),
     "convolve_weights": Space("convolution", convolution_stages, convolution_fits(True),
                               (16, 32, 64, 256), letters="sd", largest=256),
+    "split_sums": Space("convolution", interchange_stages, interchange_fits, letters="s"),
     "channel_pairs": Space("convolution", channel_stages, channel_fits, letters="s"),
     **{name: Space("convolution", convolution_wgmma_stages(across), convolution_wgmma_fits(across),
                    (64, 256), optional=True, letters="s", largest=256)

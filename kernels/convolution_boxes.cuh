@@ -55,37 +55,41 @@ __device__ void load_both(unsigned to, const TensorMap& X, unsigned full, int ro
     load_box(to + PART, X, full, room + c, col, row, image);
 }
 
-// sums := A B^T of `chunks` stages for the 64 rows of a group; lines along k, or, ACROSS, boxes of 64
-// k of as many lines
-template <int ACROSS>
+// sums += A B^T, or sums := A B^T, for product `step` of a stage
+template <int fresh, int ACROSS_A, int ACROSS_B>
+__device__ void products(float (&sums)[SUMS], word a, word b, int step)
+{
+    multiply<fresh, ACROSS_A, ACROSS_B>(sums, a + step * ONE_PRODUCT<ACROSS_A>,
+                                        b + step * ONE_PRODUCT<ACROSS_B>, half());
+}
+
+// sums := A B^T of `chunks` stages for the 64 rows of a group; lines of A and of B along k, or,
+// if across, boxes of 64 k of as many lines
+template <int ACROSS_A, int ACROSS_B>
 __device__ void multiply_stages(float (&sums)[SUMS], Place& at, int chunks, int group,
                                 const Ring& ring)
 {
     const unsigned own_a = ROWS == 2 ? group * 64 * TILE_ROW : 0;
     const unsigned own_b = 2 * PART_A + (ROWS == 1 ? group * BN * TILE_ROW : 0);
-    constexpr int STEP = ONE_PRODUCT<ACROSS>;
     float part[SUMS];
     #pragma unroll
     for (int e = 0; e < SUMS; ++e) sums[e] = part[e] = 0;
     for (int c = 0; c < chunks; ++c, at.next()) {
         await(ring.full + 8 * at.stage, at.phase);
         const unsigned from = ring.stages + at.stage * STAGE;
-        const word a_high = tile_at<ACROSS>(from + own_a, 64 * TILE_ROW);
-        const word b_high = tile_at<ACROSS>(from + own_b, 64 * TILE_ROW);
+        const word a_high = tile_at<ACROSS_A>(from + own_a, 64 * TILE_ROW);
+        const word b_high = tile_at<ACROSS_B>(from + own_b, 64 * TILE_ROW);
         const word a_low = a_high + (PART_A >> 4), b_low = b_high + (PART_B >> 4);
         wait_turn(group);
         keep(part);
         begin_products();
-        multiply<FRESH, ACROSS, ACROSS>(part, a_low, b_high, half());
+        products<FRESH, ACROSS_A, ACROSS_B>(part, a_low, b_high, 0);
         #pragma unroll
-        for (int p = 1; p < 4; ++p)
-            multiply<0, ACROSS, ACROSS>(part, a_low + p * STEP, b_high + p * STEP, half());
+        for (int p = 1; p < 4; ++p) products<0, ACROSS_A, ACROSS_B>(part, a_low, b_high, p);
         #pragma unroll
-        for (int p = 0; p < 4; ++p)
-            multiply<0, ACROSS, ACROSS>(part, a_high + p * STEP, b_low + p * STEP, half());
+        for (int p = 0; p < 4; ++p) products<0, ACROSS_A, ACROSS_B>(part, a_high, b_low, p);
         #pragma unroll
-        for (int p = 0; p < 4; ++p)
-            multiply<0, ACROSS, ACROSS>(part, a_high + p * STEP, b_high + p * STEP, half());
+        for (int p = 0; p < 4; ++p) products<0, ACROSS_A, ACROSS_B>(part, a_high, b_high, p);
         end_products();
         give_turn(1 - group);
         await_products<0>();

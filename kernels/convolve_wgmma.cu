@@ -3,8 +3,9 @@
 //
 //     C(m, p) = sum over (r, s) and c of W(m, c; r, s) X(c; p + (r, s))
 //
-// Rows are filters m, lines of A the channels of a filter's element (r, s); columns are pixels p =
-// (n, i, j), lines of B their channels, in a box of so many columns, rows and images. The numbers of
+// Rows are filters m, lines of A the channels of a filter's element (r, s), or, A_ACROSS, the
+// channels m of filters c, the last element first; columns are pixels p = (n, i, j), lines of B
+// their channels, in a box of so many columns, rows and images. The numbers of
 // columns, rows and images that a box has are what the launch finds to leave the fewest places
 // unused; what of it is not in y is not stored.
 //
@@ -14,6 +15,7 @@
 constexpr int ROWS = 2;     // groups one under the other
 constexpr int BN = 128;     // columns of a group
 constexpr int STAGES = 3;   // in shared memory
+constexpr int A_ACROSS = 0; // 1: the weights turned round
 #endif
 #include "convolution_boxes.cuh"
 
@@ -50,7 +52,7 @@ convolve_wgmma(const __grid_constant__ TensorMap W, const __grid_constant__ Tens
     const int of_pixels = boxes.across * boxes.down
                           * int((images + box_images - 1) / box_images);
     const int tiles = row_tiles * ((of_pixels + BESIDE - 1) / BESIDE);
-    const int channels = int(w_room), chunks = channels / BK * int(high * wide);
+    const int channels = int(x_room), chunks = channels / BK * int(high * wide);
     const auto produce = [&](const Ring& ring) {
         const unsigned bytes = 2 * (PART_A + BESIDE * boxes.pixels() * TILE_ROW);
         Place at;
@@ -66,11 +68,18 @@ convolve_wgmma(const __grid_constant__ TensorMap W, const __grid_constant__ Tens
                 for (int r = 0; r < high; ++r)
                     for (int s = 0; s < wide; ++s, at.next()) {
                         const unsigned to = ring.begin(at, bytes), full = ring.full + 8 * at.stage;
-                        load_both<PART_A>(to, W, full, channels, c, s, r, m);
+                        if constexpr (!A_ACROSS)
+                            load_both<PART_A>(to, W, full, int(w_room), c, s, r, m);
+                        else
+                            #pragma unroll
+                            for (int q = 0; q < ROWS; ++q)
+                                load_both<PART_A>(to + q * 64 * TILE_ROW, W, full, int(w_room),
+                                                  m + 64 * q, int(wide) - 1 - s,
+                                                  int(high) - 1 - r, c);
                         #pragma unroll
                         for (int b = 0; b < BESIDE; ++b)
                             load_both<PART_B>(to + 2 * PART_A + b * BN * TILE_ROW, X, full,
-                                              int(x_room), c, j[b] + s * int(step_col),
+                                              channels, c, j[b] + s * int(step_col),
                                               i[b] + r * int(step_row), n[b]);
                     }
         }
@@ -94,7 +103,7 @@ convolve_wgmma(const __grid_constant__ TensorMap W, const __grid_constant__ Tens
             }
             __syncwarp();
             float sums[SUMS];
-            multiply_stages<0>(sums, at, chunks, group, ring);
+            multiply_stages<A_ACROSS, 0>(sums, at, chunks, group, ring);
             #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 const int m = tile % row_tiles * BM + (ROWS == 2 ? group * 64 : 0) + warp % 4 * 16

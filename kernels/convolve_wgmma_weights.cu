@@ -71,7 +71,7 @@ convolve_wgmma_weights(const __grid_constant__ TensorMap Y, const __grid_constan
         Place at;
         for (int job = blockIdx.x; job < jobs; job += gridDim.x) {
             float sums[SUMS];
-            multiply_stages<1>(sums, at, end_box(job) - first_box(job), group, ring);
+            multiply_stages<1, 1>(sums, at, end_box(job) - first_box(job), group, ring);
             const int tile = job % tiles;
             const int first = tile / row_tiles * COLUMNS + (BESIDE == 2 ? group * (BN / 64) : 0);
             #pragma unroll

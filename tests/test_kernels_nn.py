@@ -17,6 +17,7 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "attention_wgmma": "b", "attention_wgmma_keys": "b", "attention_wgmma_queries": "h",
            "convolve": "s", "convolve_weights": "d",
            "convolve_wgmma": "s", "convolve_wgmma_weights": "s", "channel_pairs": "s",
+           "split_sums": "s",
            "pair_words": "s", "add": "b", "embedding_sums": "h"}
 
 

@@ -186,13 +186,24 @@ class Words(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """Images of single precision as pairs of halves with channels last, (n, height, width, 2 room),
-    where their exponent is, and, if asked for, sums of each channel in strips, (strips, room)
-    (kernels/channel_pairs.cu)."""
+    """Images of single precision, or filters, as pairs of halves with channels last, (n, height,
+    width, 2 room); where their exponent is; how many channels there are; sums of each in strips, if
+    asked for (kernels/channel_pairs.cu); whether filters are turned round."""
 
     pairs: cupy.ndarray
     exponent: cupy.ndarray
+    channels: int
     sums: cupy.ndarray | None
+    turned: bool = False
+
+    @property
+    def room(self):
+        return self.pairs.shape[3] // 2
+
+    def describe(self, tensor, box):
+        """Boxes of 64 channels of (images, rows, columns), the high or the low parts."""
+        tensor.describe(TensorMap.HALF, self.pairs.data.ptr, self.pairs.shape[::-1],
+                        self.pairs.strides[2::-1], (64, *box[::-1]))
 
 
 def convolves(*operands):
@@ -201,31 +212,40 @@ def convolves(*operands):
         abs(s) // x.itemsize * n <= _MOST for x in operands for s, n in zip(x.strides, x.shape))
 
 
-def in_pairs(x, w, stride):
-    """x as `Boxes` or `Words` where convolutions by w (groups, rows, channels, ...), to be
-    multiplied often enough, are faster so; else x."""
+def in_pairs(w, x, stride):
+    """(w, x) where a convolution of x by w (groups, rows, channels, ...) is by pairs: both as
+    `Boxes`, or x as `Words`, where its numbers are to be multiplied often enough."""
+    groups, rows, channels, *kernel = w.shape
     if x.dtype.char != "f":
-        return x
-    few, device = min(w.shape[1:3]), gpu(current_device())
-    often = few * w[0, 0, 0].size
+        return w, x
+    few, elements, device = min(rows, channels), w[0, 0, 0].size, gpu(current_device())
     row = tuned_row("convolve_wgmma", "s", few, device)
-    if row and len(w) == 1 and max(stride) == 1 and often >= row.get("pairs", 1):
-        return _boxes(x)
+    if row and groups == max(stride) == 1 and (
+            rows * channels * elements >= row.get("often", 0) * (rows + channels)):
+        return _boxes((w[0], x))
     row = tuned_row("convolve", "s", few, device)
-    return _words(x) if often >= row.get("pairs", _MOST) else x
+    return w, _words(x) if few * elements >= row.get("pairs", _MOST) else x
 
 
 def as_operand(dy, x, with_sums):
     """dy as what `in_pairs` made of the other operand of a product."""
     if isinstance(x, Boxes):
-        return _boxes(dy, with_sums)
+        return _boxes((dy,), with_sums)[0]
     return _words(dy) if isinstance(x, Words) else dy
+
+
+def turned(w, part):
+    """Of the weights (or their `Boxes`, of stride 1) those of a data gradient: elements `part`
+    turned round, filters and channels exchanged."""
+    if isinstance(w, Boxes):
+        return w._replace(turned=True)
+    return w.swapaxes(1, 2)[(..., *part)][(..., *(slice(None, None, -1),) * len(part))]
 
 
 def convolve(w, x, y, bias, stride, step, origin):
     """y[n, g, m, i] := bias[g, m] + sum over c, j of w[g, m, c, j] x[n, g, c, i stride + j step +
-    origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x (or its `Words` or
-    `Boxes`) and y (n, channels, height, width)."""
+    origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x (or its `Words`) and
+    y (n, channels, height, width); or w and x `Boxes`."""
     if isinstance(x, Boxes):
         return _convolve_boxes(w, x, y, bias, step, origin)
     groups, rows, channels, *kernel = w.shape
@@ -322,44 +342,44 @@ def _strides(x):
 # -- convolution of stride 1 by boxes (kernels/convolution_boxes.cuh)
 
 
-def _boxes(x, with_sums=False):
-    """The Boxes of x (n, channels, height, width), of any strides."""
-    (n, channels, height, width), strides = x.shape, _strides(x)
-    room, pixels = -(-channels // 64) * 64, n * height * width
+def _boxes(arrays, with_sums=False):
+    """The Boxes of one or two arrays (n, channels, height, width), of any strides."""
     kernel, first = (blocks("channel_pairs", TYPES["s"], 4, ("FIRST_PASS", i)) for i in (0, 1))
     at_once = kernel.values["BLOCKS"] * multiprocessors(current_device())
-    strips = max(1, min(-(-pixels // 64), at_once * 64 // room))
-    by_fours = (strides[3] == 1 and strides[2] == width and height * width % 4 == 0
-                and not any(s % 4 for s in (*strides[:2], x.data.ptr // 4)))
-    pairs, exponent = _new_boxes(n, height, width, room), cupy.ndarray(1, np.int32)
-    sums = cupy.ndarray((strips, room), np.float32) if with_sums else None
-    count = strips * room // 64
-    parts = cupy.ndarray(count, np.uint32)
+    made, counts, numbers = [], [], []
+    for x in arrays:
+        (n, channels, height, width), strides = x.shape, _strides(x)
+        chunks, pixels = -(-channels // 64), n * height * width
+        strips = max(1, min(-(-pixels // 64), at_once // chunks))
+        by_fours = (strides[3] == 1 and strides[2] == width and height * width % 4 == 0
+                    and not any(s % 4 for s in (*strides[:2], x.data.ptr // 4)))
+        pairs = cupy.ndarray((n, height, width, 128 * chunks), np.float16)
+        sums = cupy.ndarray((strips, 64 * chunks), np.float32) if with_sums else None
+        made.append(Boxes(pairs, cupy.ndarray(1, np.int32), channels, sums))
+        counts.append(strips * chunks)
+        numbers.append([x.data.ptr, *strides, by_fours, channels, height, width, pixels, 0,
+                        counts[-1], pairs.data.ptr, 64 * chunks, made[-1].exponent.data.ptr,
+                        sums.data.ptr if with_sums else 0])
+    parts = cupy.ndarray(sum(counts), np.uint32)
+    numbers[0][10], numbers[-1][10] = parts.data.ptr, parts.data.ptr + 4 * sum(counts[:-1])
     for one in (first, kernel):
-        one(count, 0, x.data.ptr, *strides, by_fours, channels, height, width, pixels,
-            parts.data.ptr, count, pairs.data.ptr, room, exponent.data.ptr,
-            sums.data.ptr if with_sums else 0)
-    return Boxes(pairs, exponent, sums)
-
-
-def _new_boxes(n, height, width, room):
-    return cupy.ndarray((n, height, width, 2 * room), np.float16)
+        one(sum(counts), 0, counts[0], *numbers[0], *numbers[-1])
+    return made
 
 
 def _convolve_boxes(w, x, y, bias, step, origin):
     """`convolve` of Boxes, of stride 1 and one group."""
-    _, rows, _, *kernel = w.shape
-    (n, _, height, width), device = y.shape, current_device()
-    values, launch = _wgmma_convolution("convolve_wgmma", rows, device)
+    (n, rows, height, width), device = y.shape, current_device()
+    values, launch = _wgmma_convolution("convolve_wgmma", rows, device, A_ACROSS=int(w.turned))
     beside = 2 // values["ROWS"]
     row_tiles = -(-rows // (64 * values["ROWS"]))
     box, count = _box(n, height, width, values["BN"], row_tiles, beside, multiprocessors(device))
-    w, bias = _boxes(w[0]), None if bias is None else _by_rows(bias)
-    _describe(_local.maps[0], w, (64 * values["ROWS"], 1, 1))
-    _describe(_local.maps[1], x, box)
-    launch(row_tiles * -(-count // beside), w.pairs.shape[3] // 2, x.pairs.shape[3] // 2, *kernel,
-           *step, *origin, y.data.ptr, *_strides(y), 0 if bias is None else bias.data.ptr, rows,
-           n, height, width, *box, w.exponent.data.ptr, x.exponent.data.ptr)
+    bias = None if bias is None else _by_rows(bias)
+    w.describe(_local.maps[0], (64, 1, 1) if w.turned else (64 * values["ROWS"], 1, 1))
+    x.describe(_local.maps[1], box)
+    launch(row_tiles * -(-count // beside), w.room, x.room, *w.pairs.shape[1:3], *step, *origin,
+           y.data.ptr, *_strides(y), 0 if bias is None else bias.data.ptr, rows, n, height, width,
+           *box, w.exponent.data.ptr, x.exponent.data.ptr)
 
 
 def _convolve_weights_boxes(dy, x, shape, step, origin, with_bias):
@@ -368,39 +388,31 @@ def _convolve_weights_boxes(dy, x, shape, step, origin, with_bias):
     (n, height, width, _), device = dy.pairs.shape, current_device()
     values, launch = _wgmma_convolution("convolve_wgmma_weights", rows, device)
     box, count = _box_of_64(n, height, width)
-    room, elements = x.pairs.shape[3] // 2, kernel[0] * kernel[1]
-    columns = 2 // values["ROWS"] * values["BN"] // 64
-    tiles = -(-rows // (64 * values["ROWS"])) * -(-elements * room // 64 // columns)
+    elements, columns = kernel[0] * kernel[1], 2 // values["ROWS"] * values["BN"] // 64
+    tiles = -(-rows // (64 * values["ROWS"])) * -(-elements * x.room // 64 // columns)
     splits = _splits(tiles, count, multiprocessors(device))
-    parts = cupy.ndarray((splits, elements * rows * channels), np.float32)
+    parts = cupy.ndarray((splits, elements, rows * channels), np.float32)
     for one, tensor in zip((dy, x), _local.maps):
-        _describe(tensor, one, box)
-    launch(tiles * splits, dy.pairs.shape[3] // 2, room, *kernel, *step, *origin,
-           parts.data.ptr, parts.shape[1], rows, channels, n, height, width, *box, splits,
-           dy.exponent.data.ptr, x.exponent.data.ptr)
-    sums = parts[0] if splits == 1 else column_sums(parts)
-    dw = sums.reshape(elements, rows, channels).transpose(1, 2, 0)
-    db = column_sums(dy.sums)[:rows] if with_bias else None
-    return cupy.ascontiguousarray(dw).reshape(shape), db
+        one.describe(tensor, box)
+    launch(tiles * splits, dy.room, x.room, *kernel, *step, *origin, parts.data.ptr,
+           parts[0].size, rows, channels, n, height, width, *box, splits, dy.exponent.data.ptr,
+           x.exponent.data.ptr)
+    dw = cupy.ndarray(shape, np.float32)
+    kernel = blocks("split_sums", TYPES["s"], 4)
+    kernel(-(-dw.size // kernel.threads), 0, parts.data.ptr, dw.data.ptr, *parts.shape)
+    return dw, column_sums(dy.sums)[:rows] if with_bias else None
 
 
 @looked_up
-def _wgmma_convolution(name, n, device):
+def _wgmma_convolution(name, n, device, **chosen):
     """(constants, what launches the kernel with them for so many tiles, and numbers)."""
     values = capitals(tuned_row(name, "s", n, gpu(device)))
-    kernel, shared = kernel_of(name, "s", **values), convolution_wgmma_bytes(values)
+    kernel, shared = kernel_of(name, "s", **values, **chosen), convolution_wgmma_bytes(values)
 
     def launch(tiles, *numbers):
         _local.cells[0:len(numbers)] = [*map(int, numbers)]
         kernel.launch(min(tiles, multiprocessors(device)), 1, 384, 1, _local.parameters[2], shared)
     return values, launch
-
-
-def _describe(tensor, boxes, box):
-    """Boxes of 64 channels of (images, rows, columns), the high or the low parts."""
-    pairs = boxes.pairs
-    tensor.describe(TensorMap.HALF, pairs.data.ptr, pairs.shape[::-1], pairs.strides[2::-1],
-                    (64, *box[::-1]))
 
 
 @lru_cache(256)

@@ -189,13 +189,13 @@ def convolution(xp, rng, dtype):
     single precision by pairs, too."""
     from blasx import nn
     from blasx.nn import _gpu
-    with mock.patch.object(_gpu, "in_pairs", lambda x, w, stride: x):
+    with mock.patch.object(_gpu, "in_pairs", lambda w, x, stride: (w, x)):
         convolutions(nn, xp, rng, dtype)
     if dtype == "f4":
         pairs = {"BM": 32, "BN": 64, "TM": 16, "TN": 32, "WARPS": 4, "BK": 32, "STAGES": 2,
                  "BLOCKS": 1}
         with _tuned.using("s", convolve=pairs, convolve_weights=pairs), mock.patch.object(
-                _gpu, "in_pairs", lambda x, w, stride: _gpu._words(x)):
+                _gpu, "in_pairs", lambda w, x, stride: (w, _gpu._words(x))):
             convolutions(nn, xp, rng, dtype)
 
 
@@ -211,6 +211,11 @@ def convolution_boxes(xp, rng, dtype):
                 mock.patch.object(_gpu, "multiprocessors", lambda device: 2), \
                 mock.patch.object(_gpu, "_convolution", None):  # what launches the others
             convolutions(nn, xp, rng, dtype, [case])
+            one, *shape = case
+            x, = arrays(np, rng, dtype, shape)
+            x[1, 3, 4] = np.inf
+            found = [one(nn).to(a).forward(a.asarray(x)) for a in (xp, np)]
+            assert np.array_equal(*(np.isfinite(np.asarray(y)) for y in found))
 
 
 CONVOLVED = (
@@ -222,7 +227,7 @@ CONVOLVED = (
     (lambda nn: nn.Conv1d(2, 5, 4, 2, 3), 2, 2, 13),
     (lambda nn: nn.Conv2d(1, 40, 5), 1, 1, 20, 30))
 BOXED = (
-    (lambda nn: nn.Conv2d(70, 66, (2, 3), padding="same"), 5, 70, 7, 6),
+    (lambda nn: nn.Conv2d(40, 66, (2, 3), padding="same"), 5, 40, 7, 6),
     (lambda nn: nn.Conv2d(5, 130, 2, 1, (2, 1), (1, 2), layout="NHWC", bias=False), 2, 5, 8, 5),
     (lambda nn: nn.Conv1d(66, 9, 3, 1, 3), 3, 66, 13))
 
