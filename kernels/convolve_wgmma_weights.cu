@@ -6,8 +6,9 @@
 // k are pixels, a box of 64 to a stage. A block has BM filters, BESIDE BN columns and a split of
 // the boxes; each split has a C of its own, which is summed later, in order.
 //
-// Floor: 6 m n k operations of the tensor cores, or what comes from the L2 cache to their tiles: 512
-// (64 ROWS + BESIDE BN) bytes for 64 k.
+// Floor: 6 m n k operations of the tensor cores, or what comes from the L2 cache to a tile: 256 (64
+// ROWS + BESIDE BN) bytes for 64 of k. Measured: 231 Tflop/s of 2 m n k of 256 filters of 3 x 3 (64
+// images of 14 x 14), 210 of 64 (56 x 56).
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int ROWS = 2;     // groups one under the other
 constexpr int BN = 128;     // columns of a group

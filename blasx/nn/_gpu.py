@@ -215,7 +215,7 @@ def convolves(*operands):
 def in_pairs(w, x, stride):
     """(w, x) where a convolution of x by w (groups, rows, channels, ...) is by pairs: both as
     `Boxes`, or x as `Words`, where its numbers are to be multiplied often enough."""
-    groups, rows, channels, *kernel = w.shape
+    groups, rows, channels, *_ = w.shape
     if x.dtype.char != "f":
         return w, x
     few, elements, device = min(rows, channels), w[0, 0, 0].size, gpu(current_device())
