@@ -979,6 +979,39 @@ def convolution_fits(along):
     return fits
 
 
+# -- convolve_wgmma, convolve_wgmma_weights: groups of four warps on Hopper's tensor cores
+
+
+def convolution_wgmma_bytes(v):
+    """Shared memory: stages of both parts of 64 of k, at a multiple of 1024 bytes, and where the
+    columns of each warp are."""
+    return (v["STAGES"] * 256 * (64 * v["ROWS"] + 2 // v["ROWS"] * v["BN"]) + 1024
+            + 8 * 4 * v["BN"])
+
+
+def convolution_wgmma_stages(across):
+    tiles = [dict(ROWS=r, BN=b, STAGES=s) for r, b, s in (
+        (2, 128, 3), (1, 128, 2), (2, 200, 2), (1, 104, 3), (2, 64, 4), (1, 64, 3))
+        if not across or b % 64 == 0]
+    return lambda letter, n: (tiles,)
+
+
+def convolution_wgmma_fits(across):
+    def fits(letter, n, v, gpu):
+        return (gpu.capability == 90 and v["ROWS"] in (1, 2) and v["STAGES"] >= 2
+                and v["BN"] in ((64, 128) if across else (64, 104, 128, 200))
+                and convolution_wgmma_bytes(v) + 256 <= gpu.shared)
+    return fits
+
+
+def channel_stages(letter, n):
+    return (options(WARPS=(8, 16), BLOCKS=(4, 2, 3)),)
+
+
+def channel_fits(letter, n, v, gpu):
+    return v["WARPS"] in (8, 16) and 2 * v["WARPS"] * v["BLOCKS"] <= 64
+
+
 # -- recurrent_unsteps: the same with as many words as gates, and a quarter of the units' products
 
 
@@ -1215,6 +1248,11 @@ SPACES = {
                       (16, 32, 64, 256), letters="sd", largest=256),
     "convolve_weights": Space("convolution", convolution_stages, convolution_fits(True),
                               (16, 32, 64, 256), letters="sd", largest=256),
+    "split_sums": Space("convolution", interchange_stages, interchange_fits, letters="s"),
+    "channel_pairs": Space("convolution", channel_stages, channel_fits, letters="s"),
+    **{name: Space("convolution", convolution_wgmma_stages(across), convolution_wgmma_fits(across),
+                   (64, 256), optional=True, letters="s", largest=256)
+       for name, across in (("convolve_wgmma", False), ("convolve_wgmma_weights", True))},
     "recurrent_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "recurrent_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True,
                                letters="s"),

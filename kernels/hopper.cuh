@@ -145,18 +145,23 @@ constexpr int FRESH = 1;  // no number is given to the sums before, which would 
 // the next two. REGISTERS_n and SUMS_n name the first n of them.
 #define REGISTERS_32 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,"  \
                      "%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define REGISTERS_52 REGISTERS_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,"  \
+                     "%47,%48,%49,%50,%51"
 #define REGISTERS_64 REGISTERS_32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,"  \
                      "%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define REGISTERS_96 REGISTERS_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,"  \
                      "%79,%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define REGISTERS_100 REGISTERS_96 ",%96,%97,%98,%99"
 #define REGISTERS_128 REGISTERS_96 ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,"     \
                       "%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,"     \
                       "%122,%123,%124,%125,%126,%127"
 #define SUMS_4(F, i) F(sums[i]), F(sums[i + 1]), F(sums[i + 2]), F(sums[i + 3])
 #define SUMS_16(F, i) SUMS_4(F, i), SUMS_4(F, i + 4), SUMS_4(F, i + 8), SUMS_4(F, i + 12)
 #define SUMS_32(F) SUMS_16(F, 0), SUMS_16(F, 16)
+#define SUMS_52(F) SUMS_32(F), SUMS_16(F, 32), SUMS_4(F, 48)
 #define SUMS_64(F) SUMS_32(F), SUMS_16(F, 32), SUMS_16(F, 48)
 #define SUMS_96(F) SUMS_64(F), SUMS_16(F, 64), SUMS_16(F, 80)
+#define SUMS_100(F) SUMS_96(F), SUMS_4(F, 96)
 #define SUMS_128(F) SUMS_96(F), SUMS_16(F, 96), SUMS_16(F, 112)
 #define OF_FLOAT(x) "+f"(x)
 #define OF_INT(x) "+r"(x)
@@ -182,8 +187,10 @@ constexpr int FRESH = 1;  // no number is given to the sums before, which would 
     }
 #define MULTIPLY_ALL(SUM, OF, T, K, TYPES, LAST)                                                   \
     MULTIPLY(64, 32, 32, 33, 34, 35, 36, SUM, OF, T, K, TYPES, LAST)                               \
+    MULTIPLY(104, 52, 52, 53, 54, 55, 56, SUM, OF, T, K, TYPES, LAST)                              \
     MULTIPLY(128, 64, 64, 65, 66, 67, 68, SUM, OF, T, K, TYPES, LAST)                              \
     MULTIPLY(192, 96, 96, 97, 98, 99, 100, SUM, OF, T, K, TYPES, LAST)                             \
+    MULTIPLY(200, 100, 100, 101, 102, 103, 104, SUM, OF, T, K, TYPES, LAST)                        \
     MULTIPLY(256, 128, 128, 129, 130, 131, 132, SUM, OF, T, K, TYPES, LAST)
 #define OF_TWO_BYTES(TA, TB) ", 1, 1, %" #TA ", %" #TB
 #define OF_ONE_BYTE(TA, TB) ""

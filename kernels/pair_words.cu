@@ -15,8 +15,6 @@ constexpr int FIRST_PASS = 0; // 1: the first launch
 #include "pairs.cuh"
 #include "shuffle.cuh"
 
-constexpr int MOST = 100, LEAST = -113;  // exponents, so that powers of two of two are numbers
-
 // The larger of the block's, of all its threads
 __device__ inline unsigned largest_of(unsigned mine)
 {
@@ -41,17 +39,13 @@ pair_words(const float* X, unsigned* parts, size parts_of, float* words, int* ex
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
-            for (int e = 0; e < V; ++e) {
-                const unsigned bits = __float_as_uint(x[c][e]) & 0x7fffffff;
-                most = bits > most && bits < 0x7f800000 ? bits : most;
-            }
+            for (int e = 0; e < V; ++e) most = larger_finite(most, x[c][e]);
         most = largest_of(most);
         if (thread() == 0) parts[blockIdx.x] = most;
         return;
     }
     for (size i = thread(); i < parts_of; i += THREADS) most = parts[i] > most ? parts[i] : most;
-    int e = scale_of(largest_of(most));
-    e = e > MOST ? MOST : e < LEAST ? LEAST : e;
+    const int e = scale_of_all(largest_of(most));
     if (blockIdx.x == 0 && thread() == 0) *exponent = e;
     const Scale scale(e);
     #pragma unroll

@@ -31,6 +31,20 @@ __device__ inline int scale_of(unsigned largest)
     return TOP - 1 + 127 - int(largest >> 23);
 }
 
+// The exponent of the scale of an array whose numbers all have one, of its largest finite number: 2^-e
+// of two such are numbers, and so is what they make of a number one after the other
+constexpr int MOST_OF_ALL = 100, LEAST_OF_ALL = -113;
+__device__ inline int scale_of_all(unsigned largest)
+{
+    const int e = scale_of(largest);
+    return e > MOST_OF_ALL ? MOST_OF_ALL : e < LEAST_OF_ALL ? LEAST_OF_ALL : e;
+}
+__device__ inline unsigned larger_finite(unsigned most, float x)
+{
+    const unsigned bits = __float_as_uint(x) & 0x7fffffff;
+    return bits > most && bits < 0x7f800000 ? bits : most;
+}
+
 __device__ inline Line line_of(int e)
 {
     const int half_of = e / 2;

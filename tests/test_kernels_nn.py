@@ -16,6 +16,8 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
            "attention_wgmma": "b", "attention_wgmma_keys": "b", "attention_wgmma_queries": "h",
            "convolve": "s", "convolve_weights": "d",
+           "convolve_wgmma": "s", "convolve_wgmma_weights": "s", "channel_pairs": "s",
+           "split_sums": "s",
            "pair_words": "s", "add": "b", "embedding_sums": "h"}
 
 
@@ -39,7 +41,8 @@ def simulate(folder, letter, part):
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
                                           ("s", "recurrence"), ("s", "attention"),
                                           ("b", "attention_boxes"), ("h", "attention_boxes"),
-                                          ("s", "convolution"), ("d", "convolution")])
+                                          ("s", "convolution"), ("d", "convolution"),
+                                          ("s", "convolution_boxes")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(simulated, letter, part)

@@ -191,7 +191,6 @@ def test_fused_attention(dtype, bound, width):
                     assert error < bound, (kernels, causal, error)
 
 
-
 GRAPHED = [(layer, x) for layer, x in LAYERS if layer.parameters() and not any(
     isinstance(part, nn.Dropout) and part.p for _, part in layer.walk())]
 
@@ -270,3 +269,42 @@ def test_a_graph_wants_a_gpu(xp):
     model = nn.Dense(4, 3, rng=0)
     with pytest.raises(TypeError, match="model must be on the GPU"):
         nn.fit(model, nn.MeanSquare(), nn.SGD(model, 0.1), rows, rows[:, :3], epochs=1, graph=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows, width", [(None, 0), (1, 104), (1, 128), (2, 64), (2, 200)])
+@pytest.mark.parametrize("make, shape", [
+    (lambda: nn.Conv2d(64, 80, 3, padding=1, rng=0), (5, 64, 14, 14)),
+    (lambda: nn.Conv2d(70, 66, (2, 3), dilation=(2, 1), padding=(1, 2), rng=0), (3, 70, 13, 9)),
+    (lambda: nn.Conv2d(130, 200, 3, layout="NHWC", bias=False, rng=0), (2, 13, 17, 130)),
+    (lambda: nn.Conv1d(300, 140, 4, padding=3, rng=0), (3, 300, 70))])
+def test_convolution_by_boxes(make, shape, rows, width):
+    """The rows that ship and others, beside the layer on the CPU in double precision; the same bits
+    in two calls; what is not finite is found where it goes."""
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.Device().compute_capability != "90":
+        pytest.skip("convolve_wgmma is Hopper's")
+    here, x = make(), normal(*shape)
+    there, right = deepcopy(here).to(cupy), deepcopy(here).to(dtype=np.dtype("f8"))
+    dy = normal(*right.forward(x.astype("f8")).shape)
+    wanted = [right.forward(x.astype("f8")), right.backward(dy.astype("f8")),
+              *(p.grad for p in right.parameters().values())]
+    of = {"ROWS": rows, "BN": width, "STAGES": 2}
+    weights = of | {"BN": 64 if width % 64 else width}
+    kernels = {} if rows is None else {"convolve_wgmma": of, "convolve_wgmma_weights": weights}
+    runs = []
+    with _tuned.using("s", **kernels):
+        for _ in range(2):
+            y = there.forward(cupy.asarray(x))
+            assert type(there._kept[1][0]).__name__ == "Boxes"
+            runs.append([y, there.backward(cupy.asarray(dy))])
+            for p in there.parameters().values():
+                runs[-1].append(p.grad)
+                p.grad = None
+        for a, b, c in zip(*runs, wanted, strict=True):
+            assert a.tobytes() == b.tobytes()
+            assert abs(a.get() - c).max() <= 1e-6 * abs(c).max()
+        x[1, 2, 3] = np.inf
+        with np.errstate(invalid="ignore"):
+            bad = ~np.isfinite(here.forward(x))
+        assert (~np.isfinite(there.forward(cupy.asarray(x)).get()) == bad).all() and bad.any()

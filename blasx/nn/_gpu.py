@@ -16,7 +16,12 @@ import numpy as np
 
 from .. import _trace
 from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiprocessors
-from .._spaces import attention_bytes, attention_wgmma_bytes, convolution_bytes
+from .._spaces import (
+    attention_bytes,
+    attention_wgmma_bytes,
+    convolution_bytes,
+    convolution_wgmma_bytes,
+)
 from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
 from .._types import TYPES
@@ -180,26 +185,69 @@ class Words(NamedTuple):
     exponent: cupy.ndarray
 
 
+class Boxes(NamedTuple):
+    """Images of single precision, or filters, as pairs of halves with channels last, (n, height,
+    width, 2 room); where their exponent is; how many channels there are; sums of each in strips, if
+    asked for (kernels/channel_pairs.cu); whether filters are turned round."""
+
+    pairs: cupy.ndarray
+    exponent: cupy.ndarray
+    channels: int
+    sums: cupy.ndarray | None
+    turned: bool = False
+
+    @property
+    def room(self):
+        return self.pairs.shape[3] // 2
+
+    def describe(self, tensor, box):
+        """Boxes of 64 channels of (images, rows, columns), the high or the low parts."""
+        tensor.describe(TensorMap.HALF, self.pairs.data.ptr, self.pairs.shape[::-1],
+                        self.pairs.strides[2::-1], (64, *box[::-1]))
+
+
 def convolves(*operands):
     """True if the kernels take arrays of this type and size."""
     return operands[0].dtype.char in "fd" and all(
         abs(s) // x.itemsize * n <= _MOST for x in operands for s, n in zip(x.strides, x.shape))
 
 
-def in_pairs(x, w):
-    """x as `Words` where convolutions by w (groups, rows, channels, ...), to be multiplied often
-    enough, are faster so; else x."""
-    if isinstance(x, Words) or x.dtype.char != "f":
-        return x
-    few = min(w.shape[1:3])
-    row = tuned_row("convolve", "s", few, gpu(current_device()))
-    return _words(x) if few * w[0, 0, 0].size >= row.get("pairs", _MOST) else x
+def in_pairs(w, x, stride):
+    """(w, x) where a convolution of x by w (groups, rows, channels, ...) is by pairs: both as
+    `Boxes`, or x as `Words`, where its numbers are to be multiplied often enough."""
+    groups, rows, channels, *_ = w.shape
+    if x.dtype.char != "f":
+        return w, x
+    few, elements, device = min(rows, channels), w[0, 0, 0].size, gpu(current_device())
+    row = tuned_row("convolve_wgmma", "s", few, device)
+    if row and groups == max(stride) == 1 and (
+            rows * channels * elements >= row.get("often", 0) * (rows + channels)):
+        return _boxes((w[0], x))
+    row = tuned_row("convolve", "s", few, device)
+    return w, _words(x) if few * elements >= row.get("pairs", _MOST) else x
+
+
+def as_operand(dy, x, with_sums):
+    """dy as what `in_pairs` made of the other operand of a product."""
+    if isinstance(x, Boxes):
+        return _boxes((dy,), with_sums)[0]
+    return _words(dy) if isinstance(x, Words) else dy
+
+
+def turned(w, part):
+    """Of the weights (or their `Boxes`, of stride 1) those of a data gradient: elements `part`
+    turned round, filters and channels exchanged."""
+    if isinstance(w, Boxes):
+        return w._replace(turned=True)
+    return w.swapaxes(1, 2)[(..., *part)][(..., *(slice(None, None, -1),) * len(part))]
 
 
 def convolve(w, x, y, bias, stride, step, origin):
     """y[n, g, m, i] := bias[g, m] + sum over c, j of w[g, m, c, j] x[n, g, c, i stride + j step +
     origin], zeros around x. Arrays of any strides; w (groups, m, c, j, j'), x (or its `Words`) and
-    y (n, channels, height, width)."""
+    y (n, channels, height, width); or w and x `Boxes`."""
+    if isinstance(x, Boxes):
+        return _convolve_boxes(w, x, y, bias, step, origin)
     groups, rows, channels, *kernel = w.shape
     inner = w[0, 0].size
     w, x = _alike(cupy.ascontiguousarray(w), x)
@@ -214,7 +262,9 @@ def convolve(w, x, y, bias, stride, step, origin):
 
 def convolve_weights(dy, x, shape, stride, step, origin, with_bias):
     """(dw, db) of `convolve` with w of this shape, db None unless asked for; dy and x arrays, or
-    both `Words`."""
+    both `Words`, or `Boxes`."""
+    if isinstance(x, Boxes):
+        return _convolve_weights_boxes(dy, x, shape, step, origin, with_bias)
     groups, rows, channels, *kernel = shape
     dy, x = _alike(dy, x)
     (n, _, *windows), dy_of, x_of = dy.of.shape, *map(_strides, (dy.of, x.of))
@@ -287,6 +337,121 @@ def _index(counts, strides, steps, others):
 
 def _strides(x):
     return [s // x.itemsize for s in x.strides]
+
+
+# -- convolution of stride 1 by boxes (kernels/convolution_boxes.cuh)
+
+
+def _boxes(arrays, with_sums=False):
+    """The Boxes of one or two arrays (n, channels, height, width), of any strides."""
+    kernel, first = (blocks("channel_pairs", TYPES["s"], 4, ("FIRST_PASS", i)) for i in (0, 1))
+    at_once = kernel.values["BLOCKS"] * multiprocessors(current_device())
+    made, counts, numbers = [], [], []
+    for x in arrays:
+        (n, channels, height, width), strides = x.shape, _strides(x)
+        chunks, pixels = -(-channels // 64), n * height * width
+        strips = max(1, min(-(-pixels // 64), at_once // chunks))
+        by_fours = (strides[3] == 1 and strides[2] == width and height * width % 4 == 0
+                    and not any(s % 4 for s in (*strides[:2], x.data.ptr // 4)))
+        pairs = cupy.ndarray((n, height, width, 128 * chunks), np.float16)
+        sums = cupy.ndarray((strips, 64 * chunks), np.float32) if with_sums else None
+        made.append(Boxes(pairs, cupy.ndarray(1, np.int32), channels, sums))
+        counts.append(strips * chunks)
+        numbers.append([x.data.ptr, *strides, by_fours, channels, height, width, pixels, 0,
+                        counts[-1], pairs.data.ptr, 64 * chunks, made[-1].exponent.data.ptr,
+                        sums.data.ptr if with_sums else 0])
+    parts = cupy.ndarray(sum(counts), np.uint32)
+    numbers[0][10], numbers[-1][10] = parts.data.ptr, parts.data.ptr + 4 * sum(counts[:-1])
+    for one in (first, kernel):
+        one(sum(counts), 0, counts[0], *numbers[0], *numbers[-1])
+    return made
+
+
+def _convolve_boxes(w, x, y, bias, step, origin):
+    """`convolve` of Boxes, of stride 1 and one group."""
+    (n, rows, height, width), device = y.shape, current_device()
+    values, launch = _wgmma_convolution("convolve_wgmma", rows, device, A_ACROSS=int(w.turned))
+    beside = 2 // values["ROWS"]
+    row_tiles = -(-rows // (64 * values["ROWS"]))
+    box, count = _box(n, height, width, values["BN"], row_tiles, beside, multiprocessors(device))
+    bias = None if bias is None else _by_rows(bias)
+    w.describe(_local.maps[0], (64, 1, 1) if w.turned else (64 * values["ROWS"], 1, 1))
+    x.describe(_local.maps[1], box)
+    launch(row_tiles * -(-count // beside), w.room, x.room, *w.pairs.shape[1:3], *step, *origin,
+           y.data.ptr, *_strides(y), 0 if bias is None else bias.data.ptr, rows, n, height, width,
+           *box, w.exponent.data.ptr, x.exponent.data.ptr)
+
+
+def _convolve_weights_boxes(dy, x, shape, step, origin, with_bias):
+    """`convolve_weights` of Boxes, of stride 1 and one group."""
+    _, rows, channels, *kernel = shape
+    (n, height, width, _), device = dy.pairs.shape, current_device()
+    values, launch = _wgmma_convolution("convolve_wgmma_weights", rows, device)
+    box, count = _box_of_64(n, height, width)
+    elements, columns = kernel[0] * kernel[1], 2 // values["ROWS"] * values["BN"] // 64
+    tiles = -(-rows // (64 * values["ROWS"])) * -(-elements * x.room // 64 // columns)
+    splits = _splits(tiles, count, multiprocessors(device))
+    parts = cupy.ndarray((splits, elements, rows * channels), np.float32)
+    for one, tensor in zip((dy, x), _local.maps):
+        one.describe(tensor, box)
+    launch(tiles * splits, dy.room, x.room, *kernel, *step, *origin, parts.data.ptr,
+           parts[0].size, rows, channels, n, height, width, *box, splits, dy.exponent.data.ptr,
+           x.exponent.data.ptr)
+    dw = cupy.ndarray(shape, np.float32)
+    kernel = blocks("split_sums", TYPES["s"], 4)
+    kernel(-(-dw.size // kernel.threads), 0, parts.data.ptr, dw.data.ptr, *parts.shape)
+    return dw, column_sums(dy.sums)[:rows] if with_bias else None
+
+
+@looked_up
+def _wgmma_convolution(name, n, device, **chosen):
+    """(constants, what launches the kernel with them for so many tiles, and numbers)."""
+    values = capitals(tuned_row(name, "s", n, gpu(device)))
+    kernel, shared = kernel_of(name, "s", **values, **chosen), convolution_wgmma_bytes(values)
+
+    def launch(tiles, *numbers):
+        _local.cells[0:len(numbers)] = [*map(int, numbers)]
+        kernel.launch(min(tiles, multiprocessors(device)), 1, 384, 1, _local.parameters[2], shared)
+    return values, launch
+
+
+@lru_cache(256)
+def _box(n, height, width, most, row_tiles, beside, places):
+    """((images, rows, columns) of a box of at most so many pixels, how many boxes there are): the
+    fewest turns of so many multiprocessors, and then the longest runs."""
+    found = []
+    for cols in {-(-width // i) for i in range(-(-width // most), width + 1)}:
+        for rows in {-(-height // i) for i in range(1, height + 1)}:
+            if images := min(most // (cols * rows), n):
+                count = -(-width // cols) * -(-height // rows) * -(-n // images)
+                turns = -(-row_tiles * -(-count // beside) // places)
+                found.append((turns, -cols, count, (images, rows, cols)))
+    *_, count, box = min(found)
+    return box, count
+
+
+@lru_cache(256)
+def _box_of_64(n, height, width):
+    """((images, rows, columns), all powers of two, of a box of 64 pixels, how many boxes)"""
+    found = []
+    for cols in (64, 32, 16, 8, 4, 2, 1):
+        for rows in (2**i for i in range(7) if 2**i * cols <= 64):
+            images = 64 // (cols * rows)
+            count = -(-width // cols) * -(-height // rows) * -(-n // images)
+            found.append((count, -cols, (images, rows, cols)))
+    count, _, box = min(found)
+    return box, count
+
+
+@lru_cache(256)
+def _splits(tiles, boxes_of, places):
+    """Of so many boxes, so that turns of so many multiprocessors are short: each of the tiles costs
+    its boxes and as much as three more."""
+    def cost(splits):
+        return -(-tiles * splits // places) * (-(-boxes_of // splits) + 3), splits
+
+    splits = min(cost(s) for s in range(1, min(boxes_of, 128) + 1))[1]
+    return -(-boxes_of // -(-boxes_of // splits))  # none without boxes
 
 
 # -- recurrence
@@ -437,13 +602,13 @@ def _attention_row(letter, d, device):
 
 
 class _Local(threading.local):
-    """Each thread's parameters of attention by wgmma: what up to four operands are, and numbers."""
+    """Each thread's parameters of kernels by wgmma: what up to four operands are, and numbers."""
 
     def __init__(self):
         self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.new("int64_t[]", 24)
         cells = [self.cells + i for i in range(24)]
         self.parameters = {count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
-                                                       *cells]) for count in (3, 4)}
+                                                       *cells]) for count in (2, 3, 4)}
 
 
 _local = _Local()

@@ -15,7 +15,11 @@ u = i s + j d, so only those j meet it that leave j d = r (mod s), and
 for each r a convolution of stride 1 by a part of the kernel, turned round.
 
 On CuPy's arrays of single and double precision X is never made: a kernel finds its elements in the
-image (kernels/convolution.cuh), and padding is where there is none.
+image (kernels/convolution.cuh), and padding is where there is none. Numbers of single precision
+that are multiplied often enough become pairs of half precision, all of an array scaled together: a
+number counts to 2^-22 of itself or 2^-39 of the largest, sums are of single precision, and what is
+not finite is nan in what it goes into. Of stride 1 these are, on Hopper, boxes of images with
+channels last (kernels/convolution_boxes.cuh).
 
 Elsewhere X has each element as often as a kernel has elements, so it is never whole in memory:
 windows go through in chunks whose columns stay in the cache, images of a batch at a time or rows of
@@ -72,16 +76,15 @@ class Convolution(Layer):
                         (None, self.channels, *extents)), like=self.weight)
         x = self.windows.first(x)
         padding, counts = self.windows.fit(self, x.shape[2:])
-        if (gpu := fused(x)) and gpu.convolves(x):
-            y = self.windows.empty(x, len(x), self.filters, counts)
+        y = self.windows.empty(x, len(x), self.filters, counts)
+        if (gpu := fused(x)) and gpu.convolves(x, y):
             w, shape = self._plane(self._grouped(), 3), x.shape
-            x = gpu.in_pairs(self._plane(x), w)
+            w, x = gpu.in_pairs(w, self._plane(x), self.windows.stride)
             gpu.convolve(w, x, self._plane(y), self.bias and self.bias.value,
                          *self._steps(padding))
-            return self.keep(self.windows.back(y), x, shape, padding)
+            return self.keep(self.windows.back(y), x, w, shape, padding)
         last = self._last(self.channels, self.windows.stride[-1], counts[-1])
         x, inside = self.windows.padded(x, padding, last=last)
-        y = self.windows.empty(x, len(x), self.filters, counts)
         W = self._matrix(self._grouped(), last)
         columns = self._convolve(W, self.windows.all(x, counts), y, last)
         if self.bias:
@@ -92,7 +95,7 @@ class Convolution(Layer):
         """db = sum of dy, dW = dY X^T, dx as above."""
         x, *kept = self.kept(dy)
         dy = self.windows.first(dy)
-        if len(kept) == 2:
+        if len(kept) == 3:
             return self._fused_backward(fused(dy), dy, x, *kept, dx)
         inside, counts, columns, last = kept
         views = self.windows.all(x, counts)
@@ -113,11 +116,11 @@ class Convolution(Layer):
             self._convolve(self._matrix(turned, last), view, below[place], last)
         return self.windows.back(below[inside])
 
-    def _fused_backward(self, gpu, dy, x, shape, padding, dx):
+    def _fused_backward(self, gpu, dy, x, w, shape, padding, dx):
         """The same by the kernels that never have X."""
-        w, gradient = self._plane(self._grouped(), 3), dy
-        dy = gpu.in_pairs(self._plane(dy), w)
-        dw, db = gpu.convolve_weights(dy, x, w.shape, *self._steps(padding), bool(self.bias))
+        gradient, of = dy, self._plane(self._grouped(), 3).shape
+        dy = gpu.as_operand(self._plane(dy), x, bool(self.bias))
+        dw, db = gpu.convolve_weights(dy, x, of, *self._steps(padding), bool(self.bias))
         self.weight.add(dw.reshape(self.weight.value.shape))
         if self.bias:
             self.bias.add(db)
@@ -127,10 +130,9 @@ class Convolution(Layer):
         phases = [*self.windows.phases(shape[2:], [p for p, _ in padding])]
         if sum(prod(number) for *_, number in phases) < prod(shape[2:]):
             below[...] = 0  # some elements meet no window
-        w, more = self._grouped().swapaxes(1, 2), 2 - self.DIMS
+        more = 2 - self.DIMS
         for part, _, firsts, steps, place, _ in phases:
-            turned = w[(..., *part)][(..., *(slice(None, None, -1),) * self.DIMS)]
-            gpu.convolve(self._plane(turned, 3), dy,
+            gpu.convolve(gpu.turned(w, part), dy,
                          self._plane(below[(slice(None), slice(None), *place)]), None,
                          (1, 1), (1,) * more + steps, (0,) * more + firsts)
         return self.windows.back(below)

@@ -646,21 +646,23 @@ static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z,
                      int w)
 {
-    const int size = int(map.size), lines = int(map.box[1]), planes = int(map.box[2]);
-    if (to % 1024 || map.box[0] * size != 128 || map.box[3] != 1) sim::fail("a box", __LINE__);
-    for (int line = 0; line < planes * lines; ++line)
+    const int size = int(map.size), lines = int(map.box[1] * map.box[2] * map.box[3]);
+    if (to % 1024 || map.box[0] * size != 128) sim::fail("a box", __LINE__);
+    for (int line = 0; line < lines; ++line)
         for (int i = 0; i < 128 / size; ++i) {
-            const uint64_t at[] = {uint64_t(x + i), uint64_t(y + line % lines),
-                                   uint64_t(z + line / lines), uint64_t(w)};
-            const char* from = (const char*)map.address + size * at[0];
-            bool inside = at[0] < map.extents[0];
+            const int of = line / int(map.box[1]);
+            const int64_t at[] = {x + i, y + line % int(map.box[1]), z + of % int(map.box[2]),
+                                  w + of / int(map.box[2])};
+            int64_t from = size * at[0];
+            bool inside = uint64_t(at[0]) < map.extents[0];
             for (int k = 1; k < 4; ++k)
-                inside &= at[k] < map.extents[k], from += at[k] * map.strides[k - 1];
+                inside &= uint64_t(at[k]) < map.extents[k],
+                from += at[k] * int64_t(map.strides[k - 1]);
             char* const place = sim::place_of(swizzled(to + 128 * line + size * i));
-            if (inside) std::memcpy(place, from, size);
+            if (inside) std::memcpy(place, (const char*)map.address + from, size);
             else std::memset(place, 0, size);
         }
-    sim::count(sim::barrier_at(barrier), 0, -128 * lines * planes);
+    sim::count(sim::barrier_at(barrier), 0, -128 * lines);
 }
 static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z)
 {

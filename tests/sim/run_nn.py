@@ -189,26 +189,52 @@ def convolution(xp, rng, dtype):
     single precision by pairs, too."""
     from blasx import nn
     from blasx.nn import _gpu
-    with mock.patch.object(_gpu, "in_pairs", lambda x, w: x):
+    with mock.patch.object(_gpu, "in_pairs", lambda w, x, stride: (w, x)):
         convolutions(nn, xp, rng, dtype)
     if dtype == "f4":
         pairs = {"BM": 32, "BN": 64, "TM": 16, "TN": 32, "WARPS": 4, "BK": 32, "STAGES": 2,
                  "BLOCKS": 1}
         with _tuned.using("s", convolve=pairs, convolve_weights=pairs), mock.patch.object(
-                _gpu, "in_pairs", lambda x, w: x if isinstance(x, _gpu.Words) else _gpu._words(x)):
+                _gpu, "in_pairs", lambda w, x, stride: (w, _gpu._words(x))):
             convolutions(nn, xp, rng, dtype)
 
 
-def convolutions(nn, xp, rng, dtype):
-    for make, *shape in (
-            (lambda: nn.Conv2d(3, 20, 3, padding=1), 2, 3, 9, 11),
-            (lambda: nn.Conv2d(4, 6, (2, 3), 2, "same", groups=2), 2, 4, 7, 6),
-            (lambda: nn.Conv2d(5, 3, 1, 3, layout="NHWC", bias=False), 3, 7, 8, 5),
-            (lambda: nn.Conv2d(3, 3, (3, 2), 1, (2, 0), (1, 3), groups=3), 1, 3, 5, 9),
-            (lambda: nn.Conv2d(2, 3, 2, 3, 2, 2), 1, 2, 8, 10),
-            (lambda: nn.Conv1d(2, 5, 4, 2, 3), 2, 2, 13),
-            (lambda: nn.Conv2d(1, 40, 5), 1, 1, 20, 30)):
-        one = make().to(dtype=np.dtype(dtype))
+def convolution_boxes(xp, rng, dtype):
+    """The same by convolve_wgmma, groups beside each other and one under the other: tiles, boxes
+    and splits that are not full, several to a block, boxes that begin before the image."""
+    from blasx import nn
+    from blasx.nn import _gpu
+    few = {"ROWS": 1, "BN": 64, "STAGES": 2}
+    for of, weights, case in zip((few | {"BN": 104}, few | {"ROWS": 2}, few),
+                                 (few | {"BN": 128}, few, few | {"ROWS": 2}), BOXED):
+        with _tuned.using("s", convolve_wgmma=of, convolve_wgmma_weights=weights), \
+                mock.patch.object(_gpu, "multiprocessors", lambda device: 2), \
+                mock.patch.object(_gpu, "_convolution", None):  # what launches the others
+            convolutions(nn, xp, rng, dtype, [case])
+            one, *shape = case
+            x, = arrays(np, rng, dtype, shape)
+            x[1, 3, 4] = np.inf
+            found = [one(nn).to(a).forward(a.asarray(x)) for a in (xp, np)]
+            assert np.array_equal(*(np.isfinite(np.asarray(y)) for y in found))
+
+
+CONVOLVED = (
+    (lambda nn: nn.Conv2d(3, 20, 3, padding=1), 2, 3, 9, 11),
+    (lambda nn: nn.Conv2d(4, 6, (2, 3), 2, "same", groups=2), 2, 4, 7, 6),
+    (lambda nn: nn.Conv2d(5, 3, 1, 3, layout="NHWC", bias=False), 3, 7, 8, 5),
+    (lambda nn: nn.Conv2d(3, 3, (3, 2), 1, (2, 0), (1, 3), groups=3), 1, 3, 5, 9),
+    (lambda nn: nn.Conv2d(2, 3, 2, 3, 2, 2), 1, 2, 8, 10),
+    (lambda nn: nn.Conv1d(2, 5, 4, 2, 3), 2, 2, 13),
+    (lambda nn: nn.Conv2d(1, 40, 5), 1, 1, 20, 30))
+BOXED = (
+    (lambda nn: nn.Conv2d(40, 66, (2, 3), padding="same"), 5, 40, 7, 6),
+    (lambda nn: nn.Conv2d(5, 130, 2, 1, (2, 1), (1, 2), layout="NHWC", bias=False), 2, 5, 8, 5),
+    (lambda nn: nn.Conv1d(66, 9, 3, 1, 3), 3, 66, 13))
+
+
+def convolutions(nn, xp, rng, dtype, cases=CONVOLVED):
+    for make, *shape in cases:
+        one = make(nn).to(dtype=np.dtype(dtype))
         right, runs = deepcopy(one).to(dtype=np.dtype("f8")), []
         (x,) = arrays(xp, rng, dtype, shape)
         y = right.forward(x.get().astype("f8"))
