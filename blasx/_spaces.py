@@ -756,6 +756,25 @@ def potrf_panel_fits(letter, n, v, gpu):
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
 
 
+# -- geqp3_panel: columns by turns to blocks that are on the GPU together
+
+
+def pivoted_stages(letter, n):
+    return (options(NB=(32, 16, 64)), options(WARPS=(16, 8), TALL=(2, 1, 4)),
+            options(EACH=(16, 8, 4), COLUMNS=(4, 2, 1)))
+
+
+def pivoted_fits(letter, n, v, gpu):
+    """x and what it is multiplied by in the registers of a thread, inner products in shared
+    memory."""
+    across, size = v["WARPS"] // v["TALL"], TYPES[letter].dtype.itemsize
+    shared = size * (v["WARPS"] * (4 * v["WARPS"] + 1) + 32 * v["WARPS"] + (v["TALL"] + 3) * v["NB"])
+    return (v["WARPS"] in WARPS and v["WARPS"] >= 8 and v["WARPS"] % v["TALL"] == 0
+            and v["NB"] % 8 == 0 == v["NB"] % across and v["NB"] <= 128
+            and words(letter) * (v["EACH"] + v["COLUMNS"]) + 8 * v["COLUMNS"] + v["EACH"] <= 120
+            and v["COLUMNS"] in (1, 2, 4) and shared + 1024 <= BY_DEFAULT)
+
+
 # -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
 
 
@@ -1205,6 +1224,8 @@ SPACES = {
                          largest=16384),
     "geqrf_t": Space("geqrf_large", qr_t_stages, qr_t_fits, optional=True, smallest=33,
                      largest=16384),
+    "geqp3_panel": Space("geqp3", pivoted_stages, pivoted_fits, (1024, 4096, 8192), smallest=33,
+                         largest=8192),
     "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,
                                   (1024, 4096, 8192, 16384), compiled=False, smallest=33,

@@ -212,7 +212,7 @@ def install(folder):
     from blasx._routine import NATIVE
     from blasx._spaces import HOPPER
     _kernel.gpu, _kernel.shared_memory = lambda device: HOPPER, lambda device: HOPPER.shared
-    _kernel.Kernel.launch = lambda kernel, *x: kernels.launch(kernel, *x)
+    _kernel.Kernel.launch = lambda kernel, *x, **how: kernels.launch(kernel, *x, **how)
     _kernel.TensorMap.describe = lambda tensor, *x: kernels.describe(tensor, *x)
     _cuda.start()
     NATIVE.add(Array)
