@@ -56,6 +56,7 @@ CUBLAS = {
     "gemm": "iinnnhpnpnhpn", "symm": "iinnhpnpnhpn", "hemm": "iinnhpnpnhpn",
     "syrk": "iinnhpnhpn", "herk": "iinnhpnhpn",
     "syr2k": "iinnhpnpnhpn", "her2k": "iinnhpnpnhpn",
+    "syrkx": "iinnhpnpnhpn", "herkx": "iinnhpnpnhpn",
     "trmm": "iiiinnhpnpnpn", "trsm": "iiiinnhpnpn",
     "geam": "iinnhpnhpnpn", "gemmStridedBatched": "iinnnhpnnpnnhpnnn",
     # with a type (cudaDataType) after each operand, and the type of the sums
@@ -64,8 +65,9 @@ CUBLAS = {
     "getrfBatched": "ipippi", "getrsBatched": "iiipippihi", "trsmBatched": "iiiiiihpipii",
 }
 # Without _v2 in their name, and whether they have a 64-bit form.
-_PLAIN_NAMES = {"geam": "_64", "gemmStridedBatched": "_64", "GemmStridedBatchedEx": "_64",
-                "getrfBatched": "", "getrsBatched": "", "trsmBatched": ""}
+_PLAIN_NAMES = {"geam": "_64", "syrkx": "_64", "herkx": "_64", "gemmStridedBatched": "_64",
+                "GemmStridedBatchedEx": "_64", "getrfBatched": "", "getrsBatched": "",
+                "trsmBatched": ""}
 
 LEFT, RIGHT = 0, 1
 COMPUTE_32F, DEFAULT_ALGORITHM = 68, -1  # cublasComputeType_t, cublasGemmAlgo_t

@@ -768,11 +768,27 @@ def pivoted_fits(letter, n, v, gpu):
     """x and what it is multiplied by in the registers of a thread, inner products in shared
     memory."""
     across, size = v["WARPS"] // v["TALL"], TYPES[letter].dtype.itemsize
-    shared = size * (v["WARPS"] * (4 * v["WARPS"] + 1) + 32 * v["WARPS"] + (v["TALL"] + 3) * v["NB"])
+    shared = size * (v["WARPS"] * (4 * v["WARPS"] + 33) + (v["TALL"] + 3) * v["NB"])
     return (v["WARPS"] in WARPS and v["WARPS"] >= 8 and v["WARPS"] % v["TALL"] == 0
             and v["NB"] % 8 == 0 == v["NB"] % across and v["NB"] <= 128
             and words(letter) * (v["EACH"] + v["COLUMNS"]) + 8 * v["COLUMNS"] + v["EACH"] <= 120
             and v["COLUMNS"] in (1, 2, 4) and shared + 1024 <= BY_DEFAULT)
+
+
+# -- hetrf_panel: strips of rows by turns to such blocks; hetrf_undo, hetrs_rows, hetrs_diagonal
+
+
+def indefinite_stages(letter, n):
+    return (options(NB=(64, 32, 128)), options(WARPS=(16, 8), TALL=(2, 1, 4)))
+
+
+def indefinite_fits(letter, n, v, gpu):
+    """Rows of L of the panel in the registers of the warps across it."""
+    if v["WARPS"] not in (8, 16) or v["WARPS"] % v["TALL"] or v["NB"] < 2:
+        return False
+    across = v["WARPS"] // v["TALL"]
+    shared = TYPES[letter].dtype.itemsize * (32 * v["WARPS"] + v["NB"] + 1 + 16 * v["WARPS"])
+    return (v["NB"] + across) // across * words(letter) <= 72 and shared + 1024 <= BY_DEFAULT
 
 
 # -- trsv_blocks: 64 rows of a large triangle and a few right-hand sides
@@ -1226,6 +1242,10 @@ SPACES = {
                      largest=16384),
     "geqp3_panel": Space("geqp3", pivoted_stages, pivoted_fits, (1024, 4096, 8192), smallest=33,
                          largest=8192),
+    "hetrf_panel": Space("hetrf", indefinite_stages, indefinite_fits, (1024, 4096, 8192),
+                         vendor=True, smallest=33, largest=8192),
+    **{name: Space("hetrf", interchange_stages, interchange_fits, smallest=33, largest=8192)
+       for name in ("hetrf_undo", "hetrs_rows", "hetrs_diagonal")},
     "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,
                                   (1024, 4096, 8192, 16384), compiled=False, smallest=33,

@@ -14,7 +14,7 @@ Bunch, Kaufman: Math. Comp. 31 (1977) 163; LAPACK Users' Guide, xSYTRF.
 import numpy as np
 
 from ._lapack import INT, by_columns, ld, taken
-from ._routine import Typed, cupy, public, typed
+from ._routine import cupy, public, typed
 
 
 def sytrf(me, a, lower=0, lwork=None, overwrite_a=0):
@@ -42,7 +42,9 @@ def sytrf(me, a, lower=0, lwork=None, overwrite_a=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER sytrf in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: own kernels for panels and cuBLAS for the products between them, or cuSOLVER
+    sytrf where that was measured to be faster, in the current stream, no synchronisation; pivots by
+    LAPACK's rules.
     n^3 / 3 operations.
     """
     a, lower = me.square(a, "a", overwrite_a), me.choice(lower, "lower", (0, 1))
@@ -59,6 +61,17 @@ def sytrf(me, a, lower=0, lwork=None, overwrite_a=0):
     return ldu, *_sytrf_gpu(me, ldu, lower)
 
 
+def _is_hermitian(me):
+    return me.name[1:3] == "he"
+
+
+def _by_cusolver(me, n):
+    """True if cuSOLVER, which has no Hermitian one, is faster for a matrix of order n."""
+    from ._kernel import current_device
+    from .large.indefinite import plan
+    return not _is_hermitian(me) and plan(me.letter, n, current_device())[1]
+
+
 def _sytrf_gpu(me, ldu, lower):
     """Factor a column-major CuPy array in place; pivots and info."""
     from . import _cuda as gpu
@@ -66,18 +79,19 @@ def _sytrf_gpu(me, ldu, lower):
     ipiv = cupy().empty(n, np.int32)
     if not n:
         return ipiv, cupy().zeros((), np.int32)
-    at = (n, ldu.data.ptr, gpu.ld(ldu))
-    return ipiv, gpu.solver32(me, "sytrf", "iipip", (gpu.fill(lower), *at, ipiv.data.ptr),
-                              ("ipi", at))
+    if _by_cusolver(me, n):
+        at = (n, ldu.data.ptr, gpu.ld(ldu))
+        return ipiv, gpu.solver32(me, "sytrf", "iipip", (gpu.fill(lower), *at, ipiv.data.ptr),
+                                  ("ipi", at))
+    from .large import indefinite
+    return ipiv, indefinite.factor(me, ldu, ipiv, lower, _is_hermitian(me))
 
 
 def hetrf(me, a, lower=0, lwork=None, overwrite_a=0):
     """Bunch-Kaufman factorization of a Hermitian matrix.
 
-    As sytrf; runs on the CPU; a CuPy array is copied there (TransferWarning) and synchronised.
+    As sytrf, on the GPU always by own kernels.
     """
-    if not me.on_cpu(me.square(a, "a", overwrite_a)):
-        return me.through_cpu(a, lower, lwork, overwrite_a)
     return _sytrf(me, a, lower, lwork, overwrite_a)
 
 
@@ -102,7 +116,8 @@ def sytrs(me, a, ipiv, b, lower=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER Xsytrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: by own kernels and trsm with a copy of the factors, or cuSOLVER Xsytrs, as
+    sytrf, in the current stream, no synchronisation.
     2 n^2 nrhs operations. A zero block of D gives inf or nan: sytrf's info says so.
     """
     a, ipiv, b, one = _factors(me, a, ipiv, b, overwrite_b)
@@ -139,23 +154,21 @@ def _sytrs_gpu(me, ldu, ipiv, x, lower):
     from . import _cuda as gpu
     if not x.size:
         return cupy().zeros((), np.int32)
-    ipiv, t = ipiv.astype(np.int64), me.type.cuda
-    return gpu.solver64("Xsytrs", "innipnpipn", (
-        gpu.fill(lower), *x.shape, t, ldu.data.ptr, gpu.ld(ldu), ipiv.data.ptr, t, x.data.ptr,
-        gpu.ld(x)), with_params=False)
+    if _by_cusolver(me, ldu.shape[0]):
+        ipiv, t = ipiv.astype(np.int64), me.type.cuda
+        return gpu.solver64("Xsytrs", "innipnpipn", (
+            gpu.fill(lower), *x.shape, t, ldu.data.ptr, gpu.ld(ldu), ipiv.data.ptr, t, x.data.ptr,
+            gpu.ld(x)), with_params=False)
+    from .large import indefinite
+    return indefinite.solve(me, ldu, ipiv, x, lower, _is_hermitian(me))
 
 
 def hetrs(me, a, ipiv, b, lower=0, overwrite_b=0):
     """Solve A X = B with the factors of hetrf.
 
-    As sytrs; runs on the CPU; CuPy arrays are copied there (TransferWarning) and synchronised.
+    As sytrs, on the GPU always by own kernels.
     """
-    a, ipiv, b, one = _factors(me, a, ipiv, b, overwrite_b)
-    if not me.on_cpu(a, ipiv, b):
-        x, info = me.through_cpu(a, ipiv, b, lower, overwrite_b)
-    else:
-        x, info = _sytrs(me, a, ipiv, b, lower, overwrite_b)
-    return (x.reshape(-1) if one else x), info
+    return _sytrs(me, a, ipiv, b, lower, overwrite_b)
 
 
 def sysv(me, a, b, lwork=None, lower=0, overwrite_a=0, overwrite_b=0):
@@ -182,7 +195,7 @@ def sysv(me, a, b, lwork=None, lower=0, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    CPU: LAPACK. GPU: cuSOLVER sytrf and Xsytrs in the current stream, no synchronisation.
+    CPU: LAPACK. GPU: sytrf and sytrs, in the current stream, no synchronisation.
     n^3 / 3 + 2 n^2 nrhs operations. LAPACK Users' Guide, xSYSV.
     """
     a = me.square(a, "a", overwrite_a)
@@ -212,13 +225,9 @@ def sysv(me, a, b, lwork=None, lower=0, overwrite_a=0, overwrite_b=0):
 def hesv(me, a, b, lwork=None, lower=0, overwrite_a=0, overwrite_b=0):
     """Solve A X = B by Bunch-Kaufman, A Hermitian.
 
-    As sysv; runs on the CPU; CuPy arrays are copied there (TransferWarning) and synchronised.
+    As sysv, on the GPU always by own kernels.
     """
-    a = me.square(a, "a", overwrite_a)
-    b, one = me.columns(b, "b", a.shape[0], overwrite_b)
-    run = _sysv if me.on_cpu(a, b) else Typed.through_cpu
-    uduh, ipiv, x, info = run(me, a, b, lwork, lower, overwrite_a, overwrite_b)
-    return uduh, ipiv, (x.reshape(-1) if one else x), info
+    return _sysv(me, a, b, lwork, lower, overwrite_a, overwrite_b)
 
 
 def sytrf_lwork(me, n, lower=0):

@@ -34,22 +34,10 @@ constexpr int TALL = 2;     // warps down the rows of a part, the others beside 
 constexpr int TEAM = 8, TEAMS = THREADS / TEAM;  // lanes that finish a column
 constexpr int MINE = NB / TEAM;                  // elements of a row of F for each
 constexpr int ACROSS = WARPS / TALL, SHARE = NB / ACROSS;  // columns of V for a warp
-constexpr int NOWHERE = 0x7fffffff, BITS = sizeof(real_t) / 4;
-constexpr real_t NONE = -1;
 // LAPACK's tol3z: what is left of a norm, squared, when it is taken anew
 constexpr real_t SAFE = sizeof(real_t) == 8 ? real_t(0x1p-26) * real_t(0.70710678118654752)
                                             : real_t(0x1p-12);
 static_assert(NB % TEAM == 0 && WARPS % TALL == 0 && NB % ACROSS == 0 && NB <= THREADS);
-
-struct Candidate {
-    real_t norm;
-    int place;
-
-    __device__ void meet(const Candidate& other)
-    {
-        if (other.norm > norm || (other.norm == norm && other.place < place)) *this = other;
-    }
-};
 
 struct Shared {
     scalar_t part[WARPS][TEAMS + 1];  // inner products of columns with a warp's rows of x
@@ -82,13 +70,6 @@ struct Panel {
         const int blocks = gridDim.x, b = blockIdx.x;
         return j + (b - j % blocks + blocks) % blocks;
     }
-    // LAPACK's idamax: nan counts where it is the first
-    __device__ static Candidate candidate(real_t norm, int j, int first)
-    {
-        if (norm != norm) norm = j == first ? real_t(__int_as_float(0x7f800000)) : NONE;
-        return {norm, j};
-    }
-
     // By all threads, op(what they have)
     template <class Op> __device__ real_t over_block(real_t x, Op op) const
     {
@@ -135,50 +116,6 @@ struct Panel {
             if (thread() == 0) norms[j] = exact[j] = norm, jpvt[j] = j + 1;
         }
         __syncthreads();
-    }
-
-    // The best of the candidates of all threads to thread 0; all have met then
-    __device__ Candidate best_of_block(Candidate mine) const
-    {
-        const auto warps_best = [&] {
-            #pragma unroll
-            for (int mask = 1; mask < 32; mask *= 2)
-                mine.meet({across(mine.norm, mask), across(mine.place, mask)});
-        };
-        warps_best();
-        if (lane() == 0) s.best[warp()] = mine;
-        __syncthreads();
-        if (warp() == 0) {
-            mine = lane() < WARPS ? s.best[lane()] : Candidate{NONE, NOWHERE};
-            warps_best();
-        }
-        return mine;
-    }
-
-    // The best of all blocks
-    __device__ Candidate choose(Candidate mine, word* places, int step) const
-    {
-        mine = best_of_block(mine);
-        if (warp() == 0) {
-            const Meeting<BITS + 1> meeting{places, unsigned(step + 1)};
-            unsigned words[BITS + 1];
-            memcpy(words, &mine.norm, sizeof mine.norm);
-            words[BITS] = mine.place;
-            if (lane() == 0) meeting.tell(words);
-            Candidate best{NONE, NOWHERE};
-            meeting.hear(gridDim.x, [&](const unsigned (&words)[BITS + 1]) {
-                Candidate other;
-                memcpy(&other.norm, words, sizeof other.norm);
-                other.place = words[BITS];
-                best.meet(other);
-            });
-            #pragma unroll
-            for (int mask = 1; mask < 32; mask *= 2)
-                best.meet({across(best.norm, mask), across(best.place, mask)});
-            if (lane() == 0) s.best[0] = best;
-        }
-        __syncthreads();
-        return s.best[0];
     }
 
     // A part of the rows: columns `pivot` and first + k change places; x, and sums over its rows
@@ -353,7 +290,7 @@ struct Panel {
                 norms[j] = lost ? NONE : norm;
                 exact[j] = last;
                 if (lost) s.again = 1;
-                else best.meet(candidate(norm, j, row + 1));
+                else best.meet(Candidate::of(norm, j, j == row + 1));
             }
             __syncthreads();
         }
@@ -362,7 +299,7 @@ struct Panel {
             const real_t norm = norm_of(j, row + 1, k + 1, h.scale);
             if (thread() == 0) {
                 norms[j] = exact[j] = norm;
-                best.meet(candidate(norm, j, row + 1));
+                best.meet(Candidate::of(norm, j, j == row + 1));
             }
         }
         return best;
@@ -382,10 +319,10 @@ geqp3_panel(scalar_t* A, size lda, size m, size n, size first, size width, real_
     if (first == 0) p.take_norms();
     Candidate best{NONE, NOWHERE};
     for (size j = p.own(p.first) + thread() * size(gridDim.x); j < n; j += size(THREADS) * gridDim.x)
-        best.meet(Panel::candidate(norms[j], int(j), p.first));
+        best.meet(Candidate::of(norms[j], int(j), j == p.first));
     for (int k = 0; k < width; ++k) {
         const int row = p.first + k;
-        const Candidate chosen = p.choose(best, places, row);
+        const Candidate chosen = best_of_grid(best, Choice{places, unsigned(row + 1)}, s.best);
         const int pivot = chosen.place;
         const Power up = to_one(chosen.norm);
         const bool part = int(blockIdx.x) < p.parts;

@@ -77,3 +77,59 @@ template <int WORDS> struct Meeting {
             if (32 * e + lane() < blocks) f(words[e]);
     }
 };
+
+// -- a pivot, chosen by all
+
+constexpr int NOWHERE = 0x7fffffff, BITS = sizeof(real_t) / 4;
+constexpr real_t NONE = -1;
+using Choice = Meeting<BITS + 1>;
+
+struct Candidate {
+    real_t norm;
+    int place;
+
+    // LAPACK's i_amax: nan counts where it comes first
+    static __device__ Candidate of(real_t norm, int place, bool is_first)
+    {
+        if (norm != norm) norm = is_first ? real_t(__int_as_float(0x7f800000)) : NONE;
+        return {norm, place};
+    }
+    __device__ void meet(const Candidate& other)
+    {
+        if (other.norm > norm || (other.norm == norm && other.place < place)) *this = other;
+    }
+    __device__ void meet_warp()
+    {
+        #pragma unroll
+        for (int mask = 1; mask < 32; mask *= 2) meet({across(norm, mask), across(place, mask)});
+    }
+};
+
+// The best of the candidates of all threads of the grid, of equals that of the lowest place; a
+// meeting. `best`: room in shared memory.
+__device__ inline Candidate best_of_grid(Candidate mine, const Choice& meeting,
+                                         Candidate (&best)[WARPS])
+{
+    mine.meet_warp();
+    if (lane() == 0) best[warp()] = mine;
+    __syncthreads();
+    if (warp() == 0) {
+        mine = lane() < WARPS ? best[lane()] : Candidate{NONE, NOWHERE};
+        mine.meet_warp();
+        unsigned words[BITS + 1];
+        memcpy(words, &mine.norm, sizeof mine.norm);
+        words[BITS] = mine.place;
+        if (lane() == 0) meeting.tell(words);
+        mine = {NONE, NOWHERE};
+        meeting.hear(gridDim.x, [&](const unsigned (&words)[BITS + 1]) {
+            Candidate other;
+            memcpy(&other.norm, words, sizeof other.norm);
+            other.place = words[BITS];
+            mine.meet(other);
+        });
+        mine.meet_warp();
+        if (lane() == 0) best[0] = mine;
+    }
+    __syncthreads();
+    return best[0];
+}

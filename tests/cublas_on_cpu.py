@@ -82,6 +82,8 @@ def call(name, *arguments):
         return _to_scalar(base, TYPES[letter], arguments)
     if base == "geam":
         return _turned(TYPES[letter].dtype, *arguments)
+    if base in ("syrkx", "herkx"):
+        return _rank_k_of_two(TYPES[letter], base == "herkx", *arguments)
     if base == "trmm":
         arguments = _trmm_in_place(TYPES[letter].dtype, *arguments)
     flags = iter(FLAGS.get(base, ""))
@@ -118,6 +120,23 @@ def _turned(dtype, op, none, m, n, alpha, a, lda, beta, b, ldb, c, ldc):
     rows = [_vector(a + i * dtype.itemsize, n, lda, dtype) for i in range(m)]
     for j, row in enumerate(rows):
         _vector(c + j * ldc * dtype.itemsize, n, 1, dtype)[:] = row.conj() if op == 2 else row
+
+
+def _rank_k_of_two(t, hermitian, uplo, none, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+    """One triangle of C := alpha A B^T + beta C, or with B^H; the diagonal is real then."""
+    assert not none
+    left, right = (np.array([_vector(p + j * ld * t.dtype.itemsize, n, 1, t.dtype)
+                             for j in range(k)]).T for p, ld in ((a, lda), (b, ldb)))
+    real = np.dtype(t.real).char if hermitian else t.dtype.char
+    factors = [np.frombuffer(_cuda.ffi.buffer(x), dtype)[0]
+               for x, dtype in ((alpha, t.dtype), (beta, real))]
+    product = factors[0] * (left @ (right.conj() if hermitian else right).T)
+    for j in range(n):
+        rows = slice(0, j + 1) if uplo else slice(j, n)
+        column = _vector(c + j * ldc * t.dtype.itemsize, n, 1, t.dtype)
+        column[rows] = product[rows, j] + factors[1] * column[rows]
+        if hermitian:
+            column[j] = column[j].real
 
 
 def _trmm_in_place(dtype, *arguments):
