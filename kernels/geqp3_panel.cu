@@ -26,7 +26,9 @@ constexpr int NB = 32;      // columns of a panel
 constexpr int EACH = 16;    // rows of x in the registers of a thread
 constexpr int COLUMNS = 4;  // that a thread multiplies by at a time
 constexpr int TALL = 2;     // warps down the rows of a part, the others beside them
+constexpr int STAGES = 1;   // columns on their way to shared memory; 1: to registers
 #endif
+#include "async.cuh"
 #include "grid.cuh"
 #include "launch.cuh"
 #include "qr.cuh"
@@ -45,7 +47,7 @@ struct Shared {
     scalar_t products[TALL][NB];      // V^H x of a part
     scalar_t f[NB], w[NB], row[NB];   // conj(F) of the pivot column; V^H v; the row of V
     real_t some[WARPS], squares;
-    Candidate best[WARPS];
+    Candidate best[WARPS + 1];
     int again;
 };
 
@@ -123,7 +125,6 @@ struct Panel {
     {
         const int row = first + k, column = row, down = warp() % TALL, beside = warp() / TALL;
         if (thread() < NB) s.f[thread()] = thread() < k ? F[thread() + size(NB) * pivot] : scalar_t{};
-        __syncthreads();
         scalar_t products[SHARE] = {};
         real_t squares = 0;
         for (int base = from(); base < to(); base += 32 * TALL) {
@@ -137,6 +138,7 @@ struct Panel {
             }
             scalar_t y = here ? a(i, pivot) : scalar_t{};
             const scalar_t old = here && beside == 0 ? a(i, column) : scalar_t{};
+            __syncthreads();
             #pragma unroll
             for (int q = 0; q < SHARE; ++q) sum = minus_product(sum, v[q], s.f[beside + ACROSS * q]);
             s.sums[beside][32 * down + lane()] = sum;
@@ -154,7 +156,6 @@ struct Panel {
             #pragma unroll
             for (int q = 0; q < SHARE; ++q) products[q] = plus_inner(products[q], v[q], y);
             squares = real(plus_inner(scalar_t{squares}, y, y));
-            __syncthreads();
         }
         #pragma unroll
         for (int q = 0; q < SHARE; ++q) {
@@ -199,32 +200,74 @@ struct Panel {
         return h;
     }
 
-    // Of a batch of this block's columns, the q-th of it `column(q)`: inner products with x below
-    // `row`, by each warp with its rows
-    template <class Of> __device__ void inner_products(int row, int count, Of column) const
+    // The rows from which on inner products are taken, of which those up to `row` do not count
+    __device__ static int top(int row) { return (row + 1) / 16 * 16; }
+
+    // A thread's numbers of column j from row `base` on, to its own place in the ring
+    __device__ void fetch(int turn, int base, int j) const
     {
-        const int start = (row + 1) / 16 * 16;
+        scalar_t* const to = reinterpret_cast<scalar_t*>(dynamic_shared)
+                             + size(turn % STAGES) * EACH * THREADS + thread();
+        const scalar_t* const from = &a(base + thread(), j);
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            if (base + e * THREADS < m)
+                copy_async<sizeof(scalar_t)>(to + e * THREADS, from + e * THREADS,
+                    base + e * THREADS + thread() < m ? int(sizeof(scalar_t)) : 0);
+    }
+    // The first of `count` columns
+    template <class Of> __device__ void begin(int base, int count, Of column) const
+    {
+        #pragma unroll 1
+        for (int q = 0; q < STAGES - 1; ++q) {
+            if (q < count) fetch(q, base, column(q));
+            end_group();
+        }
+    }
+
+    // Of a batch of this block's columns, the q-th of it `column(q)`: inner products with x below
+    // `row`, by each warp with its rows. `begun`: columns are on their way.
+    template <class Of>
+    __device__ void inner_products(int row, int count, Of column, bool begun) const
+    {
+        const int start = top(row);
         for (int base = start; base < m; base += THREADS * EACH) {
+            if (STAGES > 1 && !(begun && base == start)) begin(base, count, column);
             scalar_t y[EACH];
-            int place[EACH];
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
                 const int i = base + e * THREADS + thread();
                 y[e] = i > row && i < m ? x[i] : scalar_t{};
-                place[e] = min(i, m - 1);
             }
             #pragma unroll 1
             for (int q = 0; q < count; q += COLUMNS) {
                 scalar_t t[COLUMNS] = {};
-                const scalar_t* p[COLUMNS];
-                #pragma unroll
-                for (int c = 0; c < COLUMNS; ++c) p[c] = &a(0, column(min(q + c, count - 1)));
-                #pragma unroll
-                for (int e = 0; e < EACH; ++e) {
-                    if (base + e * THREADS >= m) break;
+                if constexpr (STAGES > 1) {
                     #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c)
-                        t[c] = plus_inner(t[c], p[c][place[e]], y[e]);
+                    for (int c = 0; c < COLUMNS; ++c) {
+                        await_groups<STAGES - 2>();
+                        const int next = q + c + STAGES - 1;
+                        if (next < count) fetch(next, base, column(next));
+                        end_group();
+                        const scalar_t* const from = reinterpret_cast<scalar_t*>(dynamic_shared)
+                            + size((q + c) % STAGES) * EACH * THREADS + thread();
+                        #pragma unroll
+                        for (int e = 0; e < EACH; ++e)
+                            if (q + c < count && base + e * THREADS < m)
+                                t[c] = plus_inner(t[c], from[e * THREADS], y[e]);
+                    }
+                } else {
+                    const scalar_t* p[COLUMNS];
+                    #pragma unroll
+                    for (int c = 0; c < COLUMNS; ++c) p[c] = &a(0, column(min(q + c, count - 1)));
+                    #pragma unroll
+                    for (int e = 0; e < EACH; ++e) {
+                        const int i = base + e * THREADS;
+                        if (i >= m) break;
+                        #pragma unroll
+                        for (int c = 0; c < COLUMNS; ++c)
+                            t[c] = plus_inner(t[c], p[c][min(i + thread(), m - 1)], y[e]);
+                    }
                 }
                 sum_over<0, 5>(t);
                 if (lane() < COLUMNS && q + lane() < count) {
@@ -237,18 +280,29 @@ struct Panel {
             for (int w = 0; w < WARPS; ++w) s.part[w][thread()] = scalar_t{};
     }
 
+    // The batches of this block's columns behind `row`, backwards in every other step
+    struct Batches {
+        int first, blocks, all, backwards;
+
+        __device__ int count(int done) const { return min(TEAMS, all - done); }
+        __device__ int column(int q) const { return first + (backwards ? all - 1 - q : q) * blocks; }
+    };
+    __device__ Batches batches(int k) const
+    {
+        const int first_one = own(first + k + 1), blocks = gridDim.x;
+        return {first_one, blocks, first_one < n ? (n - first_one + blocks - 1) / blocks : 0, k % 2};
+    }
+
     // All columns that are left: F, the row of R, norms; the best of them for the next step
     __device__ Candidate finish(int k, int pivot, const Reflector& h) const
     {
-        const int row = first + k, blocks = gridDim.x, begin = own(row + 1);
-        const int all = begin < n ? (n - begin + blocks - 1) / blocks : 0;
+        const int row = first + k;
+        const Batches mine = batches(k);
         Candidate best{NONE, NOWHERE};
-        for (int done = 0; done < all; done += TEAMS) {
-            const int count = min(TEAMS, all - done);
-            const auto column = [=](int q) {
-                return begin + (k % 2 ? all - 1 - done - q : done + q) * blocks;
-            };
-            inner_products(row, count, column);
+        for (int done = 0; done < mine.all; done += TEAMS) {
+            const int count = mine.count(done);
+            const auto column = [=](int q) { return mine.column(done + q); };
+            inner_products(row, count, column, done == 0);
             __syncthreads();
             const int q = thread() / TEAM, r = thread() % TEAM;
             const int j = column(min(q, count - 1)), source = j == pivot ? row : j;
@@ -294,7 +348,7 @@ struct Panel {
             }
             __syncthreads();
         }
-        for (int j = begin; s.again && j < n; j += blocks) {
+        for (int j = mine.first; s.again && j < n; j += mine.blocks) {
             if (norms[j] != NONE) continue;
             const real_t norm = norm_of(j, row + 1, k + 1, h.scale);
             if (thread() == 0) {
@@ -338,6 +392,10 @@ geqp3_panel(scalar_t* A, size lda, size m, size n, size first, size width, real_
             meeting.hear(p.parts, [](const unsigned (&)[1]) {});
         }
         __syncthreads();
+        if (STAGES > 1) {
+            const Panel::Batches mine = p.batches(k);
+            p.begin(Panel::top(row), mine.count(0), [=](int q) { return mine.column(q); });
+        }
         const Reflector h = p.reflect(k);
         if (part)
             for (int i = max(p.from(), row) + thread(); i < p.to(); i += THREADS)

@@ -106,9 +106,9 @@ struct Candidate {
 };
 
 // The best of the candidates of all threads of the grid, of equals that of the lowest place; a
-// meeting. `best`: room in shared memory.
+// meeting. `best`: room in shared memory; its last is read until the first barrier of the next time.
 __device__ inline Candidate best_of_grid(Candidate mine, const Choice& meeting,
-                                         Candidate (&best)[WARPS])
+                                         Candidate (&best)[WARPS + 1])
 {
     mine.meet_warp();
     if (lane() == 0) best[warp()] = mine;
@@ -128,8 +128,8 @@ __device__ inline Candidate best_of_grid(Candidate mine, const Choice& meeting,
             mine.meet(other);
         });
         mine.meet_warp();
-        if (lane() == 0) best[0] = mine;
+        if (lane() == 0) best[WARPS] = mine;
     }
     __syncthreads();
-    return best[0];
+    return best[WARPS];
 }

@@ -35,7 +35,7 @@ static_assert(WARPS % TALL == 0);
 
 struct Shared {
     scalar_t sums[ACROSS][STRIP], f[NB + 1];
-    Candidate best[WARPS];
+    Candidate best[WARPS + 1];
 };
 
 // 1 / d, or 1 / (LIFT d) of a tiny one
