@@ -37,6 +37,8 @@ PAUSE = 0.2  # seconds before a sample of products: what is timed is a burst
 LAPACK = {"getrf": (1024, 2048, 4096, 8192, 16384, 32768), "gesv": (1024, 4096, 8192),
           "potrf": (1024, 2048, 4096, 8192, 16384, 32768), "geqrf": (1024, 4096, 8192, 16384),
           "syevd": (1024, 2048), "gesdd": (1024, 2048)}
+PIVOTED = (1024, 2048, 4096, 8192)  # orders of geqp3, sytrf, hetrf; SciPy's, which takes seconds:
+BY_SCIPY = 2048
 MIXED = {"d": (8192, 16384, 32768), "z": (8192,)}  # solved by factors of single precision
 TALL = (200000, 64)  # least squares
 HOST = {"gesv": (8192, 16384), "potrf": (8192, 16384)}
@@ -78,6 +80,11 @@ def rows(letters, quick, family):
                 for n in sizes[:1] if quick else sizes:
                     if n * n * TYPES[letter].dtype.itemsize <= MOST:
                         yield lapack(routine, letter, n)
+        for letter in letters:
+            for n in PIVOTED[:1] if quick else PIVOTED:
+                yield with_column_pivots(letter, n)
+                for routine in ("sytrf", "hetrf") if letter in "cz" else ("sytrf",):
+                    yield indefinite(routine, letter, n)
         for letter in letters:
             for n in () if quick else MIXED.get(letter, ()):
                 yield lapack("gesv", letter, n, {"d": "dsgesv", "z": "zcgesv"}[letter])
@@ -399,6 +406,51 @@ def lapack(routine, letter, n, mixed=None):
             check["gesv"], timing.gpu_clock(a.nbytes))
     return Row(routine, letter, f"{n}x{n}", {"in place": partial(our_side, routine, letter, a, b)},
                sides, check[routine], timing.gpu_clock(a.nbytes))
+
+
+def with_column_pivots(letter, n):
+    """A P = Q R; beside it SciPy's of what comes from the GPU and goes back. Floor: what is left
+    is read in each step."""
+    from scipy.linalg import lapack as scipy_lapack
+    cupy, a = timing.gpu(), normal(letter, n, n)
+
+    def ours():
+        f = blasx_function(letter, "geqp3")
+        return Side(lambda: (a.copy("F"),), lambda a: f(a, overwrite_a=1)[:2], overwrites=(0,))
+
+    def scipy():
+        f = getattr(scipy_lapack, letter + "geqp3")
+
+        def run(a):
+            qr, jpvt, *_ = f(a.get(order="A"), overwrite_a=1)
+            return cupy.asarray(qr), cupy.asarray(jpvt)
+
+        return Side(lambda: (a.copy("F"),), run,
+                    wall=lambda answers: cupy.cuda.Device().synchronize())
+
+    return Row("geqp3", letter, f"{n}x{n}", {"in place": ours},
+               {"SciPy": scipy} if n <= BY_SCIPY else {},
+               lambda r: errors.triangular_of_qr(a[:, r[1] - 1], r[0]), timing.gpu_clock(a.nbytes),
+               n**3 // 3 * a.itemsize)
+
+
+def indefinite(routine, letter, n):
+    """A = L D L^T, or L D L^H, by own kernels and, symmetric ones, by cuSOLVER."""
+    a, b = normal(letter, n, n), normal(letter, n, 1)
+    a = (a + (a.conj().T if routine == "hetrf" else a.T)).astype(a.dtype, order="F")
+    factor, solve = (blasx_function(letter, x) for x in (routine, routine[:-1] + "s"))
+
+    def side(values):
+        def run(a):
+            with _tuned.using(letter, hetrf_panel=values):
+                return factor(a, 1, overwrite_a=1)[:2]
+
+        return Side(lambda: (a.copy("F"),), run, overwrites=(0,))
+
+    values = _tuned.capitals(_tuned.at_least("hetrf_panel", letter, n, 90))
+    return Row(routine, letter, f"{n}x{n}", {"own kernels": partial(side, values)},
+               {"cuSOLVER": partial(side, None)} if routine == "sytrf" else {},
+               lambda r: errors.solution(a, b, solve(*r, b, 1)[0]), timing.gpu_clock(a.nbytes))
 
 
 def least_squares(letter, m, n):

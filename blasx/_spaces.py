@@ -1243,9 +1243,9 @@ SPACES = {
                      largest=16384),
     "geqp3_panel": Space("geqp3", pivoted_stages, pivoted_fits, (1024, 4096, 8192), smallest=33,
                          largest=8192),
-    "hetrf_panel": Space("hetrf", indefinite_stages, indefinite_fits, (1024, 4096, 8192),
-                         vendor=True, smallest=33, largest=8192),
-    **{name: Space("hetrf", interchange_stages, interchange_fits, smallest=33, largest=8192)
+    "hetrf_panel": Space("sysv", indefinite_stages, indefinite_fits, (1024, 4096, 8192), True, True,
+                         smallest=33, largest=8192),
+    **{name: Space("sysv", interchange_stages, interchange_fits, smallest=33, largest=8192)
        for name in ("hetrf_undo", "hetrs_rows", "hetrs_diagonal")},
     "orhr_top": Space("gels_tall", top_of_tall_stages, top_of_tall_fits, (64,), True, largest=128),
     **{f"{routine}_hybrid": Space(f"{routine}_hybrid", width_stages, host_fits,

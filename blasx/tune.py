@@ -34,7 +34,7 @@ QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "igemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall",
        "mixed", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
-       *_ladder.RUNGS)
+       "geqp3", "sysv", *_ladder.RUNGS)
 LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
           "add").split()
 # Of a row, beside its order: they are kept.
@@ -120,6 +120,14 @@ def problem(routine, letter, n, batch, xp):
             geqrf = getattr(blasx, letter + "geqrf")
             return Problem((a[0],), lambda a: geqrf(a, **how)[:1],
                            lambda of, x: _errors.triangular_of_qr(*of, *x), wall)
+        case "geqp3":
+            geqp3 = getattr(blasx, letter + "geqp3")
+            return Problem((a[0],), lambda a: geqp3(a)[:2], lambda of, x:
+                           _errors.triangular_of_qr(of[0][:, x[1].astype(int) - 1], x[0]))
+        case "sysv":
+            sysv, a = getattr(blasx, letter + "sysv"), a[0] + a[0].T
+            return Problem((a, b[0]), lambda a, b: (sysv(a, b, lower=1)[2],),
+                           lambda of, x: solution(*of, *x))
         case "host":
             gemm, (a, b) = getattr(blasx, letter + "gemm"), (
                 x if xp is np else x.get() for x in (a[0], square[0]))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import blasx
+from blasx import _errors
 from blasx._types import TYPES
 
 pytestmark = pytest.mark.gpu
@@ -201,10 +202,10 @@ def test_fork_is_refused_with_a_clear_message(cp):
 
 
 def test_transfer_warning(cp):
-    a = cp.random.standard_normal((6, 4))
-    with pytest.warns(blasx.TransferWarning, match="dgeqp3"), blasx.trace() as t:
-        qr, jpvt, *_ = blasx.dgeqp3(a)
-    assert isinstance(qr, cp.ndarray) and isinstance(jpvt, cp.ndarray)
+    a = cp.random.standard_normal((4, 9))
+    with pytest.warns(blasx.TransferWarning, match="dgbtrf"), blasx.trace() as t:
+        lub, piv, _ = blasx.dgbtrf(a, 1, 1)
+    assert isinstance(lub, cp.ndarray) and isinstance(piv, cp.ndarray)
     assert t.calls[0].transfers >= 2 * a.nbytes and t.calls[0].syncs
 
 
@@ -233,6 +234,62 @@ def test_large_products_of_a_member_alone(cp, letter, shape):
     for part in (slice(5, 6), slice(0, 3), slice(36, 37)):
         alone = blasx.gemm_batched(1.0, a[part], b[part])
         assert whole[part].get().tobytes() == alone.get().tobytes()
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("shape", [(700, 700), (1100, 300), (300, 1100)])
+def test_column_pivots(cp, letter, shape):
+    """R^H R = P^T A^H A P, LAPACK's pivots in double precision, the same bits twice, nothing waited
+    for; of rank 40 the rest is noise; nan ends, too."""
+    from scipy.linalg import lapack
+    rng, geqp3 = np.random.default_rng(5), getattr(blasx, letter + "geqp3")
+    a = rng.standard_normal(shape)
+    if letter in "cz":
+        a = a + 1j * rng.standard_normal(shape)
+    a = a.astype(geqp3.dtype)
+    eps = float(np.finfo(a.dtype).eps)
+    with blasx.trace() as t:
+        qr, jpvt, tau, _, info = geqp3(cp.asarray(a))
+    again = geqp3(cp.asarray(a))
+    assert not t.calls[0].transfers and not t.calls[0].syncs and int(info) == 0
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(map(cp.asnumpy, (qr, jpvt, tau)),
+                                                          map(cp.asnumpy, again)))
+    order = jpvt.get() - 1
+    assert _errors.triangular_of_qr(a[:, order], qr.get()) < _errors.PASS
+    if letter in "dz":
+        assert np.array_equal(order + 1, getattr(lapack, letter + "geqp3")(a)[1])
+    low = (a[:, :40] @ a[:40]).astype(a.dtype)
+    d = abs(geqp3(cp.asarray(low))[0].diagonal().get())
+    assert d[40] < 1e3 * eps * d[0]
+    a[3, 5] = np.nan
+    assert not np.isfinite(geqp3(cp.asarray(a))[0].get()).all()
+
+
+@pytest.mark.parametrize("name", "chetrf zhetrf ssytrf dsytrf csytrf zsytrf".split())
+@pytest.mark.parametrize("lower", [0, 1])
+def test_indefinite_by_own_kernels(cp, name, lower):
+    """LAPACK's pivots in double precision, the same bits twice, solves; a panel that ends within a
+    block of order 2; nan ends, too."""
+    from scipy.linalg import lapack
+
+    from blasx import _tuned
+    letter, rng, n = name[0], np.random.default_rng(5), 777
+    factor, solve = getattr(blasx, name), getattr(blasx, name[:3] + "sv")
+    a, b = rng.standard_normal((n, n)), rng.standard_normal((n, 3))
+    if letter in "cz":
+        a = a + 1j * rng.standard_normal((n, n))
+    a = (a + (a.conj().T if name[1] == "h" else a.T)).astype(factor.dtype)
+    values = _tuned.constants("hetrf_panel", letter, n, 90)
+    with _tuned.using(letter, hetrf_panel=values):
+        ldu, ipiv, info = factor(cp.asarray(a), lower)
+        again = factor(cp.asarray(a), lower)
+        assert ldu.get().tobytes() == again[0].get().tobytes() and int(info) == 0
+        x = solve(cp.asarray(a), cp.asarray(b.astype(a.dtype)), lower=lower)[2]
+        assert _errors.solution(a, b, x.get()) < _errors.PASS
+        if letter in "dz":
+            assert np.array_equal(ipiv.get(), getattr(lapack, name)(a, lower)[1])
+        a[9, 5] = a[5, 9] = np.nan
+        assert not np.isfinite(factor(cp.asarray(a), lower)[0].get()).all()
 
 
 JOINED = dict(COLUMNS=8, WARPS=2, BLOCKS=2, joined=512, block=128, panel=64, strip=32, ahead=1,

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _cuda, _trace
 from .._kernel import current_device, gpu, kernel_of, pack
-from .._tuned import capitals, looked_up, row
+from .._tuned import at_least, capitals, looked_up, row
 from ._blocks import serving
 from .pivoted import together
 
@@ -26,9 +26,11 @@ MEETINGS = 3  # of a column, at most
 
 @looked_up
 def plan(letter, n, device):
-    """The kernel of panels and whether cuSOLVER is faster for symmetric matrices."""
-    found = row("hetrf_panel", letter, n, gpu(device))
-    return kernel_of("hetrf_panel", letter, **capitals(found)), found.get("cusolver")
+    """The kernel of panels, and whether cuSOLVER is to factor symmetric matrices."""
+    of = "hetrf_panel", letter, n, gpu(device)
+    found = row(*of)
+    return (kernel_of("hetrf_panel", letter, **capitals(at_least(*of))),
+            not found or found.get("cusolver", 0))
 
 
 class Triangle:

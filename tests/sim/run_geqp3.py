@@ -14,21 +14,24 @@ from .run_qr import check_factors
 
 VALUES = ((dict(WARPS=8, NB=8, EACH=1, COLUMNS=2, TALL=2, STAGES=1),
            ((24, 24), (13, 30), (1, 9), (9, 1), (300, 11))),
-          (dict(WARPS=8, NB=16, EACH=2, COLUMNS=2, TALL=1, STAGES=3), ((40, 20), (13, 30), (300, 9))))
+          (dict(WARPS=8, NB=16, EACH=2, COLUMNS=2, TALL=1, STAGES=3),
+           ((40, 20), (13, 30), (300, 9))))
 
 
-def matrices(rng, dtype, m, n):
+def matrices(rng, dtype, m, n, strange):
     """(matrix, whether its pivots are those of LAPACK)."""
     a = rng.standard_normal((m, n))
     if dtype.kind == "c":
         a = a + 1j * rng.standard_normal((m, n))
     a, order = a.astype(dtype), min(m, n)
     yield a, True
-    if min(m, n) < 12:
+    if not strange:
         return
-    rank = a[:, :5] @ a[:5]  # all norms are lost after five columns
+    rank, single = a[:, :5] @ a[:5], dtype.char in "fF"
     yield rank, False
-    steep = a * np.logspace(0, -6 if dtype.char in "fF" else -12, n).astype(dtype)
+    rest = a[:, ::-1] * np.linspace(1, 9, n)  # which the norms of the others hide
+    yield (rank + (1e-3 if single else 1e-9) * rest).astype(dtype), not single
+    steep = a * np.logspace(0, -6 if single else -12, n).astype(dtype)
     yield np.asfortranarray(steep[:, rng.permutation(n)]), True
     yield np.zeros_like(a), True
     ties = np.zeros_like(a)
@@ -37,9 +40,9 @@ def matrices(rng, dtype, m, n):
     small = np.finfo(dtype).tiny
     yield a * small * 16, False
     yield a * (np.finfo(dtype).max / 64), True
-    strange = a.copy()
-    strange[3, 7] = np.nan
-    yield strange, False
+    lost = a.copy()
+    lost[3, 7] = np.nan
+    yield lost, False
 
 
 def main(folder, letter):
@@ -54,7 +57,8 @@ def main(folder, letter):
     for values, shapes in VALUES:
         with _tuned.using(letter, geqp3_panel=values):
             for m, n in shapes:
-                for a, same in matrices(rng, np.dtype(geqp3.dtype), m, n):
+                for a, same in matrices(rng, np.dtype(geqp3.dtype), m, n,
+                                        (m, n) in ((24, 24), (40, 20))):
                     outputs = []
                     for _ in range(2):  # another schedule at every launch
                         room = cupy.array(np.full((m + 3, n + 2), 7, a.dtype, "F"))
