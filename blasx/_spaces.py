@@ -864,6 +864,36 @@ def row_fits(lines, always=False, more=28):
     return fits
 
 
+# -- chunks.cuh: rows that go through shared memory
+
+
+def chunk_bytes(letter, lines, v):
+    """Shared memory of a block: chunks of so many lines of a row, what warps found, barriers."""
+    size, slots = TYPES[letter].dtype.itemsize, v["WARPS"] * v["SLOTS"]
+    return (slots * (lines * v["PACKS"] * 512 + 8)
+            + 2 * v["WARPS"] * v["CLUSTER"] * 4 * max(size, 4) + 16)
+
+
+def chunk_stages(letter, n):
+    return (options(WARPS=(16, 1, 2, 4, 8, 12, 18, 24), PACKS=(8, 2, 4), SLOTS=(3, 1, 2, 4, 6)),
+            options(CLUSTER=(1, 2, 4), BLOCKS=(1, 2, 3, 4, 6, 8, 12, 16)))
+
+
+def chunk_fits(lines):
+    """True if a row has room in its blocks' slots wherever it begins, these in shared memory, and a
+    lane's part of a chunk in registers."""
+    def fits(letter, n, v, gpu):
+        nbytes, threads = n * TYPES[letter].dtype.itemsize, 32 * v["WARPS"]
+        team, chunk = v["WARPS"] * v["CLUSTER"], v["PACKS"] * 512
+        held = lines * v["PACKS"] * (8 if letter in "hb" else 4)
+        return (gpu.capability >= 90 and power_of_two(v["PACKS"]) and power_of_two(v["CLUSTER"])
+                and team <= 32
+                and nbytes + (nbytes % 128 > 0) * 128 <= team * v["SLOTS"] * chunk
+                and v["BLOCKS"] * (chunk_bytes(letter, lines, v) + 1024) <= gpu.shared + 1024
+                and (held + 40) * threads * v["BLOCKS"] <= 65536 and v["BLOCKS"] <= 32)
+    return fits
+
+
 def pack_stages(letter, n):
     return (options(WARPS=(8, 4, 16), PACKS=(1, 2, 4)),)
 
@@ -1262,12 +1292,18 @@ SPACES = {
                                 letters="sdhb", largest=8192),
     "column_sums": Space("norm", interchange_stages, interchange_fits, letters="sdhb"),
     "embedding_sums": Space("embedding", interchange_stages, interchange_fits, letters="sdhb"),
-    "softmax_rows": Space("softmax", part_stages, row_fits(1, more=24), letters="sdhb",
+    "softmax_rows": Space("softmax", row_stages, row_fits(1, more=24), letters="sdhb",
                           largest=65536),
     "softmax_rows_backward": Space("softmax", part_stages, row_fits(2), letters="sdhb",
                                    largest=65536),
-    "cross_entropy_rows": Space("cross_entropy", part_stages, row_fits(1), letters="sdhb",
+    "cross_entropy_rows": Space("cross_entropy", row_stages, row_fits(1), letters="sdhb",
                                 largest=65536),
+    "softmax_chunks": Space("softmax", chunk_stages, chunk_fits(1), optional=True,
+                            letters="sdhb", largest=65536),
+    "softmax_chunks_backward": Space("softmax", chunk_stages, chunk_fits(2), optional=True,
+                                     letters="sdhb", largest=65536),
+    "cross_entropy_chunks": Space("cross_entropy", chunk_stages, chunk_fits(1), optional=True,
+                                  letters="sdhb", largest=65536),
     "cross_entropy_mean": Space("cross_entropy", interchange_stages, interchange_fits,
                                 letters="sd"),
     "adam_step": Space("adam", pack_stages, pack_fits, letters="sdhb"),

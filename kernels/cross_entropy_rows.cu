@@ -17,23 +17,21 @@ constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
 constexpr int RESIDENT = 0; // whether that is always a whole row
 constexpr int BLOCKS = 4;   // on a multiprocessor
-constexpr int CLUSTER = 1;  // blocks of a row
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-extern "C" __global__ void BY_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, real_t* losses,
                    scalar_t* dX, size smooth, size times, size ignoring, size ignored, size m,
                    size n)
 {
     wait_for_stream();
-    Team<CLUSTER> team;
-    const Part mine = team.part(m, n);
-    Row<1> row({X}, mine.at, mine.n);
-    const size i = mine.row, of = i < m ? labels[i] : 0;
+    Team<> team;
+    const size i = team.row(), of = i < m ? labels[i] : 0;
+    Row<1> row({X}, i * n, i < m ? int(n) : 0);
     const bool counts = !(ignoring && of == ignored), known = of >= 0 && of < n;
-    const int label = known ? int(of) - mine.from : -1;
+    const int label = known ? int(of) : -1;
     real_t top = LEAST, total = 0, apart = 0;
     row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
     top = team.largest(top);
@@ -45,7 +43,6 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
     });
     total = team.sum(total);
     apart = team.sum(apart);
-    team.has_read();
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     const size counted = count ? *count : m;
     const real_t all = real_t(counted > 1 ? counted : 1) / number(times);
@@ -58,7 +55,7 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
             const real_t q = row.in.at(first, c, e) == label ? 1 - smoothing + even : even;
             x[0][e] = !counts ? real_t(0) : known ? power * share - q / all : lost;
         }
-        row.in.put(dX + mine.at, x[0], first, c);
+        row.in.put(dX + i * n, x[0], first, c);
     });
     if (i < m && team.first()) {
         real_t loss = counts ? lost : real_t(0);
@@ -68,5 +65,4 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
         }
         losses[i] = loss;
     }
-    team.leave();
 }

@@ -25,5 +25,7 @@ template <class T> __device__ void store(T* p, const real_t (&x)[V])
     *reinterpret_cast<Pack<T>*>(p) = pack;
 }
 
+#define LEAST real_t(__int_as_float(0xff800000))  // -inf
+
 // A parameter that is no integer: a double in 64 bits
 __device__ inline real_t number(size bits) { return real_t(__longlong_as_double(bits)); }

@@ -19,8 +19,6 @@ constexpr int SINGLY = 0;
 constexpr int SPAN = TEAM * PACKS * V, TEAMS = THREADS / TEAM;
 static_assert((TEAM & (TEAM - 1)) == 0 && TEAM <= THREADS && sizeof(scalar_t) <= 8);
 
-#define LEAST real_t(__int_as_float(0xff800000))  // -inf
-
 // The number of this thread in its block's part of a team
 __device__ inline int lane_of_team() { return thread() % TEAM; }
 

@@ -11,18 +11,17 @@ constexpr int TEAM = 128;   // threads of a row
 constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
 constexpr int RESIDENT = 0; // whether that is always a whole row
 constexpr int BLOCKS = 4;   // on a multiprocessor
-constexpr int CLUSTER = 1;  // blocks of a row
 #endif
 #include "launch.cuh"
 #include "rows.cuh"
 
-extern "C" __global__ void BY_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
 {
     wait_for_stream();
-    Team<CLUSTER> team;
-    const Part mine = team.part(m, n);
-    Row<1> row({X}, mine.at, mine.n);
+    Team<> team;
+    const size i = team.row();
+    Row<1> row({X}, i * n, i < m ? int(n) : 0);
     real_t top = LEAST, total = 0;
     row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
     top = team.largest(top);
@@ -33,7 +32,6 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
         if (!log_of && row.held()) x[0][e] = power;
     });
     total = team.sum(total);
-    team.has_read();
     const real_t less = log(total), share = 1 / (total == 0 ? real_t(1) : total);
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll
@@ -41,7 +39,6 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
             if (log_of) x[0][e] = x[0][e] - top - less;
             else x[0][e] = (row.held() ? x[0][e] : exp(x[0][e] - top)) * share;
         }
-        row.in.put(Y + mine.at, x[0], first, c);
+        row.in.put(Y + i * n, x[0], first, c);
     });
-    team.leave();
 }

@@ -18,7 +18,8 @@ KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "sof
            "convolve": "s", "convolve_weights": "d",
            "convolve_wgmma": "s", "convolve_wgmma_weights": "s", "channel_pairs": "s",
            "split_sums": "s",
-           "pair_words": "s", "add": "b", "embedding_sums": "h"}
+           "pair_words": "s", "add": "b", "embedding_sums": "h", "softmax_chunks": "s",
+           "softmax_chunks_backward": "s", "cross_entropy_chunks": "s"}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -26,7 +27,8 @@ def test_compiles_without_drift_or_spills(kernel):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     letter = KERNELS[kernel]
     n = min(1000, _spaces.SPACES[kernel].largest)
-    label = resources.label(kernel, letter, _tuned.constants(kernel, letter, n, 90))
+    row = _tuned.at_least(kernel, letter, n, 90)
+    label = resources.label(kernel, letter, _tuned.capitals(row))
     wrong = list(resources.complaints(resources.measure([label], ["sm_90a"]),
                                       resources.recorded()))
     assert not wrong, "\n".join(wrong)

@@ -19,6 +19,7 @@ from .._kernel import TensorMap, current_device, ffi, gpu, kernel_of, multiproce
 from .._spaces import (
     attention_bytes,
     attention_wgmma_bytes,
+    chunk_bytes,
     convolution_bytes,
     convolution_wgmma_bytes,
 )
@@ -69,6 +70,20 @@ def _on_rows(name, x, *numbers):
     m, kernel = x.size // n, _kernel(name, x, n)
     teams, cluster = kernel.threads // kernel.values["TEAM"], kernel.values.get("CLUSTER", 1)
     kernel(-(-m // teams) * cluster, _BETWEEN_WARPS if cluster > 1 else 0, *numbers, m, n)
+
+
+def _on_chunks(name, lines, x, *numbers):
+    """Launch a kernel of chunks.cuh on so many operands of rows as x has, as many blocks as find
+    room; False, and nothing is done, where the rows' other kernel is faster."""
+    n = x.shape[-1]
+    kernel = blocks(name, REALS[x.dtype], n)
+    if kernel is None:
+        return False
+    m, values = x.size // n, kernel.values
+    places = values["BLOCKS"] * multiprocessors(current_device()) // values["CLUSTER"]
+    kernel(min(m, places) * values["CLUSTER"],
+           chunk_bytes(kernel.kernel.letter, lines, values), *numbers, m, n)
+    return True
 
 
 def _on_elements(name, count, like, *numbers):
@@ -145,14 +160,18 @@ def softmax(x, log=False):
     """Softmax along the last axis, or its logarithm."""
     x = _by_rows(x)
     y = _new(*x.shape, like=x)
-    _on_rows("softmax_rows", x, x.data.ptr, y.data.ptr, log)
+    numbers = x.data.ptr, y.data.ptr, log
+    if not _on_chunks("softmax_chunks", 1, x, *numbers):
+        _on_rows("softmax_rows", x, *numbers)
     return y
 
 
 def softmax_backward(dy, y, log=False):
     """dx of `softmax`."""
     dy, dx = _by_rows(dy), _new(*y.shape, like=y)
-    _on_rows("softmax_rows_backward", y, y.data.ptr, dy.data.ptr, dx.data.ptr, log)
+    numbers = y.data.ptr, dy.data.ptr, dx.data.ptr, log
+    if not _on_chunks("softmax_chunks_backward", 2, y, *numbers):
+        _on_rows("softmax_rows_backward", y, *numbers)
     return dx
 
 
@@ -166,8 +185,10 @@ def cross_entropy(y, labels, smoothing, ignore, scale):
         counted = cupy.ndarray((), np.int64)
         count = counted.data.ptr
         mean(1, 0, 0, labels.data.ptr, count, 0, ignore, labels.size)
-    _on_rows("cross_entropy_rows", y, y.data.ptr, labels.data.ptr, count, rows.data.ptr,
-             dy.data.ptr, _bits(smoothing), _bits(scale), count != 0, ignore or 0)
+    numbers = (y.data.ptr, labels.data.ptr, count, rows.data.ptr, dy.data.ptr, _bits(smoothing),
+               _bits(scale), count != 0, ignore or 0)
+    if not _on_chunks("cross_entropy_chunks", 1, y, *numbers):
+        _on_rows("cross_entropy_rows", y, *numbers)
     mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
     return loss, dy
 

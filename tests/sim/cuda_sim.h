@@ -382,6 +382,12 @@ static void send(unsigned to, const void* from, unsigned bytes, unsigned barrier
     std::memcpy(place_of(to), from, bytes);
     count(barrier_at(barrier), 0, -int(bytes));
 }
+// cp.async.bulk of whole packs of 16 bytes
+static void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+{
+    if ((to | bytes | unsigned(uintptr_t(from))) % 16 || !bytes) fail("a copy of packs", __LINE__);
+    send(to, from, bytes, barrier);
+}
 static void await_phase(const Barrier& b, int phase)
 {
     current->barrier = &b, current->phase = phase;

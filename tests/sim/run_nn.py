@@ -18,9 +18,12 @@ from blasx._types import TYPES, finfo
 from . import gpu
 from .run import SCHEDULES
 
-# two rows to a block; four blocks to a row
+# two rows to a block; four blocks to a row; chunks of 512 bytes by one warp, two, and those of two
+# blocks
 FEW = {"TEAM": 64, "PACKS": 1, "WARPS": 4, "RESIDENT": 0, "BLOCKS": 1}
 SHARED = {"TEAM": 64, "PACKS": 1, "WARPS": 2, "RESIDENT": 1, "BLOCKS": 1, "CLUSTER": 4}
+CHUNKS = [{"WARPS": w, "PACKS": 1, "SLOTS": s, "BLOCKS": 1, "CLUSTER": c}
+          for w, s, c in ((1, 6, 1), (2, 4, 1), (2, 2, 2))]
 
 
 def arrays(xp, rng, dtype, *shapes):
@@ -72,34 +75,39 @@ def layer(xp, rng, dtype, make, *shape):
 
 
 def rows(xp, rng, dtype):
-    """Of single precision two warps to a row, rows that are read again, strips of sums, and rows
-    that blocks share; of others lanes of a warp, as tuned, and whole packs."""
-    from blasx import _tuned, nn
+    """Of single precision two warps to a row, rows that are read again, strips of sums; of others
+    lanes of a warp, as tuned, and whole packs; and rows that go through shared memory in chunks."""
+    from blasx import nn
     from blasx.nn._arrays import REALS
-    shapes = ((5, 16),)
-    kernels = "softmax_rows softmax_rows_backward cross_entropy_rows".split()
+    shapes, letter = ((5, 16),), REALS[np.dtype(dtype)].letter
+    chunks = "softmax_chunks softmax_chunks_backward cross_entropy_chunks".split()
     with ExitStack() as stack:
+        stack.enter_context(_tuned.using(letter, **dict.fromkeys(chunks)))
         if dtype == "f4":
             shapes = (9, 200), (70, 129), (3, 1)
             stack.enter_context(_tuned.using(
-                "s", column_sums={"WARPS": 1}, norm_rows=FEW,
-                **dict.fromkeys(kernels, FEW | {"CLUSTER": 1}),
+                "s", column_sums={"WARPS": 1}, norm_rows=FEW, softmax_rows=FEW,
+                cross_entropy_rows=FEW, softmax_rows_backward=FEW | {"CLUSTER": 1},
                 norm_rows_backward=FEW | {"PACKS": 2, "RESIDENT": 1}))
         for shape in shapes:
             for kind in (nn.LayerNorm, nn.RMSNorm):
                 layer(xp, rng, dtype, lambda: kind(shape[-1]), *shape)
             past_a_norm(xp, rng, dtype, *shape)
-            scores(xp, rng, dtype, shape)
-    with _tuned.using(REALS[np.dtype(dtype)].letter, **dict.fromkeys(kernels, SHARED)):
+            scores(xp, rng, dtype, 3 * shape[-1])
+    with _tuned.using(letter, softmax_rows_backward=SHARED, softmax_chunks_backward=None):
         for shape in shapes:
-            scores(xp, rng, dtype, shape)
+            for kind in (nn.Softmax, nn.LogSoftmax):
+                layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
+    for n, values in zip((615, 384, 13), CHUNKS, strict=True):
+        with _tuned.using(letter, **dict.fromkeys(chunks, values)):
+            scores(xp, rng, dtype, n)
 
 
-def scores(xp, rng, dtype, shape):
+def scores(xp, rng, dtype, n):
     from blasx import nn
     for kind in (nn.Softmax, nn.LogSoftmax):
-        layer(xp, rng, dtype, kind, 3, 1, 3 * shape[-1])
-    cross_entropy(xp, rng, dtype, 3, 3 * shape[-1])
+        layer(xp, rng, dtype, kind, 3, 2, n)
+    cross_entropy(xp, rng, dtype, 3, n)
     nothing_to_choose(xp, dtype)
 
 

@@ -1,0 +1,62 @@
+// cross_entropy_chunks.cu: the loss and its gradient of every row of scores, as cross_entropy_rows.cu
+// has them, of rows that go through shared memory (chunks.cuh): each is looked at twice, once for
+// the sums (powers.cuh), once for the gradient.
+//
+// Floor: X read, dX written, once.
+#ifndef BLASX               // the launcher writes these; the values here let the file compile alone
+constexpr int WARPS = 16;   // of a block
+constexpr int PACKS = 8;    // of 16 bytes, of a chunk in a lane
+constexpr int SLOTS = 3;    // chunks that a warp has room for
+constexpr int BLOCKS = 1;   // on a multiprocessor
+constexpr int CLUSTER = 1;  // blocks of a row
+#endif
+#include "launch.cuh"
+#include "powers.cuh"
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
+cross_entropy_chunks(const scalar_t* X, const size* labels, const size* count, real_t* losses,
+                     scalar_t* dX, size smooth, size times, size ignoring, size ignored, size m,
+                     size n)
+{
+    wait_for_stream();
+    Chunks<1> rows({X}, m, n);
+    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
+    const size counted = count ? *count : m;
+    const real_t all = real_t(counted > 1 ? counted : 1) / number(times);
+    const real_t lost = real_t(__int_as_float(0x7fc00000));
+    const real_t there = (1 - smoothing + even) / all, elsewhere = even / all;
+    // What a row's label is, and its number, are read while the row before it is worked on.
+    const auto known = [=](size label) { return label >= 0 && label < n; };
+    const auto score_of = [=](size i, size label) {
+        return i < m && known(label) ? real_t(X[i * n + label]) : lost;
+    };
+    const auto label_of = [=](size i) { return i < m ? labels[i] : 0; };
+    size label = label_of(rows.first());
+    real_t score = score_of(rows.first(), label);
+    for (size i = rows.first(), next; i < m; i = next) {
+        next = i + rows.step();
+        const size label_of_next = label_of(next);
+        const real_t mark = score - score == 0 ? score : real_t(0);
+        Powers<1> powers;
+        rows.read(i, [&](Part<1>& x) { powers.take(x, mark); });
+        powers.join(rows);
+        const real_t score_of_next = score_of(next, label_of_next);
+        const bool counts = !(ignoring && label == ignored);
+        const int at = known(label) ? int(label) : -V;
+        const real_t top = powers.base(), share = known(label) ? 1 / (powers.total * all) : lost;
+        rows.write(i, dX, [&](Held<1>& x, int j) {
+            #pragma unroll
+            for (int e = 0; e < V; ++e) {
+                const real_t q = j + e == at ? there : elsewhere;
+                x[0][e] = counts ? power(x[0][e] - top) * share - q : real_t(0);
+            }
+        });
+        if (mine() == 0 && lane() == 0) {
+            real_t loss = log(powers.total) - (1 - smoothing) * (score - powers.top);
+            if (smoothing != 0) loss -= even * powers.apart - smoothing * (top - mark);
+            losses[i] = counts ? loss : real_t(0);
+        }
+        label = label_of_next, score = score_of_next;
+    }
+    rows.leave();
+}

@@ -1,0 +1,54 @@
+// powers.cuh: the largest of the numbers of a row that comes in chunks, and the sum
+//
+//     total = sum e^(x - base)        base = top, or 0 if that is -inf
+//
+// of those that have come so far, and, APART, sum (x - mark), mark any number. Where a larger top comes
+// total goes over to it: it is multiplied by e^(old - new).
+#pragma once
+#include "approximate.cuh"
+#include "chunks.cuh"
+
+// e^x: what is rounded to half precision as the hardware approximates it
+__device__ inline real_t power(real_t x)
+{
+    if constexpr (sizeof(scalar_t) == 2) return power_of(x * 1.44269504f);
+    else return exp(x);
+}
+
+template <int APART> struct alignas(16) Powers {
+    real_t top = LEAST, total = 0, apart = 0, room = 0;
+
+    __device__ real_t base() const { return top == LEAST ? real_t(0) : top; }
+    __device__ void rise(real_t to)
+    {
+        const real_t old = top;
+        top = to;
+        total *= power(old - base());  // nothing yet: 0 times 0
+    }
+    __device__ void take(Part<1>& x, real_t mark = 0)
+    {
+        real_t most = top;
+        x.packs([&](Held<1>& of, Part<1>::Has has) {
+            #pragma unroll
+            for (int e = 0; e < V; ++e) most = has(e) && of[0][e] > most ? of[0][e] : most;
+        });
+        rise(most);
+        total += x.sum([from = base()](Held<1>& of, int e) { return power(of[0][e] - from); });
+        if (APART) apart += x.sum([=](Held<1>& of, int e) { return of[0][e] - mark; });
+    }
+    __device__ void join_lanes()
+    {
+        rise(of_lanes(top, [](real_t a, real_t b) { return a > b ? a : b; }));
+        total = sum_of_lanes(total);
+        if (APART) apart = sum_of_lanes(apart);
+    }
+    // What all of the team have
+    __device__ void join(Chunks<1>& rows)
+    {
+        join_lanes();
+        if (TEAM > 1) {
+            *this = rows.exchange(*this);
+            join_lanes();
+        }
+    }
+};
