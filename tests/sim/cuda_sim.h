@@ -3,11 +3,11 @@
 // Every thread of a block is a fiber. A fiber runs until it has to wait: at __syncthreads() for its
 // block, at a warp's shuffle, vote or __syncwarp() for its warp. The order in which fibers get
 // their turn is the schedule: 0 upwards, 1 downwards, 2 and more shuffled; in the odd ones a warp
-// goes as far as it gets without the others before the next has its turn. What a kernel computes
-// must not depend on it. Shared memory starts as NaN; of dynamic shared memory there is what the
-// launch asks for, to the byte. A fiber that waits where another fiber of its group waits
-// elsewhere, or has ended, is an error. Blocks run one after the other; one that gives way, for it
-// waits for what another writes, goes on when the others have had their turn.
+// goes as far as it gets without the others before the next has its turn, and so does a block of a
+// cluster. What a kernel computes must not depend on it. Shared memory starts as NaN; of dynamic
+// shared memory there is what the launch asks for, to the byte. A fiber that waits where another fiber
+// of its group waits elsewhere, or has ended, is an error. Blocks run one after the other; one that
+// gives way, for it waits for what another writes, goes on when the others have had their turn.
 #pragma once
 #include <math.h>
 #include <ucontext.h>
@@ -242,15 +242,27 @@ static bool run(Group& group, int schedule)
             return release(32 * w, std::min(fibers.size(), 32 * w + 32), AT_WARP,
                            "a warp is split");
         };
+        auto release_block = [=](size_t b) {
+            return release(b * threads, (b + 1) * threads, AT_BLOCK,
+                           "a barrier is not reached by all");
+        };
         const size_t warps = (fibers.size() + 31) / 32;
         if (schedule % 2) {
             std::vector<size_t> order;
             for (size_t i : turn)
                 if (std::find(order.begin(), order.end(), i / 32) == order.end())
                     order.push_back(i / 32);
+            std::vector<size_t> blocks;
             for (size_t w : order)
-                do one_turn([w](size_t of) { return of == w; });
-                while (go_on(w));
+                if (std::find(blocks.begin(), blocks.end(), 32 * w / threads) == blocks.end())
+                    blocks.push_back(32 * w / threads);
+            for (size_t b : blocks)
+                do
+                    for (size_t w : order)
+                        if (32 * w / threads == b)
+                            do one_turn([w](size_t of) { return of == w; });
+                            while (go_on(w));
+                while (release_block(b));
         } else {
             one_turn([](size_t) { return true; });
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
@@ -269,8 +281,7 @@ static bool run(Group& group, int schedule)
         idle = 0;
         if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
             return true;
-        for (size_t b = 0; b < fibers.size(); b += threads)
-            moved |= release(b, b + threads, AT_BLOCK, "a barrier is not reached by all");
+        for (size_t b = 0; b < cluster; ++b) moved |= release_block(b);
         moved |= release(0, fibers.size(), AT_CLUSTER, "a cluster's barrier is not reached by all");
         if (!moved) fail("threads wait for each other", 0);
     }
