@@ -18,12 +18,15 @@ def lu_bytes(dtype, m, n, constants):
 
 
 def shared_bytes(dtype, m, constants, beside=0):
-    """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N and the columns beside it,
-    and what the warps share."""
-    size, rows, width = dtype.itemsize, -(-m // 8) * 8, constants["N"] + beside
-    apart = leading(width, dtype) if dtype.char in "dD" else width + 16 // size
-    heads = 2 * constants["PANEL"] * (-(-9 * size // 16) * 16 + 16)
-    return rows * apart * size + heads + 144
+    """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N, or of WINDOW columns, and
+    the columns beside it, and what the warps share; with windows two panels, and where rows are."""
+    v, size, rows, window = constants, dtype.itemsize, -(-m // 8) * 8, constants.get("WINDOW", 0)
+    width, vector, double = (window or v["N"]) + beside, 16 // size, dtype.char in "dD"
+    apart = leading(width, dtype) if double else width + vector
+    if window:
+        apart += 2 * (12 if double else 8 + vector)
+    heads = 2 * v["PANEL"] * (-(-9 * size // 16) * 16 + 16)
+    return rows * apart * size + heads + 144 + 16 * v["N"] * bool(window)
 
 
 def cholesky_bytes(dtype, n, constants):

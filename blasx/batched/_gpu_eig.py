@@ -48,9 +48,9 @@ class _Room:
 
 
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
-    """QL is done in passes, each followed by its rotations. With more than two, of which a random
-    matrix needs a third, those of one pass are applied while QL is at the next one's, and the
-    rooms of a pass are there twice."""
+    """QL is done in passes, each followed by its rotations. Q is formed while QL is at the first.
+    With more than two passes, of which a random matrix needs a third, the rotations of one are
+    applied while QL is at the next one's, and the rooms of a pass are there twice."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
@@ -69,10 +69,6 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
         at = room.addresses(base, members)
         reflectors = at["factors"] + (not on_chip) * size
         _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
-        if vectors and not forms:
-            _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
-                              v[part, 1:, 1:])
-
         def places(k):
             """Of pass k: its rotations, sweeps and states."""
             return [at[name] + k % count * members * each for name, count, each in (
@@ -92,20 +88,27 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                    turns, of_sweeps, sweeps, states, at["order"], at["most"], k == 0,
                    k == passes - 1, n)
 
-        with Branches(rooms) as branches:
+        beside = vectors and (rooms > 1 or not forms)
+        with Branches(1 + beside) as branches:
             finding, applying, applied = branches[1], branches[0], []
             for k in range(passes):
-                if len(applied) > 1:  # the room of the pass before the last is free again
-                    finding.wait_event(applied[-2])
+                if beside and len(applied) >= rooms:  # this pass's room is free again
+                    finding.wait_event(applied[-rooms])
                 with finding:
                     find(k)
-                if rooms > 1:
-                    applying.wait_event(finding.record(cupy.cuda.Event(disable_timing=True)))
-                if vectors:
-                    with applying:
-                        apply(k)
-                if rooms > 1:
-                    applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
+                if not vectors:
+                    continue
+                with applying:
+                    if k == 0 and not forms:
+                        _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
+                                          v[part, 1:, 1:])
+                    if beside:
+                        applying.wait_event(
+                            finding.record(cupy.cuda.Event(disable_timing=True)))
+                    apply(k)
+                    if beside:
+                        applied.append(
+                            applying.record(cupy.cuda.Event(disable_timing=True)))
 
 
 def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
