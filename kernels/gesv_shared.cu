@@ -87,7 +87,7 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     scalar_t* const a = matrix_in_shared();
     Shared& s = behind(n);
     Rows y;
-    if constexpr (WINDOW) {
+    if constexpr (IN_WINDOWS) {
         lu_by_windows(from, lu, pivots, n, n, b, x, nrhs);
     } else {
         begin_fetch(a, from, n, n);
@@ -100,7 +100,7 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     if (thread() == 0) *array_of(info, 1, i) = s.info;
     if (s.info) {
         if (b.p != x.p) for_each(n, nrhs, b.cs == 1, [=](int r, int j) { x(r, j) = b(r, j); });
-    } else if constexpr (WINDOW) {
+    } else if constexpr (IN_WINDOWS) {
         const int j = warp();
         if (j < nrhs) read_rows({x.p, x.rs, x.cs}, j, n, y);
         #pragma unroll 1
@@ -119,5 +119,5 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
             write_rows(x, j, n, y);
         }
     }
-    if (!WINDOW && LU) send(lu, a, n, n);
+    if (!IN_WINDOWS && LU) send(lu, a, n, n);
 }

@@ -21,7 +21,7 @@ getrf_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto to = matrix_of(LU, lu_row, lu_col, lu_next, b);
     int* const pivots = array_of(piv, m < n ? m : n, b);
     int found;
-    if constexpr (WINDOW) {
+    if constexpr (IN_WINDOWS) {
         found = lu_by_windows(from, to, pivots, m, n, from, to, 0);
     } else {
         scalar_t* const a = matrix_in_shared();

@@ -21,16 +21,17 @@
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int N = 64;       // the largest order
 constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
-constexpr int WINDOW = 0;   // columns in shared memory at a time (lu_windows.cuh); 0: all
+constexpr int WINDOW = 64;  // columns in shared memory at a time: all, or fewer (lu_windows.cuh)
 #endif
 constexpr int NB = 8;       // columns of a panel
 constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL);
 constexpr bool TENSOR = sizeof(real_t) == 8;
 // Rows that are an odd number of vectors apart meet no bank twice, vector by vector.
-constexpr int ACROSS = (WINDOW ? WINDOW : N) + BESIDE;
+constexpr bool IN_WINDOWS = WINDOW < N;
+constexpr int ACROSS = WINDOW + BESIDE;
 constexpr int LD = TENSOR ? leading(ACROSS) : ACROSS + VECTOR;
 // Two panels of a matrix in windows, rows apart so that no bank is met twice
-constexpr int PITCH = TENSOR ? 12 : NB + VECTOR, PASSING = WINDOW ? 2 * PITCH : 0;
+constexpr int PITCH = TENSOR ? 12 : NB + VECTOR, PASSING = IN_WINDOWS ? 2 * PITCH : 0;
 static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32 && PANEL <= WARPS);
 
 __host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB * NB; }

@@ -12,8 +12,8 @@
 #pragma once
 #include "lu_shared.cuh"
 
-static_assert(WINDOW % 32 == 0 && (WINDOW == 0 || WARPS >= BESIDE));
-constexpr int LINES = WINDOW ? N : 1;
+static_assert(!IN_WINDOWS || (WINDOW % 32 == 0 && WARPS >= BESIDE));
+constexpr int LINES = IN_WINDOWS ? N : 1;
 
 struct Interchanges {      // lies behind Shared
     int pivot[LINES];

@@ -121,7 +121,7 @@ def _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu):
         factors = *matrix(lu), piv.data.ptr
     else:
         info = infos(batch)
-        if block.values.get("WINDOW"):  # the factors pass by
+        if block.values["WINDOW"] < block.values["N"]:  # the factors pass by
             passing = like(a, overwrite_a)
             factors = *matrix(passing), 0
     block(batch, shared_bytes(me.dtype, n, block.values, BESIDE), *matrix(a), *factors,
