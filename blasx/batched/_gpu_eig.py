@@ -48,8 +48,8 @@ class _Room:
 
 
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
-    """QL is done in passes, each followed by its rotations. Q is formed while QL is at the first.
-    With more than two passes, of which a random matrix needs a third, the rotations of one are
+    """QL is done in passes, each followed by its rotations. With more than two, of which a random
+    matrix needs a third, Q is formed while QL is at the first, the rotations of one pass are
     applied while QL is at the next one's, and the rooms of a pass are there twice."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
@@ -69,6 +69,7 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
         at = room.addresses(base, members)
         reflectors = at["factors"] + (not on_chip) * size
         _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
+
         def places(k):
             """Of pass k: its rotations, sweeps and states."""
             return [at[name] + k % count * members * each for name, count, each in (
@@ -88,12 +89,11 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                    turns, of_sweeps, sweeps, states, at["order"], at["most"], k == 0,
                    k == passes - 1, n)
 
-        beside = vectors and (rooms > 1 or not forms)
-        with Branches(1 + beside) as branches:
+        with Branches(rooms) as branches:
             finding, applying, applied = branches[1], branches[0], []
             for k in range(passes):
-                if beside and len(applied) >= rooms:  # this pass's room is free again
-                    finding.wait_event(applied[-rooms])
+                if len(applied) > 1:  # the room of the pass before the last is free again
+                    finding.wait_event(applied[-2])
                 with finding:
                     find(k)
                 if not vectors:
@@ -102,13 +102,12 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                     if k == 0 and not forms:
                         _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
                                           v[part, 1:, 1:])
-                    if beside:
+                    if rooms > 1:
                         applying.wait_event(
                             finding.record(cupy.cuda.Event(disable_timing=True)))
                     apply(k)
-                    if beside:
-                        applied.append(
-                            applying.record(cupy.cuda.Event(disable_timing=True)))
+                    if rooms > 1:
+                        applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
 
 
 def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
