@@ -197,8 +197,7 @@ def shared_fits(beside):
     def fit(letter, n, v, gpu):
         size, rows = words(letter), -(-v["N"] // (32 * v["PANEL"]))
         return (n <= v["N"] and v["N"] % 8 == 0 and 8 * rows * size <= PART
-                and (v["WINDOW"] == v["N"] or (v["WINDOW"] < v["N"] and v["WINDOW"] % 32 == 0
-                                               and v["WARPS"] >= beside))
+                and (v["WINDOW"] == v["N"] or (v["WINDOW"] < v["N"] and v["WINDOW"] % 32 == 0))
                 and v["TN"] in (8, 16, 32) and v["PANEL"] <= v["WARPS"] <= 32
                 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
                 and shared_bytes(TYPES[letter].dtype, n, v, beside) <= gpu.shared)

@@ -12,35 +12,18 @@ constexpr int BESIDE = 8;  // right-hand sides, at most
 
 constexpr int DOWN = (N + 31) / 32;
 
-// Rows of a right-hand side, by one warp: lane + 32 q
-using Rows = scalar_t[DOWN];
-
-__device__ inline void read_rows(Strided<const scalar_t> from, int j, int n, Rows& y)
+// x := column j of `from`, of which rows `first` to `end` become those of inv(U) y and the rows above
+// lose their products with these; by one warp, DOWN rows to a lane. U's columns from `first` on, a
+// multiple of 32, begin at `u`.
+__device__ inline void solve_upper(scalar_t* u, int first, int end, Strided<const scalar_t> from,
+                                   Strided<scalar_t> x, int j)
 {
-    #pragma unroll
-    for (int q = 0; q < DOWN; ++q) {
-        const int i = lane_id() + 32 * q;
-        y[q] = i < n ? from(i, j) : scalar_t{};
-    }
-}
-__device__ inline void write_rows(Strided<scalar_t> to, int j, int n, const Rows& y)
-{
-    #pragma unroll
-    for (int q = 0; q < DOWN; ++q) {
-        const int i = lane_id() + 32 * q;
-        if (i < n) to(i, j) = y[q];
-    }
-}
-
-// Rows `first` to `end` of inv(U) y from those of y, and the rows above less their products; U's
-// columns from `first`, a multiple of 32, begin at `u`.
-__device__ inline void solve_upper(scalar_t* u, int first, int end, Rows& y)
-{
-    scalar_t inverse[DOWN];
+    scalar_t y[DOWN], inverse[DOWN];
     bool tiny[DOWN];
     #pragma unroll
     for (int q = 0; q < DOWN; ++q) {
         const int i = lane_id() + 32 * q;
+        y[q] = i < end ? from(i, j) : scalar_t{};
         const scalar_t pivot = i >= first && i < end ? *at(u, i, i - first) : scalar_t(real_t(1));
         tiny[q] = abs1(pivot) < TINY;
         inverse[q] = inverse_of(pivot);
@@ -50,11 +33,11 @@ __device__ inline void solve_upper(scalar_t* u, int first, int end, Rows& y)
         #pragma unroll 1
         for (int k = 24; k >= 0; k -= NB) {
             if (32 * q < first || 32 * q + k >= end) continue;
-            Row x[DOWN];
+            Row row[DOWN];
             #pragma unroll
             for (int p = 0; p <= q; ++p) {
                 const int i = lane_id() + 32 * p;
-                read_row(at(u, i < end ? i : 0, 32 * q + k - first), x[p]);
+                read_row(at(u, i < end ? i : 0, 32 * q + k - first), row[p]);
             }
             #pragma unroll
             for (int r = NB - 1; r >= 0; --r) {
@@ -62,11 +45,16 @@ __device__ inline void solve_upper(scalar_t* u, int first, int end, Rows& y)
                 const scalar_t mine = mul(tiny[q] ? mul(y[q], LIFT) : y[q], inverse[q]);
                 const scalar_t v = of_lane(mine, k + r);
                 #pragma unroll
-                for (int p = 0; p < q; ++p) y[p] = minus_product(y[p], x[p][r], v);
-                y[q] = lane_id() < k + r ? minus_product(y[q], x[q][r], v)
+                for (int p = 0; p < q; ++p) y[p] = minus_product(y[p], row[p][r], v);
+                y[q] = lane_id() < k + r ? minus_product(y[q], row[q][r], v)
                      : lane_id() == k + r ? v : y[q];
             }
         }
+    #pragma unroll
+    for (int q = 0; q < DOWN; ++q) {
+        const int i = lane_id() + 32 * q;
+        if (i < end) x(i, j) = y[q];
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -79,45 +67,42 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     wait_for_stream();
     const size i = blockIdx.x;
     const int n = size_of(ns, i), nrhs = size_of(columns, i), first = whole_panels(n);
-    const auto from = matrix_of(A, a_row, a_col, a_next, i);
-    const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, i);
-    int* const pivots = piv ? array_of(piv, n, i) : nullptr;
     const auto b = matrix_of(B, b_row, b_col, b_next, i);
     const auto x = matrix_of(X, x_row, x_col, x_next, i);
     scalar_t* const a = matrix_in_shared();
     Shared& s = behind(n);
-    Rows y;
+    int found;
     if constexpr (IN_WINDOWS) {
-        lu_by_windows(from, lu, pivots, n, n, b, x, nrhs);
+        found = lu_by_windows(matrix_of(A, a_row, a_col, a_next, i),
+                              matrix_of(LU, lu_row, lu_col, lu_next, i),
+                              piv ? array_of(piv, n, i) : nullptr, n, n, b, x, nrhs);
     } else {
-        begin_fetch(a, from, n, n);
+        begin_fetch(a, matrix_of(A, a_row, a_col, a_next, i), n, n);
         begin_fetch(a + first, b, n, nrhs);
         await_all();
-        const int found = lu_in_shared(s, a, pivots, n, n, first + nrhs);
-        if (thread() == 0) s.info = found;
-        __syncthreads();
+        found = lu_in_shared(s, a, piv ? array_of(piv, n, i) : nullptr, n, n, first + nrhs);
     }
-    if (thread() == 0) *array_of(info, 1, i) = s.info;
+    if (thread() == 0) {
+        *array_of(info, 1, i) = found;
+        s.info = found;
+    }
+    __syncthreads();
     if (s.info) {
         if (b.p != x.p) for_each(n, nrhs, b.cs == 1, [=](int r, int j) { x(r, j) = b(r, j); });
     } else if constexpr (IN_WINDOWS) {
-        const int j = warp();
-        if (j < nrhs) read_rows({x.p, x.rs, x.cs}, j, n, y);
+        const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, i);
         #pragma unroll 1
         for (int k = (n - 1) / WINDOW * WINDOW; k >= 0; k -= WINDOW) {
             const int end = n - k < WINDOW ? n : k + WINDOW;
             __syncthreads();
             begin_fetch(a, part(Strided<const scalar_t>{lu.p, lu.rs, lu.cs}, 0, k), end, end - k);
             await_all();
-            if (j < nrhs) solve_upper(a, k, end, y);
+            for (int j = warp(); j < nrhs; j += WARPS)
+                solve_upper(a, k, end, {x.p, x.rs, x.cs}, x, j);
         }
-        if (j < nrhs) write_rows(x, j, n, y);
     } else {
-        for (int j = warp(); j < nrhs; j += WARPS) {
-            read_rows({a + first, LD, 1}, j, n, y);
-            solve_upper(a, 0, n, y);
-            write_rows(x, j, n, y);
-        }
+        for (int j = warp(); j < nrhs; j += WARPS)
+            solve_upper(a, 0, n, {a + first, LD, 1}, x, j);
     }
-    if (!IN_WINDOWS && LU) send(lu, a, n, n);
+    if (!IN_WINDOWS && LU) send(matrix_of(LU, lu_row, lu_col, lu_next, i), a, n, n);
 }

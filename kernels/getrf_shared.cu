@@ -17,18 +17,17 @@ getrf_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     wait_for_stream();
     const size b = blockIdx.x;
     const int m = size_of(ms, b), n = size_of(ns, b);
-    const auto from = matrix_of(A, a_row, a_col, a_next, b);
-    const auto to = matrix_of(LU, lu_row, lu_col, lu_next, b);
-    int* const pivots = array_of(piv, m < n ? m : n, b);
     int found;
     if constexpr (IN_WINDOWS) {
-        found = lu_by_windows(from, to, pivots, m, n, from, to, 0);
+        found = lu_by_windows(matrix_of(A, a_row, a_col, a_next, b),
+                              matrix_of(LU, lu_row, lu_col, lu_next, b),
+                              array_of(piv, m < n ? m : n, b), m, n);
     } else {
         scalar_t* const a = matrix_in_shared();
-        begin_fetch(a, from, m, n);
+        begin_fetch(a, matrix_of(A, a_row, a_col, a_next, b), m, n);
         await_all();
-        found = lu_in_shared(behind(m), a, pivots, m, n, n);
-        send(to, a, m, n);
+        found = lu_in_shared(behind(m), a, array_of(piv, m < n ? m : n, b), m, n, n);
+        send(matrix_of(LU, lu_row, lu_col, lu_next, b), a, m, n);
     }
     if (thread() == 0) *array_of(info, 1, b) = found;
 }

@@ -307,34 +307,35 @@ __device__ int factor(scalar_t* top, int m, int steps, bool update, Shared& s, E
 
 // -- the columns beside it
 
-// y := L^-1 y for the triangle at `l`, whose diagonal is ones
-template <int APART = LD> __device__ void substitute(Row& y, scalar_t* l, int steps)
-{
-    #pragma unroll
-    for (int i = 1; i < NB; ++i) {
-        if (i >= steps) break;
-        Row x;
-        read_row(at<APART>(l, i, 0), x);
-        #pragma unroll
-        for (int p = 0; p < i; ++p) y[i] = minus_product(y[i], x[p], y[p]);
-    }
-}
-
-// A column whose row at the panel's top is `top`: its rows are interchanged, and solved with the
-// triangle at `l` if SOLVE. Where a row at the top stays there what is written for it at first
-// is written again.
-template <bool SOLVE>
+// A column whose row at the panel's top is `top`: its rows are interchanged if EXCHANGED, and solved
+// with the triangle at `l`, rows APART apart, if SOLVE. Where a row at the top stays there what is
+// written for it at first is written again.
+template <bool SOLVE, bool EXCHANGED = true, int APART = LD>
 __device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int steps)
 {
-    const Exchange e = exchange;
-    Row y, z;
-    #pragma unroll
-    for (int i = 0; i < NB; ++i)
-        if (i < steps) y[i] = top[e.from[i / 4].x[i % 4]], z[i] = *at(top, i, 0);
-    #pragma unroll
-    for (int i = 0; i < NB; ++i)
-        if (i < steps) top[e.to[i / 4].x[i % 4]] = z[i];
-    if (SOLVE) substitute(y, l, steps);
+    Row y;
+    if constexpr (EXCHANGED) {
+        const Exchange e = exchange;
+        Row z;
+        #pragma unroll
+        for (int i = 0; i < NB; ++i)
+            if (i < steps) y[i] = top[e.from[i / 4].x[i % 4]], z[i] = *at(top, i, 0);
+        #pragma unroll
+        for (int i = 0; i < NB; ++i)
+            if (i < steps) top[e.to[i / 4].x[i % 4]] = z[i];
+    } else {
+        #pragma unroll
+        for (int i = 0; i < NB; ++i) if (i < steps) y[i] = *at(top, i, 0);
+    }
+    if (SOLVE)
+        #pragma unroll
+        for (int i = 1; i < NB; ++i) {
+            if (i >= steps) break;
+            Row x;
+            read_row(at<APART>(l, i, 0), x);
+            #pragma unroll
+            for (int p = 0; p < i; ++p) y[i] = minus_product(y[i], x[p], y[p]);
+        }
     #pragma unroll
     for (int i = 0; i < NB; ++i)
         if (i < steps) *at(top, i, 0) = y[i];
@@ -549,7 +550,7 @@ __device__ inline void await_all()
     __syncthreads();
 }
 
-__device__ __noinline__ void send(Strided<scalar_t> to, scalar_t* a, int m, int n)
+__device__ inline void send(Strided<scalar_t> to, scalar_t* a, int m, int n)
 {
     const Strided<const scalar_t> from{a, LD, 1};
     const auto one = [](scalar_t* x, const scalar_t* y) { *x = *y; };

@@ -12,7 +12,7 @@
 #pragma once
 #include "lu_shared.cuh"
 
-static_assert(!IN_WINDOWS || (WINDOW % 32 == 0 && WARPS >= BESIDE));
+static_assert(!IN_WINDOWS || WINDOW % 32 == 0);
 constexpr int LINES = IN_WINDOWS ? N : 1;
 
 struct Interchanges {      // lies behind Shared
@@ -20,6 +20,8 @@ struct Interchanges {      // lies behind Shared
     int from[LINES];       // where the rows were before this window was factored
     int order[2][LINES];   // and in A, before this window and after it
 };
+
+// What moves numbers is called and not inlined: it would be most of the program.
 
 // a(i, :) := from(rows[i], :), m x n, under way until await_all()
 __device__ __noinline__ void begin_rows(scalar_t* a, Strided<const scalar_t> from, const int* rows,
@@ -45,10 +47,15 @@ __device__ __noinline__ void begin_rows(scalar_t* a, Strided<const scalar_t> fro
     }
 }
 
+__device__ __noinline__ void send_rows(Strided<scalar_t> to, scalar_t* a, int m, int n)
+{
+    send(to, a, m, n);
+}
+
 // The `cols` columns of a window take off what the first `left` columns of L, in `out`, and the
 // rows of U that they make here come to.
-__device__ inline void take_off(scalar_t* a, scalar_t* panels, Strided<const scalar_t> out, int m,
-                                int left, int cols)
+__device__ inline void take_off(Shared& s, scalar_t* a, scalar_t* panels,
+                                Strided<const scalar_t> out, int m, int left, int cols)
 {
     const int down = whole_panels(m), end = whole_panels(cols);
     const auto panel_at = [=](int k) { return panels + k / NB % 2 * down * PITCH; };
@@ -62,28 +69,22 @@ __device__ inline void take_off(scalar_t* a, scalar_t* panels, Strided<const sca
         scalar_t* const l = panel_at(k), * const top = at(a, k, 0);
         await_all();           // all are done with the panel before, too
         if (k + NB < left) bring(k + NB);
-        for (int j = thread(); j < end; j += THREADS) {
-            Row y;
-            #pragma unroll
-            for (int i = 0; i < NB; ++i) if (i < steps) y[i] = *at(top, i, j);
-            substitute<PITCH>(y, l, steps);
-            #pragma unroll
-            for (int i = 0; i < NB; ++i) if (i < steps) *at(top, i, j) = y[i];
-        }
+        for (int j = thread(); j < end; j += THREADS)
+            beside<true, false, PITCH>(s.exchange[0], top + j, l, steps);
         __syncthreads();
         const int strips = (end + TN - 1) / TN, chunks = (below + 31) / 32;
         #pragma unroll 1
         for (int task = warp(); task < strips * chunks; task += WARPS) {
             const int chunk = task / strips, j = (task - chunk * strips) * TN;
             const int first = NB + 32 * chunk, rows = below + NB - first;
-            scalar_t* const c = at(top, first, j), * const beside = at<PITCH>(l, first, 0);
+            scalar_t* const c = at(top, first, j), * const left_of_c = at<PITCH>(l, first, 0);
             const int some = rows < 32 ? rows : 32;
             if (end - j >= TN) {
-                subtract<TN, PITCH>(c, beside, top + j, some);
+                subtract<TN, PITCH>(c, left_of_c, top + j, some);
             } else {
                 #pragma unroll 1
                 for (int e = 0; e < end - j; e += NB)
-                    subtract<NB, PITCH>(c + e, beside, top + j + e, some);
+                    subtract<NB, PITCH>(c + e, left_of_c, top + j + e, some);
             }
         }
     }
@@ -91,10 +92,10 @@ __device__ inline void take_off(scalar_t* a, scalar_t* panels, Strided<const sca
 }
 
 // P A = L U of the m x n matrix `in`, to `out`, which may be the same; inv(L) P b to y, of `nrhs`
-// columns b, which may be the same, unless a pivot is zero. Returns info, which Shared has, too.
+// columns b, which may be the same, unless a pivot is zero. Returns info, in the first thread.
 __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t> out, int* piv,
-                                    int m, int n, Strided<const scalar_t> b, Strided<scalar_t> y,
-                                    int nrhs)
+                                    int m, int n, Strided<const scalar_t> b = {},
+                                    Strided<scalar_t> y = {}, int nrhs = 0)
 {
     scalar_t* const a = matrix_in_shared();
     Shared& s = behind(m);
@@ -108,12 +109,12 @@ __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t
     #pragma unroll 1
     for (int k = 0; k < n; k += WINDOW, turn ^= 1) {
         const bool last = n - k <= WINDOW;
-        const int width = last ? n - k : WINDOW, beside = last ? nrhs : 0;
-        const int cols = beside ? whole_panels(width) + beside : width;
+        const int width = last ? n - k : WINDOW, sides = last ? nrhs : 0;
+        const int cols = sides ? whole_panels(width) + sides : width;
         begin_rows(a, part(in, 0, k), rows.order[turn], m, width);
-        if (beside) begin_rows(a + whole_panels(width), b, rows.order[turn], m, beside);
+        if (sides) begin_rows(a + whole_panels(width), b, rows.order[turn], m, sides);
         await_all();
-        if (k) take_off(a, panels_behind(m), made, m, k < order ? k : order, cols);
+        if (k) take_off(s, a, panels_behind(m), made, m, k < order ? k : order, cols);
         const int steps = k >= order ? 0 : order - k < width ? order - k : width;
         if (steps) {
             const int zero = lu_in_shared(s, at(a, k, 0), rows.pivot + k, m - k, width, cols, k);
@@ -128,17 +129,17 @@ __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t
             rows.from[i] = from;
             rows.order[turn ^ 1][i] = rows.order[turn][from];
         }
-        send(part(out, 0, k), a, m, width);
+        send_rows(part(out, 0, k), a, m, width);
         __syncthreads();
-        if (beside && !s.info) send(y, a + whole_panels(width), m, beside);
+        if (sides && !s.info) send_rows(y, a + whole_panels(width), m, sides);
         __syncthreads();
         for (int j = 0; j < k && steps; j += WINDOW) {  // the rows of L follow
             begin_rows(a, part(made, 0, j), rows.from + k, m - k, WINDOW);
             await_all();
-            send(part(out, k, j), a, m - k, WINDOW);
+            send_rows(part(out, k, j), a, m - k, WINDOW);
             __syncthreads();
         }
     }
     if (piv) for (int i = thread(); i < order; i += THREADS) piv[i] = rows.pivot[i];
-    return s.info;
+    return thread() == 0 ? s.info : 0;
 }
