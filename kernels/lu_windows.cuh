@@ -52,6 +52,13 @@ __device__ __noinline__ void send_rows(Strided<scalar_t> to, scalar_t* a, int m,
     send(to, a, m, n);
 }
 
+// The panel of L at (k, k) of `out`, m rows, `steps` columns, likewise
+__device__ __noinline__ void begin_panel(scalar_t* l, Strided<const scalar_t> out, int k, int m,
+                                         int steps)
+{
+    begin_fetch<PITCH>(l, part(out, k, k), m - k, steps);
+}
+
 // The `cols` columns of a window take off what the first `left` columns of L, in `out`, and the
 // rows of U that they make here come to.
 __device__ inline void take_off(Shared& s, scalar_t* a, scalar_t* panels,
@@ -60,7 +67,7 @@ __device__ inline void take_off(Shared& s, scalar_t* a, scalar_t* panels,
     const int down = whole_panels(m), end = whole_panels(cols);
     const auto panel_at = [=](int k) { return panels + k / NB % 2 * down * PITCH; };
     const auto bring = [=](int k) {
-        begin_fetch<PITCH>(panel_at(k), part(out, k, k), m - k, left - k < NB ? left - k : NB);
+        begin_panel(panel_at(k), out, k, m, left - k < NB ? left - k : NB);
     };
     bring(0);
     #pragma unroll 1
