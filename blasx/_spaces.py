@@ -180,13 +180,16 @@ def lu_fits(letter, n, v, gpu):
             and lu_bytes(dtype, n, n, v) + 4096 <= gpu.shared)
 
 
-# -- lu_shared.cuh: a block to a matrix in shared memory, PANEL of its warps for the panels
+# -- lu_shared.cuh, lu_windows.cuh: a block to a matrix in shared memory, all of it or a window of
+# columns, PANEL of its warps for the panels
 
 
 def shared_stages(letter, n):
     N = -(-n // 8) * 8
-    return ([dict(N=N, WARPS=w, PANEL=p) for w, p in (
-        (2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2))],
+    whole = ((2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2), (12, 4))
+    windows = options(WINDOW=(128, 64, 96, 160, 32), WARPS=(16, 12, 8), PANEL=(4, 8))
+    return ([dict(N=N, WINDOW=N, WARPS=w, PANEL=p) for w, p in whole]
+            + [dict(N=N) | v for v in windows if v["WINDOW"] < N],
             options(TN=(32, 16, 8)), options(BLOCKS=(1, 2, 4, 6)))
 
 
@@ -194,6 +197,7 @@ def shared_fits(beside):
     def fit(letter, n, v, gpu):
         size, rows = words(letter), -(-v["N"] // (32 * v["PANEL"]))
         return (n <= v["N"] and v["N"] % 8 == 0 and 8 * rows * size <= PART
+                and (v["WINDOW"] == v["N"] or (v["WINDOW"] < v["N"] and v["WINDOW"] % 32 == 0))
                 and v["TN"] in (8, 16, 32) and v["PANEL"] <= v["WARPS"] <= 32
                 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
                 and shared_bytes(TYPES[letter].dtype, n, v, beside) <= gpu.shared)
@@ -1185,9 +1189,9 @@ SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
        for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
-                          largest=224),
+                          largest=512),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
-                         largest=216),
+                         largest=256),
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),

@@ -8,9 +8,9 @@
 //     A := A - V T^H V^H A, that is  A^T := A^T - ((A^T V) T) V^T
 //
 // by the tensor cores, whose operands and sums are the parts of tiles that lanes have: numbers k
-// = t and t + 4 of a product are 2 t and 2 t + 1 of the tile's. Memory is read and written once:
-// the floor is 2 m n scalars; what takes the time are the n reflectors, one after the other, of as
-// many matrices as the shared memory holds.
+// = t and t + 4 of a product are 2 t and 2 t + 1 of the tile's. Memory is read and written once: the
+// floor is 2 m n scalars; what takes the time are the n reflectors, one after the other, of as many
+// matrices as the shared memory holds.
 #include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
@@ -24,10 +24,9 @@ constexpr int N = 64;       // the largest order
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
 constexpr int NB = 8, TILES = N / NB;
-// Columns are LD apart, whole lines of 128 bytes, whose quarters change places from column to
-// column, so that a tile meets no bank twice, by rows or by columns.
-constexpr int QUARTER = 32 / sizeof(scalar_t), LINE = 4 * QUARTER;
-constexpr int LD = (N + LINE - 1) / LINE * LINE;
+// Columns are LD apart. Eighths of 8 and 16 numbers, 32 bytes, change places in seven of eight
+// columns, so that tiles meet no bank twice, by rows or by columns.
+constexpr int QUARTER = 32 / sizeof(scalar_t), LD = (N + 4 * QUARTER - 1) / (4 * QUARTER) * 4 * QUARTER;
 static_assert(N % NB == 0 && WARPS == 1);
 
 struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
@@ -36,18 +35,20 @@ struct Shared {
     scalar_t inner[NB][NB];  // [c][l]: v_l^H v_c, l < c, of the panel
     scalar_t t[NB][NB];      // T
     scalar_t tau[NB];
+    alignas(16) scalar_t column[2][N];  // of a panel, two in turn
     real_t back[N];          // what takes the scaling of a column out of R
 };
 
 __device__ inline int g() { return threadIdx.x / 4; }
 __device__ inline int t() { return threadIdx.x % 4; }
 
-// Element (i, j) of the matrix at A
-__device__ inline scalar_t& at(scalar_t* A, int i, int j)
+// Where the rows of column j are
+__device__ inline int turn(int j)
 {
-    const int turn = ((j >> 2 ^ j) & 1) << 1 | (j >> 1 & 1);
-    return A[j * LD + (i ^ turn * QUARTER)];
+    return (((j >> 2 ^ j) & 1) << 1 | (j >> 1 & 1)) * QUARTER;
 }
+// Element (i, j) of the matrix at A
+__device__ inline scalar_t& at(scalar_t* A, int i, int j) { return A[j * LD + (i ^ turn(j))]; }
 __device__ inline Two& two_at(scalar_t* A, int i, int j)
 {
     return reinterpret_cast<Two&>(at(A, i, j));
@@ -65,34 +66,48 @@ __device__ inline real_t most_of_column(real_t x)
     return larger(x, across(x, 2));
 }
 
-// f(i, j) for all i < m, j < n, eight neighbours in memory to eight lanes
-template <class F> __device__ void for_lines(int m, int n, bool by_rows, F f)
+// f(i, j, x, p) for all i < m, j < n, x being the element of A and p where it is in global memory;
+// eight neighbours there to eight lanes
+template <class T, class F>
+__device__ void each(scalar_t* A, Strided<T> of, int m, int n, F f)
 {
-    const int outer = by_rows ? m : n, inner = by_rows ? n : m;
-    for (int o = threadIdx.x / 8; o < outer; o += 4)
-        #pragma unroll 4
-        for (int i = threadIdx.x % 8; i < inner; i += 8)
-            if (by_rows) f(o, i);
-            else f(i, o);
+    const int high = threadIdx.x / 8, low = threadIdx.x % 8;
+    if (of.cs == 1) {
+        for (int i = high; i < m; i += 4) {
+            scalar_t* x = &at(A, i, low);
+            T* p = of.p + i * of.rs + low;
+            #pragma unroll 4
+            for (int j = low; j < n; j += 8, x += 8 * LD, p += 8) f(i, j, *x, p);
+        }
+    } else {
+        const size next = 8 * of.rs;
+        for (int j = high; j < n; j += 4) {
+            scalar_t* const x = A + j * LD;
+            const int turned = turn(j);
+            T* p = of.p + low * of.rs + j * of.cs;
+            #pragma unroll 4
+            for (int i = low; i < m; i += 8, p += next) f(i, j, x[i ^ turned], p);
+        }
+    }
 }
 
 // Columns whose squares might overflow or be lost are scaled by powers of two. True if there are.
-__device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n)
+__device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n, int columns)
 {
     const unsigned least = upper_word(SMALL), largest = upper_word(LARGE);
     bool any = false;
-    for (int j = g(); j < n; j += NB) {
-        unsigned most = 0, rest = 0;
+    for (int j = g(); j < columns; j += NB) {
+        unsigned most = 0;
         #pragma unroll 4
         for (int i = 2 * t(); i < m; i += NB) {
             const Two v = two_at(A, i, j);
             #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const unsigned upper = upper_word(v.x[e]);
-                most = upper > most ? upper : most, rest |= lower_word(v.x[e]);
+                most = upper > most ? upper : most;
             }
         }
-        const bool usual = most >= least ? most < largest : most == upper_word(real_t(0)) && !rest;
+        const bool usual = j >= n || (most >= least && most < largest);
         if (!__any_sync(ALL, !usual)) continue;
         any = true;
         real_t size = 0;
@@ -107,93 +122,87 @@ __device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n)
     return any;
 }
 
-// Factors columns k0 ... k0 + 7, of which `steps` have a reflector, in the `left` tiles from row
+// Factors columns k0 ... k0 + 7, of which `steps` have a reflector, in the LEFT tiles from row
 // k0 on. x: what the lane has of V, below R.
-__device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[TILES][2], scalar_t* tau, int k0,
-                       int left, int steps)
+template <int LEFT>
+__device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t* tau, int k0,
+                       int steps)
 {
     #pragma unroll
-    for (int r = 0; r < TILES; ++r) {
-        if (r >= left) break;
+    for (int r = 0; r < LEFT; ++r) {
         const Two v = two_at(A, k0 + NB * r + 2 * t(), k0 + g());
         x[r][0] = v.x[0], x[r][1] = v.x[1];
     }
-    scalar_t scale = real_t(1);  // what makes v of x
+    scalar_t scale = real_t(1), own_tau{};  // scale: what makes v of x
     #pragma unroll 1
     for (int c = 0; c < steps; ++c) {
+        scalar_t* const column = s.column[c % 2];
         if (g() == c)
             #pragma unroll
-            for (int r = 0; r < TILES; ++r) {
-                if (r >= left) break;
-                two_at(A, k0 + NB * r + 2 * t(), k0 + c) = {x[r][0], x[r][1]};
-            }
+            for (int r = 0; r < LEFT; ++r)
+                reinterpret_cast<Two&>(column[NB * r + 2 * t()]) = {x[r][0], x[r][1]};
         __syncwarp();
-        scalar_t y[TILES][2], sums[2] = {};  // column c below the diagonal
+        scalar_t y[LEFT][2], sums[2][2] = {};  // column c below the diagonal
         #pragma unroll
-        for (int r = 0; r < TILES; ++r) {
-            if (r >= left) break;
-            const Two v = two_at(A, k0 + NB * r + 2 * t(), k0 + c);
+        for (int r = 0; r < LEFT; ++r) {
+            const Two v = reinterpret_cast<const Two&>(column[NB * r + 2 * t()]);
             #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 y[r][e] = r > 0 || 2 * t() + e > c ? v.x[e] : scalar_t{};
-                sums[e] = plus_inner(sums[e], y[r][e], x[r][e]);
+                sums[r % 2][e] = plus_inner(sums[r % 2][e], y[r][e], x[r][e]);
             }
         }
-        scalar_t inner = of_column(add(sums[0], sums[1]));
+        scalar_t alpha = column[c];
         const scalar_t top = of_lane<4>(c % 2 ? x[0][1] : x[0][0], c / 2);
-        scalar_t alpha = of_lane(top, 4 * c);
-        real_t squares = real(of_lane(inner, 4 * c));
-        bool none = false;
-        Power undo{1, 1};
-        if (!(squares >= LEAST)) {  // rare: the column is zero, tiny or nan
+        scalar_t inner = of_column(add(add(sums[0][0], sums[0][1]), add(sums[1][0], sums[1][1])));
+        real_t squares = of_lane(inner, 4 * c);
+        Reflector h;
+        scalar_t corner;  // of R
+        if (!__any_sync(ALL, !(squares >= LEAST))) {
+            h = reflector<true>(alpha, squares, false);
+            corner = h.beta;
+        } else {  // rare: the column is zero, tiny or nan
             real_t most = 0;
             #pragma unroll
-            for (int r = 0; r < TILES; ++r)
+            for (int r = 0; r < LEFT; ++r)
                 #pragma unroll
-                for (int e = 0; e < 2; ++e)
-                    if (r < left) most = larger(most, y[r][e]);
+                for (int e = 0; e < 2; ++e) most = larger(most, y[r][e]);
             most = most_of_column(most);
-            none = most == 0;
+            const bool none = most == 0;
             const Power power = to_one(larger(most, alpha));
-            undo = power.inverse();
-            alpha = power.times(alpha);
             scalar_t own{};
             inner = scalar_t{};
             #pragma unroll
-            for (int r = 0; r < TILES; ++r)
+            for (int r = 0; r < LEFT; ++r)
                 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
-                    if (r >= left) continue;
                     y[r][e] = power.times(y[r][e]);
                     own = plus_inner(own, y[r][e], y[r][e]);
                     inner = plus_inner(inner, y[r][e], x[r][e]);
                     if (g() == c && (r > 0 || 2 * t() + e > c)) x[r][e] = y[r][e];
                 }
-            inner = of_column(inner), squares = real(of_column(own));
+            inner = of_column(inner);
+            h = reflector(power.times(alpha), of_column(own), none);
+            corner = none ? alpha : power.inverse().times(h.beta);
         }
-        const Reflector h = reflector(alpha, squares, none);
-        const scalar_t sum = mul(scale, add(top, mul(h.scale, inner)));
-        if (g() < c && t() == 0) s.inner[c][g()] = sum;
-        if (g() == c) scale = h.scale;
-        if (threadIdx.x == 0) tau[c] = s.tau[c] = h.tau;
-        const scalar_t w = mul(h.tau, sum), down = mul(h.scale, w);
-        const scalar_t diagonal = g() > c ? minus_product(top, scalar_t{1}, w)
-                                  : g() == c && !none ? scalar_t{undo.times(h.beta)} : top;
+        const scalar_t sum = plus_inner(top, h.scale, inner);
+        if (g() < c && t() == 0) s.inner[c][g()] = mul(scale, sum);
+        scale = g() == c ? h.scale : scale, own_tau = g() == c ? h.tau : own_tau;
+        const bool right = g() > c;
+        const scalar_t down = right ? mul(mul(h.tau, h.scale), sum) : scalar_t{};
+        const scalar_t diagonal = right ? minus_product(top, h.tau, sum) : g() == c ? corner : top;
         #pragma unroll
-        for (int e = 0; e < 2; ++e) x[0][e] = 2 * t() + e == c ? diagonal : x[0][e];
-        if (g() > c)
+        for (int r = 0; r < LEFT; ++r)
             #pragma unroll
-            for (int r = 0; r < TILES; ++r) {
-                if (r >= left) break;
-                #pragma unroll
-                for (int e = 0; e < 2; ++e)
-                    if (r > 0 || 2 * t() + e > c) x[r][e] = minus_product(x[r][e], y[r][e], down);
+            for (int e = 0; e < 2; ++e) {
+                const scalar_t less = minus_product(x[r][e], y[r][e], down);
+                const int row = 2 * t() + e;
+                x[r][e] = r > 0 || row > c ? less : row == c ? diagonal : x[r][e];
             }
     }
-    __syncwarp();
+    if (t() == 0 && g() < steps) tau[g()] = s.tau[g()] = own_tau;
     #pragma unroll
-    for (int r = 0; r < TILES; ++r) {
-        if (r >= left) break;
+    for (int r = 0; r < LEFT; ++r) {
         #pragma unroll
         for (int e = 0; e < 2; ++e)
             if (r > 0 || 2 * t() + e > g()) x[r][e] = mul(x[r][e], scale);
@@ -226,14 +235,13 @@ __device__ inline scalar_t of_v(scalar_t v, int row, int column)
     return row > column ? v : row == column ? scalar_t{1} : scalar_t{};
 }
 
-// Columns k0 + 8 ... n - 1 := Q^H times them, in the `left` tiles from row k0 on
-__device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[TILES][2], int k0, int left,
-                       int n)
+// Columns k0 + 8 ... n - 1 := Q^H times them, in the LEFT tiles from row k0 on
+template <int LEFT>
+__device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[LEFT][2], int k0, int n)
 {
-    scalar_t down[TILES][2];  // V with a row to a group of lanes
+    scalar_t down[LEFT][2];  // V with a row to a group of lanes
     #pragma unroll
-    for (int r = 0; r < TILES; ++r) {
-        if (r >= left) break;
+    for (int r = 0; r < LEFT; ++r) {
         #pragma unroll
         for (int e = 0; e < 2; ++e) {
             down[r][e] = at(A, k0 + NB * r + g(), k0 + 2 * t() + e);
@@ -246,11 +254,10 @@ __device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[TILES][2], in
     for (int j = k0 + NB; j < n; j += 2 * NB) {
         const bool both = j + NB < n;
         const int j0 = j + g(), j1 = both ? j0 + NB : j0;
-        Two a[TILES][2];
+        Two a[LEFT][2];
         scalar_t sums[2][4] = {}, w[4] = {};
         #pragma unroll
-        for (int r = 0; r < TILES; ++r) {
-            if (r >= left) break;
+        for (int r = 0; r < LEFT; ++r) {
             const int i = k0 + NB * r + 2 * t();
             a[r][0] = two_at(A, i, j0), a[r][1] = two_at(A, i, j1);
             tensor_product(sums[r % 2], {a[r][0].x[0], a[r][1].x[0], a[r][0].x[1], a[r][1].x[1]},
@@ -262,8 +269,7 @@ __device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[TILES][2], in
         const scalar_t less[4] = {mul(w[0], real_t(-1)), mul(w[2], real_t(-1)),
                                   mul(w[1], real_t(-1)), mul(w[3], real_t(-1))};
         #pragma unroll
-        for (int r = 0; r < TILES; ++r) {
-            if (r >= left) break;
+        for (int r = 0; r < LEFT; ++r) {
             const int i = k0 + NB * r + 2 * t();
             scalar_t x[4] = {a[r][0].x[0], a[r][0].x[1], a[r][1].x[0], a[r][1].x[1]};
             tensor_product(x, less, down[r]);
@@ -272,6 +278,26 @@ __device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[TILES][2], in
         }
     }
     __syncwarp();
+}
+
+// All panels from column k0 on, which has LEFT tiles or fewer
+template <int LEFT>
+__device__ void panels(scalar_t* A, Shared& s, scalar_t* tau, int k0, int rows, int columns,
+                       int order)
+{
+    if (LEFT == (rows - k0) / NB) {
+        const int steps = order - k0 < NB ? order - k0 : NB;
+        scalar_t v[LEFT][2];
+        factor<LEFT>(A, s, v, tau + k0, k0, steps);
+        __syncwarp();
+        k0 += NB;
+        if (k0 < columns) {
+            make_t(s, steps);
+            update<LEFT>(A, s, v, k0 - NB, columns);
+        }
+        if (k0 >= order) return;
+    }
+    if constexpr (LEFT > 1) panels<LEFT - 1>(A, s, tau, k0, rows, columns, order);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -288,28 +314,20 @@ geqrf_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Q
     const auto out = matrix_of(QR, q_row, q_col, q_next, b);
     scalar_t* const tau = array_of(TAU, order, b);
 
-    for_lines(rows, columns, in.cs == 1, [=](int i, int j) {
+    each(a, in, rows, columns, [=](int i, int j, scalar_t& x, const scalar_t* p) {
         const bool is = i < m && j < n;
-        copy_async<sizeof(scalar_t)>(&at(a, i, j), is ? &in(i, j) : in.p,
-                                     is ? sizeof(scalar_t) : 0);
+        copy_async<sizeof(scalar_t)>(&x, is ? p : in.p, is ? sizeof(scalar_t) : 0);
     });
     for (int j = threadIdx.x; j < N; j += 32) s.back[j] = 1;
     end_group();
     await_groups<0>();
     __syncwarp();
-    const bool scaled = scale_columns(a, s, rows, columns);
+    const bool scaled = scale_columns(a, s, rows, n, columns);
     __syncwarp();
-    for (int k0 = 0; k0 < order; k0 += NB) {
-        const int left = (rows - k0) / NB, steps = order - k0 < NB ? order - k0 : NB;
-        scalar_t v[TILES][2];
-        factor(a, s, v, tau + k0, k0, left, steps);
-        __syncwarp();
-        if (k0 + NB >= columns) break;
-        make_t(s, steps);
-        update(a, s, v, k0, left, columns);
-    }
-    for_lines(m, n, out.cs == 1, [&](int i, int j) {
-        const scalar_t x = at(a, i, j);
-        out(i, j) = scaled && i <= j ? mul(x, s.back[j]) : x;
-    });
+    panels<TILES>(a, s, tau, 0, rows, columns, order);
+    if (scaled)
+        for (int j = 0; j < n; ++j)
+            for (int i = threadIdx.x; i <= j && i < m; i += 32) at(a, i, j) *= s.back[j];
+    __syncwarp();
+    each(a, out, m, n, [](int, int, scalar_t& x, scalar_t* p) { *p = x; });
 }

@@ -1,26 +1,30 @@
-// gesv_shared.cu: solve A X = B for a batch of n x n matrices that fit shared memory beside their
-// right-hand sides, a block to each, by LU with pivoting.
+// gesv_shared.cu: solve A X = B for a batch of n x n matrices in shared memory, a block to each, by
+// LU with pivoting: all of a matrix, or a WINDOW of columns at a time.
 //
-// B lies beside A and takes part in the factorization, which leaves inv(L) P B of it; what is left
-// to do is the solution with U, a warp to a right-hand side. The floor is n^2 + 2 n nrhs scalars
+// B lies beside A, or its last window, and takes part in the factorization, which leaves inv(L) P B
+// of it; what is left to do is the solution with U, a warp to a right-hand side. U comes again
+// window by window, LU being given where there are any. The floor is n^2 + 2 n nrhs scalars
 // over the memory's bandwidth, and n^2 more where the factors are asked for (LU is not null).
 constexpr int BESIDE = 8;  // right-hand sides, at most
 #include "launch.cuh"
-#include "lu_shared.cuh"
+#include "lu_windows.cuh"
 #include "shuffle.cuh"
 
 constexpr int DOWN = (N + 31) / 32;
 
-// x := inv(U) y, y being column j of `a`, by one warp, DOWN rows to a lane
-__device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> x, int to)
+// x := column j of `from`, of which rows `first` to `end` become those of inv(U) y and the rows above
+// lose their products with these; by one warp, DOWN rows to a lane. U's columns from `first` on, a
+// multiple of 32, begin at `u`.
+__device__ inline void solve_upper(scalar_t* u, int first, int end, Strided<const scalar_t> from,
+                                   Strided<scalar_t> x, int j)
 {
     scalar_t y[DOWN], inverse[DOWN];
     bool tiny[DOWN];
     #pragma unroll
     for (int q = 0; q < DOWN; ++q) {
         const int i = lane_id() + 32 * q;
-        y[q] = i < n ? *at(a, i, j) : scalar_t{};
-        const scalar_t pivot = i < n ? *at(a, i, i) : scalar_t(real_t(1));
+        y[q] = i < end ? from(i, j) : scalar_t{};
+        const scalar_t pivot = i >= first && i < end ? *at(u, i, i - first) : scalar_t(real_t(1));
         tiny[q] = abs1(pivot) < TINY;
         inverse[q] = inverse_of(pivot);
     }
@@ -28,28 +32,28 @@ __device__ inline void solve_upper(scalar_t* a, int n, int j, Strided<scalar_t> 
     for (int q = DOWN - 1; q >= 0; --q)
         #pragma unroll 1
         for (int k = 24; k >= 0; k -= NB) {
-            if (32 * q + k >= n) continue;
-            Row u[DOWN];
+            if (32 * q < first || 32 * q + k >= end) continue;
+            Row row[DOWN];
             #pragma unroll
             for (int p = 0; p <= q; ++p) {
                 const int i = lane_id() + 32 * p;
-                read_row(at(a, i < n ? i : 0, 32 * q + k), u[p]);
+                read_row(at(u, i < end ? i : 0, 32 * q + k - first), row[p]);
             }
             #pragma unroll
             for (int r = NB - 1; r >= 0; --r) {
-                if (32 * q + k + r >= n) continue;
+                if (32 * q + k + r >= end) continue;
                 const scalar_t mine = mul(tiny[q] ? mul(y[q], LIFT) : y[q], inverse[q]);
                 const scalar_t v = of_lane(mine, k + r);
                 #pragma unroll
-                for (int p = 0; p < q; ++p) y[p] = minus_product(y[p], u[p][r], v);
-                y[q] = lane_id() < k + r ? minus_product(y[q], u[q][r], v)
+                for (int p = 0; p < q; ++p) y[p] = minus_product(y[p], row[p][r], v);
+                y[q] = lane_id() < k + r ? minus_product(y[q], row[q][r], v)
                      : lane_id() == k + r ? v : y[q];
             }
         }
     #pragma unroll
     for (int q = 0; q < DOWN; ++q) {
         const int i = lane_id() + 32 * q;
-        if (i < n) x(i, to) = y[q];
+        if (i < end) x(i, j) = y[q];
     }
 }
 
@@ -67,11 +71,17 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto x = matrix_of(X, x_row, x_col, x_next, i);
     scalar_t* const a = matrix_in_shared();
     Shared& s = behind(n);
-    begin_fetch(a, matrix_of(A, a_row, a_col, a_next, i), n, n);
-    begin_fetch(a + first, b, n, nrhs);
-    await_all();
-    const int found = lu_in_shared(s, a, piv ? array_of(piv, n, i) : nullptr, n, n,
-                                   first + nrhs);
+    int found;
+    if constexpr (IN_WINDOWS) {
+        found = lu_by_windows(matrix_of(A, a_row, a_col, a_next, i),
+                              matrix_of(LU, lu_row, lu_col, lu_next, i),
+                              piv ? array_of(piv, n, i) : nullptr, n, n, b, x, nrhs);
+    } else {
+        begin_fetch(a, matrix_of(A, a_row, a_col, a_next, i), n, n);
+        begin_fetch(a + first, b, n, nrhs);
+        await_all();
+        found = lu_in_shared(s, a, piv ? array_of(piv, n, i) : nullptr, n, n, first + nrhs);
+    }
     if (thread() == 0) {
         *array_of(info, 1, i) = found;
         s.info = found;
@@ -79,8 +89,20 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
     __syncthreads();
     if (s.info) {
         if (b.p != x.p) for_each(n, nrhs, b.cs == 1, [=](int r, int j) { x(r, j) = b(r, j); });
+    } else if constexpr (IN_WINDOWS) {
+        const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, i);
+        #pragma unroll 1
+        for (int k = (n - 1) / WINDOW * WINDOW; k >= 0; k -= WINDOW) {
+            const int end = n - k < WINDOW ? n : k + WINDOW;
+            __syncthreads();
+            begin_fetch(a, part(Strided<const scalar_t>{lu.p, lu.rs, lu.cs}, 0, k), end, end - k);
+            await_all();
+            for (int j = warp(); j < nrhs; j += WARPS)
+                solve_upper(a, k, end, {x.p, x.rs, x.cs}, x, j);
+        }
     } else {
-        for (int j = warp(); j < nrhs; j += WARPS) solve_upper(a, n, first + j, x, j);
+        for (int j = warp(); j < nrhs; j += WARPS)
+            solve_upper(a, 0, n, {a + first, LD, 1}, x, j);
     }
-    if (LU) send(matrix_of(LU, lu_row, lu_col, lu_next, i), a, n, n);
+    if (!IN_WINDOWS && LU) send(matrix_of(LU, lu_row, lu_col, lu_next, i), a, n, n);
 }

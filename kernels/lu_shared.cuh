@@ -21,12 +21,17 @@
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int N = 64;       // the largest order
 constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
+constexpr int WINDOW = 64;  // columns in shared memory at a time: all, or fewer (lu_windows.cuh)
 #endif
 constexpr int NB = 8;       // columns of a panel
 constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL);
 constexpr bool TENSOR = sizeof(real_t) == 8;
 // Rows that are an odd number of vectors apart meet no bank twice, vector by vector.
-constexpr int LD = TENSOR ? leading(N + BESIDE) : N + BESIDE + VECTOR;
+constexpr bool IN_WINDOWS = WINDOW < N;
+constexpr int ACROSS = WINDOW + BESIDE;
+constexpr int LD = TENSOR ? leading(ACROSS) : ACROSS + VECTOR;
+// Two panels of a matrix in windows, rows apart so that no bank is met twice
+constexpr int PITCH = TENSOR ? 12 : NB + VECTOR, PASSING = IN_WINDOWS ? 2 * PITCH : 0;
 static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32 && PANEL <= WARPS);
 
 __host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB * NB; }
@@ -45,8 +50,11 @@ struct Shared {            // lies behind the matrix
     int info;
 };
 
-// Element (i, j) of what begins at p
-__device__ inline scalar_t* at(scalar_t* p, int i, int j) { return p + i * LD + j; }
+// Element (i, j) of what begins at p, rows APART apart
+template <int APART = LD> __device__ inline scalar_t* at(scalar_t* p, int i, int j)
+{
+    return p + i * APART + j;
+}
 
 using Row = scalar_t[NB];
 
@@ -299,26 +307,32 @@ __device__ int factor(scalar_t* top, int m, int steps, bool update, Shared& s, E
 
 // -- the columns beside it
 
-// A column whose row at the panel's top is `top`: its rows are interchanged, and solved with the
-// triangle at `l` if SOLVE. Where a row at the top stays there what is written for it at first
-// is written again.
-template <bool SOLVE>
+// A column whose row at the panel's top is `top`: its rows are interchanged if EXCHANGED, and solved
+// with the triangle at `l`, rows APART apart, if SOLVE. Where a row at the top stays there what is
+// written for it at first is written again.
+template <bool SOLVE, bool EXCHANGED = true, int APART = LD>
 __device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int steps)
 {
-    const Exchange e = exchange;
-    Row y, z;
-    #pragma unroll
-    for (int i = 0; i < NB; ++i)
-        if (i < steps) y[i] = top[e.from[i / 4].x[i % 4]], z[i] = *at(top, i, 0);
-    #pragma unroll
-    for (int i = 0; i < NB; ++i)
-        if (i < steps) top[e.to[i / 4].x[i % 4]] = z[i];
+    Row y;
+    if constexpr (EXCHANGED) {
+        const Exchange e = exchange;
+        Row z;
+        #pragma unroll
+        for (int i = 0; i < NB; ++i)
+            if (i < steps) y[i] = top[e.from[i / 4].x[i % 4]], z[i] = *at(top, i, 0);
+        #pragma unroll
+        for (int i = 0; i < NB; ++i)
+            if (i < steps) top[e.to[i / 4].x[i % 4]] = z[i];
+    } else {
+        #pragma unroll
+        for (int i = 0; i < NB; ++i) if (i < steps) y[i] = *at(top, i, 0);
+    }
     if (SOLVE)
         #pragma unroll
         for (int i = 1; i < NB; ++i) {
             if (i >= steps) break;
             Row x;
-            read_row(at(l, i, 0), x);
+            read_row(at<APART>(l, i, 0), x);
             #pragma unroll
             for (int p = 0; p < i; ++p) y[i] = minus_product(y[i], x[p], y[p]);
         }
@@ -327,16 +341,16 @@ __device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int
         if (i < steps) *at(top, i, 0) = y[i];
 }
 
-// 8 rows and 8 ACROSS columns of C, and 8 columns of L beside them, the lanes as the tensor cores
+// 8 rows and 8 WIDE columns of C, and 8 columns of L beside them, the lanes as the tensor cores
 // want them: `c` and `l` are where a lane's parts begin
-template <int ACROSS> struct Tiles {
-    scalar_t a[2], sum[ACROSS][2];
+template <int WIDE> struct Tiles {
+    scalar_t a[2], sum[WIDE][2];
 
     __device__ void load(scalar_t* c, scalar_t* l)
     {
         a[0] = mul(l[0], real_t(-1)), a[1] = mul(l[4], real_t(-1));
         #pragma unroll
-        for (int j = 0; j < ACROSS; ++j)
+        for (int j = 0; j < WIDE; ++j)
             #pragma unroll
             for (int e = 0; e < 2; e += VECTOR) {
                 const Vector v = vector_at(c + 8 * j + e);
@@ -344,18 +358,18 @@ template <int ACROSS> struct Tiles {
                 for (int f = 0; f < VECTOR; ++f) sum[j][e + f] = v.x[f];
             }
     }
-    __device__ void multiply(const scalar_t (&b)[ACROSS][2])
+    __device__ void multiply(const scalar_t (&b)[WIDE][2])
     {
         #pragma unroll
         for (int h = 0; h < 2; ++h)
             #pragma unroll
-            for (int j = 0; j < ACROSS; ++j)
+            for (int j = 0; j < WIDE; ++j)
                 tensor_product(sum[j][0], sum[j][1], a[h], b[j][h]);
     }
     __device__ void store(scalar_t* c) const
     {
         #pragma unroll
-        for (int j = 0; j < ACROSS; ++j)
+        for (int j = 0; j < WIDE; ++j)
             #pragma unroll
             for (int e = 0; e < 2; e += VECTOR) {
                 Vector v;
@@ -366,8 +380,9 @@ template <int ACROSS> struct Tiles {
     }
 };
 
-// C -= L U by one warp, C being m x W, both multiples of 8, m > 0; L has 8 columns, U 8 rows
-template <int W> __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
+// C -= L U by one warp, C being m x W, both multiples of 8, m > 0; L has 8 columns and rows APART
+// apart, U 8 rows
+template <int W, int APART = LD> __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u, int m)
 {
     if constexpr (TENSOR) {
         const int g = lane_id() / 4, t = lane_id() % 4;
@@ -376,13 +391,13 @@ template <int W> __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u,
         for (int j = 0; j < W / 8; ++j)
             #pragma unroll
             for (int h = 0; h < 2; ++h) b[j][h] = *at(u, t + 4 * h, 8 * j + g);
-        c = at(c, g, 2 * t), l = at(l, g, t);
+        c = at(c, g, 2 * t), l = at<APART>(l, g, t);
         Tiles<W / 8> now, next;
         now.load(c, l);
         #pragma unroll 1
         for (;;) {  // what comes next is loaded before this is stored
             scalar_t* const here = c;
-            c = at(c, NB, 0), l = at(l, NB, 0), m -= NB;
+            c = at(c, NB, 0), l = at<APART>(l, NB, 0), m -= NB;
             if (m > 0) next.load(c, l);
             now.multiply(b);
             now.store(here);
@@ -390,15 +405,15 @@ template <int W> __device__ void subtract(scalar_t* c, scalar_t* l, scalar_t* u,
             now = next;
         }
     } else {
-        constexpr int ACROSS = W / VECTOR, DOWN = 32 / ACROSS;  // lanes
-        const int j = lane_id() % ACROSS * VECTOR;
+        constexpr int lanes = W / VECTOR, down = 32 / lanes;
+        const int j = lane_id() % lanes * VECTOR;
         Vector b[NB];
         #pragma unroll
         for (int p = 0; p < NB; ++p) b[p] = vector_at(at(u, p, j));
         #pragma unroll 2
-        for (int i = lane_id() / ACROSS; i < m; i += DOWN) {
+        for (int i = lane_id() / lanes; i < m; i += down) {
             Row a;
-            read_row(at(l, i, 0), a);
+            read_row(at<APART>(l, i, 0), a);
             Vector sum = vector_at(at(c, i, j));
             #pragma unroll
             for (int p = 0; p < NB; ++p)
@@ -444,9 +459,10 @@ __device__ void next_panel(const Exchange& exchange, scalar_t* a, int next, int 
 }
 
 // P A = L U of the m x n matrix `a` in shared memory; columns from whole_panels(n) to `cols` are
-// right-hand sides, of which inv(L) P b is left. Returns info, in the first warp. All wait at the
-// end.
-__device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int n, int cols)
+// right-hand sides, of which inv(L) P b is left. Pivots count from `above`. Returns info, in the
+// first warp. All wait at the end.
+__device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int n, int cols,
+                                   int above = 0)
 {
     const int order = m < n ? m : n, end = whole_panels(cols), down = whole_panels(m);
     int info = 0, turn = 0;
@@ -465,11 +481,11 @@ __device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int 
             if (PANEL > 1 && factoring > 1) {
                 if (k >= 0) next_panel<PANEL>(exchange, a, next, down);
                 zero = factor<ROWS, PANEL>(panel, m - next, few, update, s, s.exchange[turn ^ 1],
-                                           pivots, next);
+                                           pivots, above + next);
             } else {
                 if (k >= 0) next_panel<1>(exchange, a, next, down);
                 zero = factor<PANEL == 1 ? ROWS : 1, 1>(panel, m - next, few, update, s,
-                                                        s.exchange[turn ^ 1], pivots, next);
+                                                        s.exchange[turn ^ 1], pivots, above + next);
             }
             if (zero && !info) info = next + zero;
         }
@@ -514,11 +530,12 @@ __device__ void each_of(Strided<T> to, Strided<U> from, int m, int n, F move)
 }
 template <class T> __device__ Strided<T> transposed(Strided<T> x) { return {x.p, x.cs, x.rs}; }
 
-// to := from, m x n, under way until await_all(): whole sectors of what is in global memory
-__device__ inline void begin_fetch(scalar_t* a, Strided<const scalar_t> from, int m, int n)
+// a := from, m x n, under way until await_all(): whole sectors of what is in global memory
+template <int APART = LD>
+__device__ void begin_fetch(scalar_t* a, Strided<const scalar_t> from, int m, int n)
 {
     constexpr int word = sizeof(scalar_t);
-    const Strided<scalar_t> to{a, LD, 1};
+    const Strided<scalar_t> to{a, APART, 1};
     const auto one = [](scalar_t* x, const scalar_t* y) { copy_async<word>(x, y, word); };
     if (from.template in_packs<VECTOR>(n, 0))
         each_of<VECTOR>(to, from, m, n,
@@ -545,12 +562,16 @@ __device__ inline void send(Strided<scalar_t> to, scalar_t* a, int m, int n)
     else each_of<1>(transposed(to), transposed(from), n, m, one);
 }
 
-// The matrix of a block, m rows, and behind it what its warps share
+// The matrix of a block, m rows, then two panels that pass by, then what the warps share
 __device__ inline scalar_t* matrix_in_shared()
 {
     return reinterpret_cast<scalar_t*>(dynamic_shared);
 }
+__device__ inline scalar_t* panels_behind(int m)
+{
+    return at(matrix_in_shared(), whole_panels(m), 0);
+}
 __device__ inline Shared& behind(int m)
 {
-    return *reinterpret_cast<Shared*>(at(matrix_in_shared(), whole_panels(m), 0));
+    return *reinterpret_cast<Shared*>(at<PASSING>(panels_behind(m), whole_panels(m), 0));
 }

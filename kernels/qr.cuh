@@ -9,7 +9,7 @@
 // within SMALL and LARGE at the outset where they are not (a power of two, taken out of R again),
 // nor lose what they measure: below LEAST the x is scaled once more.
 #pragma once
-#include "scalar.cuh"
+#include "reciprocal.cuh"
 
 template <class R> struct squares;
 template <> struct squares<float> {
@@ -67,11 +67,14 @@ __device__ inline void set_parts(float& x, real_t re, real_t) { x = re; }
 __device__ inline void set_parts(double& x, real_t re, real_t) { x = re; }
 template <class R> __device__ void set_parts(complex<R>& x, R re, R im) { x = {re, im}; }
 
-// From alpha and x^H x; H = I if `none`
-__device__ inline Reflector reflector(scalar_t alpha, real_t squares, bool none)
+// From alpha and x^H x; H = I if `none`. NEAR: of real numbers, without a branch, where squares are
+// at least LEAST
+template <bool NEAR = false>
+__device__ Reflector reflector(scalar_t alpha, real_t squares, bool none)
 {
     const real_t re = real(alpha), im = imaginary(alpha);
-    const real_t all = fma(re, re, fma(im, im, squares)), q = rsqrt(all);
+    const real_t all = fma(re, re, NEAR ? squares : fma(im, im, squares));
+    const real_t q = NEAR ? near_rsqrt(all) : rsqrt(all);
     const real_t y = all * q, norm = fma(fma(-y, y, all), q / 2, y);
     const real_t sign = re < 0 ? real_t(-1) : real_t(1);   // of -beta
     Reflector h;
@@ -79,7 +82,7 @@ __device__ inline Reflector reflector(scalar_t alpha, real_t squares, bool none)
     set_parts(h.tau, fma(sign * re, q, real_t(1)), sign * im * q);
     scalar_t below;                                          // alpha - beta
     set_parts(below, fma(sign, norm, re), im);
-    h.scale = reciprocal(below);
+    h.scale = NEAR ? near_reciprocal(below) : reciprocal(below);
     if (none) {
         h.tau = h.scale = scalar_t{};
         h.beta = re;

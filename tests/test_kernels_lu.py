@@ -47,8 +47,10 @@ SHARED = dict(TN=16, BLOCKS=1)
 SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrf_block", "c", LU | dict(WARPS=1, ROWS=2, RESIDENT=0)),
          ("getrf_nopiv", "s", LU | dict(WARPS=2, ROWS=1, RESIDENT=0)),
-         ("getrf_shared", "d", SHARED | dict(N=40, WARPS=2, PANEL=2)),
-         ("gesv_shared", "s", SHARED | dict(N=40, WARPS=1, PANEL=1)),
+         ("getrf_shared", "d", SHARED | dict(N=40, WINDOW=40, WARPS=2, PANEL=2)),
+         ("gesv_shared", "s", SHARED | dict(N=40, WINDOW=40, WARPS=1, PANEL=1)),
+         *(("getrf_shared", x, SHARED | dict(N=72, WINDOW=32, WARPS=4, PANEL=2)) for x in "sd"),
+         *(("gesv_shared", x, SHARED | dict(N=72, WINDOW=32, WARPS=8, PANEL=2)) for x in "sd"),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
          ("laswp_identity", "z", dict(WARPS=2)),
          ("getri_small", "d", dict(N=48, LANES=64, C=1, WARPS=2, BLOCKS=1)),
@@ -62,6 +64,8 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     from tests.sim import build, run_lu
     library = build.build(folder, kernel, letter, values, entry=run_lu.ENTRY)
     orders = ("35", "11") if kernel.startswith("getrf") else ("37", "20")
+    if values.get("WINDOW") == 32:
+        orders = "70", "33", "11"
     if kernel == "getri_small":
         orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
     run = subprocess.run(

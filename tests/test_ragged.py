@@ -214,8 +214,9 @@ def test_the_generic_name_takes_the_type_of_the_members():
     assert blasx.getrf_vbatched([])[2].shape == (0,)
 
 
-@pytest.mark.parametrize("family, letter", [("lu", "d"), ("cholesky", "s"), ("qr", "c"),
-                                            ("tiles", "s"), ("panels", "d"), ("blas", "z")])
+@pytest.mark.parametrize("family, letter", [
+    ("lu", "d"), ("windows", "s"), ("cholesky", "s"), ("qr", "c"), ("tiles", "s"), ("panels", "d"),
+    ("blas", "z")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = subprocess.run(

@@ -18,12 +18,16 @@ def lu_bytes(dtype, m, n, constants):
 
 
 def shared_bytes(dtype, m, constants, beside=0):
-    """kernels/lu_shared.cuh: m rows, in eights, of a matrix of order N and the columns beside it,
-    and what the warps share."""
-    size, rows, width = dtype.itemsize, -(-m // 8) * 8, constants["N"] + beside
-    apart = leading(width, dtype) if dtype.char in "dD" else width + 16 // size
-    heads = 2 * constants["PANEL"] * (-(-9 * size // 16) * 16 + 16)
-    return rows * apart * size + heads + 144
+    """kernels/lu_shared.cuh: m rows, in eights, of WINDOW columns of a matrix of order N and those
+    beside it, and what the warps share; with several windows two panels, and where rows are."""
+    v, size, rows = constants, dtype.itemsize, -(-m // 8) * 8
+    width, vector, double = v["WINDOW"] + beside, 16 // size, dtype.char in "dD"
+    apart = leading(width, dtype) if double else width + vector
+    shared = 2 * v["PANEL"] * (-(-9 * size // 16) * 16 + 16) + 144
+    if v["WINDOW"] < v["N"]:
+        apart += 2 * (12 if double else 8 + vector)
+        shared += 16 * v["N"]
+    return rows * apart * size + shared
 
 
 def cholesky_bytes(dtype, n, constants):

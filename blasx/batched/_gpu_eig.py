@@ -49,8 +49,8 @@ class _Room:
 
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     """QL is done in passes, each followed by its rotations. With more than two, of which a random
-    matrix needs a third, those of one pass are applied while QL is at the next one's, and the
-    rooms of a pass are there twice."""
+    matrix needs a third, Q is formed while QL is at the first, the rotations of one pass are
+    applied while QL is at the next one's, and the rooms of a pass are there twice."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
@@ -69,9 +69,6 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
         at = room.addresses(base, members)
         reflectors = at["factors"] + (not on_chip) * size
         _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
-        if vectors and not forms:
-            _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
-                              v[part, 1:, 1:])
 
         def places(k):
             """Of pass k: its rotations, sweeps and states."""
@@ -99,13 +96,18 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                     finding.wait_event(applied[-2])
                 with finding:
                     find(k)
-                if rooms > 1:
-                    applying.wait_event(finding.record(cupy.cuda.Event(disable_timing=True)))
-                if vectors:
-                    with applying:
-                        apply(k)
-                if rooms > 1:
-                    applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
+                if not vectors:
+                    continue
+                with applying:
+                    if k == 0 and not forms:
+                        _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
+                                          v[part, 1:, 1:])
+                    if rooms > 1:
+                        applying.wait_event(
+                            finding.record(cupy.cuda.Event(disable_timing=True)))
+                    apply(k)
+                    if rooms > 1:
+                        applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
 
 
 def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):

@@ -33,6 +33,7 @@ static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #define BLASX_SIM  // for the few lines of a kernel that are PTX
 #define __global__
 #define __device__
+#define __noinline__
 #define __constant__
 #define __host__
 #define __forceinline__ inline

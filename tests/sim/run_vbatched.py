@@ -20,8 +20,10 @@ LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
-           "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WARPS=1, PANEL=1),
+           "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
            "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
+    "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
+                "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2)},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
@@ -69,6 +71,21 @@ def lu(sim, me, members):
     factors, piv, _ = _gpu_ragged.getrf(me, a, 0)
     compare(lambda *x: _gpu_ragged.getrs(me, *x, 2, 0), lambda *x: _gpu_lu.getrs(me, *x, 2, 0), 1,
             factors, piv, b)
+
+
+def windows(sim, me, members):
+    from blasx.batched import _gpu_lu, _gpu_ragged
+    a = members((65, 37), (35, 72), (40, 40))
+    compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
+    orders = 70, 33, 48
+    a, b = members(*zip(orders, orders)), members(*zip(orders, (2, 8, 1)))
+    a[2][:, 5] = 0
+    compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
+            a, b)
+    one, two = ([np.asarray(x) for x in _gpu_lu.gesv(me, a[0][None], b[0][None], 0, 0, kept)[2:]]
+                for kept in (1, 0))  # where nobody wants the factors they need room all the same
+    assert np.array_equal(one[0], two[0]) and one[1] == two[1] == 0
+    assert set(sim.launched) == {"getrf_shared", "gesv_shared"}
 
 
 def cholesky(sim, me, members):
@@ -133,7 +150,8 @@ def blas(sim, me, members):
                                                        0),), 1, a, right, infos=False)
 
 
-FAMILIES = dict(lu=lu, cholesky=cholesky, qr=qr, tiles=tiles, panels=panels, blas=blas)
+FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, panels=panels,
+                blas=blas)
 
 
 def compare(many, one, members, *operands, infos=True):
