@@ -16,7 +16,8 @@
 //
 // After a leaf the rows that moved are put in their places, the panel's columns beside it have theirs
 // interchanged, in those to its right the rows of U are solved, a column to a warp, and taken off what
-// is below, on the tensor cores.
+// is below, on the tensor cores: by each warp in its own rows of the next leaf, which stays in its
+// registers, so that nobody waits for another's.
 //
 // The panel crosses memory once each way, and once more for every leaf. The floor is a column's way,
 // about twelve steps that wait for each other: 0.65 us where rows are few.
@@ -61,7 +62,9 @@ struct Shared {
     int from[W], to[W];       // the rows that come to the top, and where those there go
     scalar_t top[W * LD];     // L and U of the top, by columns
 };
-constexpr int LDU = W + 4;    // and after it U to the right of a leaf, LDU numbers a column
+// and after it, where there is more than one leaf, 32 rows of one for each warp, LD numbers a row, and
+// -U to the right of a leaf, LDU numbers a column
+constexpr int SHARE = 32 * LD, LDU = W + 4;
 
 struct Leaf {
     scalar_t* A;              // of which this is the top left
@@ -81,6 +84,21 @@ struct Leaf {
     __device__ int phase(int j) const { return (count + j) / 4 % 2; }
     __device__ size row(int q) const { return (size(rank) * ROWS + q) * THREADS + thread(); }
 
+    // put(e, get(e)) for e below `count`, the threads sharing them, TURN of each under way together
+    template <int TURN, class Get, class Put> static __device__ void share(int count, Get get, Put put)
+    {
+        for (int first = thread(); first < count; first += TURN * CREW) {
+            scalar_t x[TURN];
+            #pragma unroll
+            for (int q = 0; q < TURN; ++q)
+                if (first + q * CREW < count) x[q] = get(first + q * CREW);
+            #pragma unroll
+            for (int q = 0; q < TURN; ++q)
+                if (first + q * CREW < count) put(first + q * CREW, x[q]);
+        }
+    }
+
+    // m rows, as they are
     __device__ void load(int m)
     {
         to = thread(), zero = 0;
@@ -91,6 +109,87 @@ struct Leaf {
             const int columns = place[q] < 0 ? 0 : steps;
             #pragma unroll
             for (int c = 0; c < W; ++c, p += lda) a[q][c] = c < columns ? *p : scalar_t{};
+        }
+    }
+
+    // m rows, of which these columns, more than the leaf's, lose their products with the leaf before.
+    // `rows` and `U`: shared memory after Shared.
+    __device__ void load(int m, int columns, scalar_t* rows, scalar_t* U)
+    {
+        to = thread(), zero = 0;
+        constexpr int TURN = W / (WARPS > 8 ? 8 : 4);
+        share<(TURN > 0 ? TURN : 1)>(W * columns, [=](int e) { return A[e % W - W + e / W * lda]; },
+                 [=](int e, scalar_t x) { U[e / W * LDU + e % W] = mul(x, real_t(-1)); });
+        __syncthreads();
+        rows += warp() * SHARE;
+        #pragma unroll
+        for (int q = 0; q < ROWS; ++q) {
+            place[q] = row(q) < m && !helps() ? int(row(q)) : -1;
+            const int first = int(row(q)) - lane_id();
+            if (first < m && !helps())
+                #pragma unroll 1
+                for (int half = 0; half < 32; half += 16)
+                    multiply(first + half, m, columns, rows + half * LD, U);
+            __syncwarp();
+            #pragma unroll
+            for (int c = 0; c < W; ++c)
+                a[q][c] = c < steps && place[q] >= 0 ? rows[lane_id() * LD + c] : scalar_t{};
+            __syncwarp();
+        }
+    }
+
+    // 16 rows from this one on, for a warp: the leaf's columns go to `rows`, others back to memory.
+    // Those of WIDE columns are under way while the ones before are multiplied.
+    __device__ void multiply(int row, int m, int columns, scalar_t* rows, const scalar_t* U) const
+    {
+        constexpr int MOST = sizeof(scalar_t) > sizeof(real_t) ? 1 : 2, K = (W + 7) / 8;
+        constexpr int TILES = K < MOST ? K : MOST, WIDE = 8 * TILES;
+        const int g = lane_id() / 4, t = lane_id() % 4;
+        const bool there[2] = {row + g < m, row + g + 8 < m};
+        scalar_t x[K][4], c[TILES][4], next[TILES][4];
+        scalar_t* at = A + row + g + 2 * t * lda;  // this lane's first number of C
+        const auto bring = [&](scalar_t (&to)[TILES][4], const scalar_t* from, int col) {
+            #pragma unroll
+            for (int n = 0; n < TILES; ++n, from += 8 * lda)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    to[n][e] = there[e / 2] && col + 8 * n + 2 * t + e % 2 < columns
+                        ? from[e % 2 * lda + e / 2 * 8] : scalar_t{};
+        };
+        bring(c, at, 0);
+        const scalar_t* l = A + row + g + (t - W) * lda;
+        #pragma unroll
+        for (int k = 0; k < K; ++k, l += 8 * lda)
+            #pragma unroll
+            for (int e = 0; e < 4; ++e)
+                x[k][e] = there[e % 2] && 8 * k + t + e / 2 * 4 < W
+                    ? l[e / 2 * 4 * lda + e % 2 * 8] : scalar_t{};
+        #pragma unroll 1
+        for (int col = 0; col < columns; col += WIDE) {
+            bring(next, at + WIDE * lda, col + WIDE);
+            #pragma unroll
+            for (int n = 0; n < TILES; ++n) {
+                const scalar_t* const u = U + min(col + 8 * n + g, columns - 1) * LDU + t;
+                #pragma unroll
+                for (int k = 0; k < K; ++k) {
+                    scalar_t y[2];
+                    #pragma unroll
+                    for (int e = 0; e < 2; ++e)
+                        y[e] = 8 * k + t + e * 4 < W ? u[8 * k + e * 4] : scalar_t{};
+                    tensor_product(c[n], x[k], y);
+                }
+            }
+            #pragma unroll
+            for (int n = 0; n < TILES; ++n)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int j = 8 * n + 2 * t + e % 2;
+                    if (col + j < W) rows[(g + e / 2 * 8) * LD + col + j] = c[n][e];
+                    else if (there[e / 2] && col + j < columns)
+                        at[(8 * n + e % 2) * lda + e / 2 * 8] = c[n][e];
+                    c[n][e] = next[n][e];
+                }
+            at += WIDE * lda;
         }
     }
 
@@ -323,10 +422,12 @@ struct Leaf {
         };
         int j = rank * (WARPS + 1) + warp();
         Column c = column(beyond(j));
-        for (int e = thread(); e < steps * steps; e += CREW) {
-            const int i = e % steps, k = e / steps;
-            if (k < i) s.top[k * LD + i] = A[s.from[i] + k * lda];
-        }
+        share<W * W / CREW < 4 ? W * W / CREW + 1 : 4>(W * steps, [=](int e) {
+            const int i = e % W, k = e / W;
+            return k < i && i < steps ? A[s.from[i] + k * lda] : scalar_t{};
+        }, [=](int e, scalar_t x) {
+            if (e / W < e % W) s.top[e / W * LD + e % W] = x;
+        });
         const int moved = rank == 0 && thread() < steps && to >= steps ? steps : 0;
         scalar_t* p = A + thread();
         #pragma unroll
@@ -347,61 +448,6 @@ struct Leaf {
             for (int e = thread(); e < steps * steps; e += CREW)
                 A[e % steps + e / steps * lda] = s.top[e / steps * LD + e % steps];
     }
-
-    // The rows below the leaf, m with it, lose their products with U in columns to its right, which
-    // are brought to U first. A warp has 16 rows of 8 TILES columns at a time.
-    __device__ void multiply(int m, int columns, scalar_t* U) const
-    {
-        constexpr int TILES = sizeof(scalar_t) > sizeof(real_t) ? 2 : 4, WIDE = 8 * TILES, K = (W + 7) / 8;
-        const int g = lane_id() / 4, t = lane_id() % 4, rows = m - steps;
-        for (int e = thread(); e < W * columns; e += CREW)
-            U[e / W * LDU + e % W] = A[e % W + (steps + e / W) * lda];
-        __syncthreads();
-        for (int row = 16 * (rank * (WARPS + 1) + warp()); row < rows;
-             row += 16 * CLUSTER * (WARPS + 1)) {
-            const int here = min(row + g, rows - 1), below = min(row + g + 8, rows - 1);
-            scalar_t* const C = A + steps + steps * lda;
-            scalar_t x[K][4], c[TILES][4];
-            #pragma unroll
-            for (int k = 0; k < K; ++k)
-                #pragma unroll
-                for (int e = 0; e < 4; ++e) {
-                    const int p = 8 * k + t + e / 2 * 4;
-                    x[k][e] = p < W ? mul(A[steps + (e % 2 ? below : here) + p * lda], real_t(-1))
-                                    : scalar_t{};
-                }
-            for (int col = 0; col < columns; col += WIDE) {
-                #pragma unroll
-                for (int n = 0; n < TILES; ++n)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const int j = min(col + 8 * n + 2 * t + e % 2, columns - 1);
-                        c[n][e] = C[(e / 2 ? below : here) + j * lda];
-                    }
-                #pragma unroll
-                for (int n = 0; n < TILES; ++n) {
-                    const scalar_t* const u = U + min(col + 8 * n + g, columns - 1) * LDU;
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k) {
-                        scalar_t y[2];
-                        #pragma unroll
-                        for (int e = 0; e < 2; ++e) {
-                            const int p = 8 * k + t + e * 4;
-                            y[e] = p < W ? u[p] : scalar_t{};
-                        }
-                        tensor_product(c[n], x[k], y);
-                    }
-                }
-                #pragma unroll
-                for (int n = 0; n < TILES; ++n)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const int i = row + g + e / 2 * 8, j = col + 8 * n + 2 * t + e % 2;
-                        if (i < rows && j < columns) C[i + j * lda] = c[n][e];
-                    }
-            }
-        }
-    }
 };
 
 extern "C" __global__ void __cluster_dims__(CLUSTER) __launch_bounds__(CREW, 1)
@@ -415,18 +461,18 @@ getrf_panel(scalar_t* A, size lda, size ms, size width, int* piv, size first, in
         show_barriers();
     }
     meet_cluster();
+    scalar_t* const rows = reinterpret_cast<scalar_t*>(dynamic_shared + sizeof(Shared));
     for (int k = 0; k < n; k += W) {
         const int m = int(ms) - k, steps = min(W, n - k), right = n - k - steps;
         Leaf leaf{A + k * (lda + 1), lda, steps, rank, k, piv + k, int(first) + k, s};
-        leaf.load(m);
+        if (k == 0) leaf.load(m);
+        else leaf.load(m, n - k, rows, rows + WARPS * SHARE);
         if (Leaf::helps()) leaf.factor<W, true>();
         else leaf.bid(0), leaf.factor<W, false>();
         leaf.settle(k, right);
         if (rank == 0 && thread() == THREADS && (leaf.first == 0 || (leaf.zero && *info == 0)))
             *info = leaf.zero ? leaf.first + leaf.zero : 0;
         if (!right) return;
-        meet_cluster();
-        leaf.multiply(m, right, reinterpret_cast<scalar_t*>(dynamic_shared + sizeof(Shared)));
         meet_cluster();
     }
 }

@@ -3,11 +3,13 @@
 
 def panel_bytes(dtype, width, v):
     """kernels/getrf_panel.cu: heads of CLUSTER blocks and rows of four columns, the warps' offers
-    to two, a row of its own, barriers, two lists, the top; and U to the right of the first leaf."""
+    to two, a row of its own, barriers, two lists, the top; and, of several leaves, a row of one for
+    each thread, and U to the right of the first."""
     size, w = dtype.itemsize, v["W"]
     heads, offers = 4 * v["CLUSTER"] * (16 + up(2 * size, 16)), 2 * v["WARPS"] * 32
     shared = heads + offers + up(5 * w * size + 9 * 8 + 8 * w + size * w * (w + 1), 16)
-    return shared + size * max(width - w, 0) * (w + 4)
+    rows = 32 * v["WARPS"] * (w + 1) if width > w else 0
+    return shared + size * (rows + max(width - w, 0) * (w + 4))
 
 
 def rows_bytes(dtype, width, v):
