@@ -20,19 +20,6 @@ __device__ void copy_async(void* to, const void* from, int valid)
 #endif
 }
 
-// Bytes, whole packs of 16 from a multiple of it to one, that complete on a barrier of shared memory
-// (barriers.cuh): Hopper's, by a unit of its own
-__device__ inline void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
-{
-#ifndef BLASX_SIM
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];"
-                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-#else
-    sim::copy_bytes(to, from, bytes, barrier);
-#endif
-}
-
 // Closes a group of this thread's copies.
 __device__ inline void end_group()
 {
