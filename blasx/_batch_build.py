@@ -30,7 +30,6 @@ DECLARATIONS = """
                ptrdiff_t device_step, ptrdiff_t bytes, ptrdiff_t columns, ptrdiff_t high,
                ptrdiff_t wide, void *after);
     int awaited(queue *, const piece *, ptrdiff_t count);
-    int joined(queue *, const piece *, ptrdiff_t count, void *stream);
     void withdraw(queue *, const piece *, ptrdiff_t count);
     void serve(queue *, char *room, ptrdiff_t half, void *stream, void *even, void *odd,
                int server);

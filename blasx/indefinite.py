@@ -160,7 +160,8 @@ def _sytrs_gpu(me, ldu, ipiv, x, lower):
             gpu.fill(lower), *x.shape, t, ldu.data.ptr, gpu.ld(ldu), ipiv.data.ptr, t, x.data.ptr,
             gpu.ld(x)), with_params=False)
     from .large import indefinite
-    return indefinite.solve(me, ldu, ipiv, x, lower, _is_hermitian(me))
+    return indefinite.solve(me, ldu, ipiv.astype(np.int32, order="C", copy=False), x, lower,
+                            _is_hermitian(me))
 
 
 def hetrs(me, a, ipiv, b, lower=0, overwrite_b=0):

@@ -6,6 +6,7 @@
 // its right, so that it reads L(:, j) there, and then goes through the interchange of that step.
 // Blocks of order 2 are pairs of negative ipiv, from either end of a run of them. An upper triangle
 // is a lower one whose rows and columns are counted from the other end: strides are turned round.
+// Whatever stands in ipiv, nothing outside the matrix is read.
 //
 // Floor: half of n^2 numbers there, by sectors of 32 bytes where rows have moved, and back.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -31,8 +32,8 @@ hetrs_rows(const scalar_t* A, size rs, size cs, size n, const int* ipiv, scalar_
     while (c >= 0) {
         const int to = ipiv[c * rs], kp = rs < 0 ? int(n) - abs(to) : abs(to) - 1;
         copy(c, p);
-        if (to < 0) copy(c - 1, c == i ? -1 : p);
-        if (c <= i) p = p == c ? kp : p == kp ? c : p;
+        if (to < 0 && c > 0) copy(c - 1, c == i ? -1 : p);
+        if (c <= i) p = p == c ? max(0, min(kp, int(n) - 1)) : p == kp ? c : p;
         c -= to < 0 ? 2 : 1;
     }
     if (i < n) rows[i * rs] = rs < 0 ? n - 1 - p : p;

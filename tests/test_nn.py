@@ -547,7 +547,7 @@ def test_pieces_of_a_sequence(kind):
     state, cuts = None, [slice(0, 3), slice(3, 6), slice(6, 7)]
     for cut in cuts:
         np.testing.assert_allclose(pieces.forward(x[:, cut], state), y[:, cut], atol=1e-14)
-        state = pieces.state
+        state = pieces.last
         np.testing.assert_allclose(pieces.backward(dy[:, cut]), dx[:, cut], atol=1e-14)
     for path, p in whole.parameters().items():
         np.testing.assert_allclose(pieces.parameters()[path].grad, p.grad, atol=1e-13)
@@ -560,18 +560,18 @@ def test_padding_changes_nothing(kind):
     x, lengths = normal(0, 3, 6, 3, dtype="f8"), np.array([6, 2, 4])
     mask = np.arange(6) < lengths[:, None]
     y = layer.forward(x, mask=mask)
-    ends = layer.state
+    ends = layer.last
     for i, n in enumerate(lengths):
         np.testing.assert_allclose(layer.forward(x[i:i + 1, :n])[0], y[i, :n], atol=1e-14)
         assert (y[i, n:] == 0).all()
-        for end, alone in zip(ends, layer.state):
+        for end, alone in zip(ends, layer.last):
             np.testing.assert_allclose(end[0][i], alone[0][0], atol=1e-14)
 
 
 def test_clipped_cells():
     layer = nn.LSTM(2, 3, clip=0.2, rng=0)
     layer.forward(10 * normal(0, 4, 9, 2))
-    assert abs(layer.state[0][1]).max() == np.float32(0.2)
+    assert abs(layer.last[0][1]).max() == np.float32(0.2)
 
 
 def test_a_cache_generates_what_the_whole_answers():

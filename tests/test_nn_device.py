@@ -65,7 +65,7 @@ def test_layers(layer, x, xp):
 def ended(layer):
     """The state that a recurrent layer ends in."""
     layer.forward(series)
-    return layer.state
+    return layer.last
 
 
 def test_masks_states_and_two_inputs(xp):
@@ -75,7 +75,7 @@ def test_masks_states_and_two_inputs(xp):
         there = deepcopy(layer).to(xp)
         y = layer.forward(series, ended(layer), mask)
         there.forward(xp.asarray(series))
-        same(there.forward(xp.asarray(series), there.state, xp.asarray(mask)), y)
+        same(there.forward(xp.asarray(series), there.last, xp.asarray(mask)), y)
         same(there.backward(xp.asarray(y)), layer.backward(y))
     z = normal(2, 3, 4)
     for layer, q in ((nn.AdditiveAttention(4, 4, 5, rng=0), z), (nn.MultiHeadAttention(4, 2), z),

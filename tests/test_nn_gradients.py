@@ -207,7 +207,7 @@ class FromState(nn.Layer):
 
     def forward(self, x, start, mask=None):
         y = self.inner.forward(x, self.listed(start), mask)
-        ends = [s.ravel() for cell in self.inner.state for s in cell]
+        ends = [s.ravel() for cell in self.inner.last for s in cell]
         self.size = y.shape
         return np.concatenate([y.ravel(), *ends])
 

@@ -51,7 +51,7 @@ def test_lstm():
     printed(gates[0], 5, .81775, .96083, .85195, .81757)
     printed(gates[1], 5, .84980, .98118, .87030, .84993)
     printed(before[1][1], 5, .78572)
-    printed(layer.state[0][1], 4, 1.5176)
+    printed(layer.last[0][1], 4, 1.5176)
     printed(y, 5, .53631, .77197)
 
     dy = y - np.array([[[0.5], [1.25]]])
@@ -76,9 +76,9 @@ def test_lstm_step_by_step():
     """What goes from one step to the other: the same, a step at a time."""
     layer, cell = lstm()
     y0 = layer.forward(np.array([[[1.0, 2.0]]]))
-    state0 = layer.state
+    state0 = layer.last
     y1 = layer.forward(np.array([[[0.5, 3.0]]]), state0)
-    squashed, (z, _, _) = np.tanh(layer.state[0][1]), cell._kept[1][2][0]
+    squashed, (z, _, _) = np.tanh(layer.last[0][1]), cell._kept[1][2][0]
     o = z[0, 2]
     dx1 = layer.backward(y1 - 1.25)
     printed(dx1, 5, -.04743, -.03073)

@@ -8,14 +8,14 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { WAITS, TAKEN, SENT, DONE, WITHDRAWN };
+enum { WAITS, TAKEN, DONE, WITHDRAWN };
 
 typedef struct piece {
     int status, error, server;  /* of the driver; who has it */
     double times[3];            /* it began, was gathered or had come, was done */
     char *host, *device;
     ptrdiff_t host_step, device_step, bytes, columns;  /* bytes from column to column, and in one */
-    void *after, *event;        /* it waits for; recorded after it, and then after later ones */
+    void *after;                /* an event */
     struct piece *next;
 } piece;
 
@@ -91,24 +91,6 @@ int awaited(queue *q, const piece *p, ptrdiff_t count)
     return error;
 }
 
-/* Have a stream wait for pieces, as soon as they are on their way; returns as awaited. */
-int joined(queue *q, const piece *p, ptrdiff_t count, void *stream)
-{
-    int error = 0;
-    pthread_mutex_lock(&q->lock);
-    for (const piece *end = p + count; p < end; ++p) {
-        while (p->status < SENT) pthread_cond_wait(&q->done, &q->lock);
-        if (!error) error = p->error;
-        if (error || p->status != SENT) continue;
-        void *const event = p->event;
-        pthread_mutex_unlock(&q->lock);
-        error = q->wait(stream, event, 0);
-        pthread_mutex_lock(&q->lock);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return error;
-}
-
 /* Leave out what nobody has begun with. */
 void withdraw(queue *q, const piece *p, ptrdiff_t count)
 {
@@ -142,14 +124,6 @@ static piece *taken(queue *q, int patient, int server)
     return p;
 }
 
-static void reached(queue *q, piece *p, int status)
-{
-    pthread_mutex_lock(&q->lock);
-    p->status = status;
-    pthread_cond_broadcast(&q->done);
-    pthread_mutex_unlock(&q->lock);
-}
-
 static void begin(queue *q, piece *p, char *room, void *stream, void *event)
 {
     const struct place here = {0, 0, 1, room, NULL, NULL, (size_t)p->bytes};
@@ -166,8 +140,6 @@ static void begin(queue *q, piece *p, char *room, void *stream, void *event)
     p->error = q->wait(stream, p->after, 0);
     if (!p->error) p->error = q->copy(&what, stream);
     if (!p->error) p->error = q->record(event, stream);
-    p->event = event;
-    reached(q, p, SENT);
 }
 
 static void finish(queue *q, piece *p, const char *room, void *event)
@@ -179,7 +151,10 @@ static void finish(queue *q, piece *p, const char *room, void *event)
             memcpy(p->host + j * p->host_step, room + j * p->bytes, (size_t)p->bytes);
     }
     p->times[2] = now();
-    reached(q, p, DONE);
+    pthread_mutex_lock(&q->lock);
+    p->status = DONE;
+    pthread_cond_broadcast(&q->done);
+    pthread_mutex_unlock(&q->lock);
 }
 
 /* Those who serve a queue that is empty leave. */

@@ -84,11 +84,6 @@ class Copies:
             address + (i + j * ld) * x.itemsize, ld, column, after)
             for j in range(0, n, wide) for i in range(0, m, max(high, 1))]
 
-    def join(self, begun):
-        """Have the current stream wait for what has begun, as the host does here."""
-        for future in begun:
-            future.result()
-
     def piece(self, call, x, address, ld, column, after):
         own = self.own.__dict__
         with _trace.part_of(call), cupy.cuda.Device(self.device):
@@ -144,14 +139,6 @@ class CopiesByCore(Copies):
                          _pointer(after.ptr))
         return [begun]
 
-    def join(self, begun):
-        """Have the current stream wait for what has begun, and the host until it is on its way."""
-        for future in begun:
-            if isinstance(future, Begun):
-                future.join(cupy.cuda.get_current_stream())
-            else:
-                future.result()
-
 
 def _serve(device, queue, held, *how):
     """Until the queue is closed, what is `held` is what threads of the core work with."""
@@ -170,19 +157,12 @@ class Begun:
         self.copies, self.kept, self.column, self.count = copies, (x, after), column, count
         self.pieces, self.call = _batch.ffi.new("piece[]", count), _trace.call_here()
 
-    def join(self, stream):
-        self.check(_batch.lib.joined(self.copies.queue, self.pieces, self.count,
-                                     _pointer(stream.ptr)))
-
     def result(self):
         error = _batch.lib.awaited(self.copies.queue, self.pieces, self.count)
         call, self.call = self.call, None
         with _trace.part_of(call):
             for piece in self.pieces if call else ():
                 self.note(f"{self.copies.name} {piece.server}", *piece.times)
-        self.check(error)
-
-    def check(self, error):
         if error:
             raise RuntimeError(f"{self.copies.name}: the driver returned status {error}")
 

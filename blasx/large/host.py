@@ -142,8 +142,6 @@ class Streamed:
                 future.result()
                 if self.whole:
                     self.progress(i, len(self.going), self.me.name)
-            for future in self.begun:  # what was sent, too
-                future.result()
             return self.result()
         finally:
             at_rest(self.begun)
@@ -181,7 +179,7 @@ class Streamed:
 
     def come(self, first, last):
         while self.coming and self.coming[0][0] < last:
-            self.senders.join(self.coming.popleft()[1])
+            done(self.coming.popleft()[1])
 
     def reach(self, k):
         if not self.coming or (k + 2) * self.block >= self.order:

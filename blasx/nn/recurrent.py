@@ -59,7 +59,7 @@ class Recurrence(Layer):
 
     def forward(self, x, state=None, mask=None):
         """y (n, time, width) of x; `state`, a tuple of (n, width), is where it starts (else 0),
-        and the attribute of that name is then where it ended."""
+        and `last` is then where it ended."""
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
         xp, given = module(x), state
         state = self._start(xp, state, batch)
@@ -71,7 +71,7 @@ class Recurrence(Layer):
         if mask is None and (gpu := fused(xW)):
             if found := self.at_once(gpu, xW, given and state):
                 y, state, kept = found
-                self.state = tuple(like(s, x) for s in state)
+                self.last = tuple(like(s, x) for s in state)
                 return self.keep(like(y.swapaxes(0, 1), x), rows, None, kept, None)
         z = _by_columns(xp, times, batch, self.GATES * self.n, xW.dtype)
         xp.add(xW, self.b.value, out=z)
@@ -88,7 +88,7 @@ class Recurrence(Layer):
                 there = mask[:, t, None]
                 state = tuple(xp.where(there, new, old) for new, old in zip(state, before[t]))
                 y[t] *= there
-        self.state = tuple(like(s, x) for s in state)
+        self.last = tuple(like(s, x) for s in state)
         return self.keep(y.swapaxes(0, 1), rows, before, steps, mask)
 
     def at_once(self, gpu, z, state):
@@ -319,8 +319,7 @@ class Recurrent(Layer):
 
     def forward(self, x, state=None, mask=None):
         """y of x (n, time, n_in). `state`, a list with a tuple for every cell, is where they
-        start; the attribute of that name is then where they ended. `mask` (n, time): what is
-        there."""
+        start; `last` is then where they ended. `mask` (n, time): what is there."""
         self.given(x, None, None, self.n_in, like=self.cells[0].W)
         states = state or [None] * len(self.cells)
         if len(states) != len(self.cells):
@@ -331,7 +330,7 @@ class Recurrent(Layer):
             ys = [cell.forward(y, s, mask) for cell, s in
                   zip(self.cells[k:k + self.directions], states[k:])]
             y = ys[0] if len(ys) == 1 else module(x).concatenate(ys, -1)
-        self.state = [cell.state for cell in self.cells]
+        self.last = [cell.last for cell in self.cells]
         return self.keep(y)
 
     def backward(self, dy, dstate=None):

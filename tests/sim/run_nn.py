@@ -285,10 +285,10 @@ def one_recurrence(xp, rng, dtype, kind, options):
         if state and kind.__name__ == "GRU":
             state = [tuple(100 * a for a in s) for s in state]
         given = state and [tuple(xp.asarray(a.astype("f4")) for a in s) for s in state]
-        runs = [[there.forward(x, given), *there.state[0], there.state[-1][-1]]
+        runs = [[there.forward(x, given), *there.last[0], there.last[-1][-1]]
                 for _ in SCHEDULES]
         wanted = right.forward(wide[0], state)
-        for pair in zip(same(runs), (wanted, *right.state[0], right.state[-1][-1])):
+        for pair in zip(same(runs), (wanted, *right.last[0], right.last[-1][-1])):
             close(*pair, options)
         assert there.cells[0]._kept[1][1] is None, "not by one kernel"
         close(there.backward(dy), right.backward(wide[1]), options)
@@ -298,7 +298,7 @@ def one_recurrence(xp, rng, dtype, kind, options):
         for path, p in right.parameters().items():
             close(there.parameters()[path].grad, p.grad, path)
             p.grad = there.parameters()[path].grad = None
-        state = right.state
+        state = right.last
     x[0, 0, 0] = np.nan
     y = there.forward(x)
     assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()

@@ -78,13 +78,13 @@ class Translator(Layer):
     def encode(self, source, mask):
         """h, and the decoder's first state: of the encoder's last of the way back."""
         h = self.encoder.forward(self.source.forward(source), mask=mask)
-        return h, self.start.forward(self.encoder.state[1][0])
+        return h, self.start.forward(self.encoder.last[1][0])
 
     def step(self, letter, h, s, mask):
         """(s_t, c_t)."""
         c = self.attention.forward(s[:, None], h, mask[:, None])
         self.decoder.forward(np.concatenate([letter, c], -1), [(s,)])
-        return self.decoder.state[0][0], c
+        return self.decoder.last[0][0], c
 
     def translate(self, source, mask):
         """The likeliest character at every step, and where it looked (n, LENGTH, source)."""

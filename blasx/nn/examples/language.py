@@ -73,7 +73,7 @@ class CharacterLSTM(Sequential):
         tokens, state, new = list(start), None, start
         for _ in range(count):
             y = lstm.forward(embedding.forward(np.array([new])), state)
-            state = lstm.state
+            state = lstm.last
             new = [choose(dense.forward(y[0, -1:])[0])]
             tokens += new
         return tokens
