@@ -19,6 +19,7 @@ SIZES += [(70, 9, 33), (9, 70, 17), (150, 40, 40), (40, 150, 150)]  # (m, n, k) 
 PARTS = 3  # of the sizes, in a process each
 FACTORS = [(300, 300, 300), (700, 250, 1), (250, 700, 1), (1100, 1100, 1)]  # of one_matrix()
 PRODUCTS = [(640, 640, 512), (769, 1024, 520), (100, 300, 200)]
+PIVOTED = "geqp3", "sytrf", "sytrs", "sysv", "hetrf", "hetrs", "hesv"
 PLANTED = {
     "memcheck": "b[threadIdx.x + 1] = a[threadIdx.x];",
     "racecheck": "__shared__ double s[64]; s[threadIdx.x] = a[threadIdx.x];"
@@ -143,12 +144,15 @@ def routines(letters, part=0, parts=1, tool=None):
 
 
 def one_matrix(letter):
-    """What has panels and products of ours for one matrix, and gemm, through their testers."""
+    """What has panels and products of ours for one matrix, what pivots and gemm, through their
+    testers."""
     from testing.cases import CASES
     factors = [c for c in CASES if {"native", "hybrid"} <= set(c.modes)]
     products = [c for c in CASES if c.name == "gemm"]
+    pivoted = [c for c in CASES if c.name in PIVOTED]
     return judged((case, letter, size, flags, mode)
                   for cases, sizes, mode in ((factors, FACTORS, "native"),
+                                             (pivoted, FACTORS[:2], "auto"),
                                              (products, PRODUCTS, "auto"))
                   for case in cases if letter in case.typed
                   for size in sizes for flags in case.variants())
@@ -201,24 +205,26 @@ def large_ways(letter):
 
 
 def layers(letter):
-    """Every layer of blasx.nn forward and backward, and a step of AdamW."""
+    """Every layer of blasx.nn forward and backward, and a step of AdamW; convolution by boxes."""
     from copy import deepcopy
 
     import cupy
+    import numpy as np
 
     from blasx import nn
     from blasx._types import TYPES
     from tests.test_nn_device import LAYERS
     cupy.cuda.set_allocator(None)
     dtype = TYPES[letter].dtype
-    for layer, x in LAYERS:
+    images = nn.Conv2d(72, 80, 3, padding=1, rng=0), np.ones((2, 72, 9, 11), "f4")
+    for layer, x in [*LAYERS, images]:
         there = deepcopy(layer).to(cupy, dtype)
         x = cupy.asarray(x.astype(dtype) if x.dtype.kind == "f" else x)
         y = there.forward(x)
         there.backward(cupy.ones(y.shape, "f4").astype(dtype))
         nn.AdamW(there).step()
     cupy.cuda.Device().synchronize()
-    print("layers:", len(LAYERS))
+    print("layers:", len(LAYERS) + 1)
 
 
 def main(arguments):
