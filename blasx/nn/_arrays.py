@@ -94,6 +94,11 @@ def product(a, b, bias=None):
     return c
 
 
+def product_into(a, b, c):
+    """C := A B, C by rows."""
+    _GEMM[a.dtype](1.0, b.T, a.T, 0.0, c.T, overwrite_c=1)
+
+
 def add_product(a, b, c):
     """C := A B + C in place; by gemm itself where C lies by columns."""
     if c.flags.f_contiguous and c.dtype == a.dtype:

@@ -40,7 +40,17 @@ from math import prod
 import numpy as np
 
 from .._sources import FOLDER
-from ._arrays import fused, glorot, like, module, product, products, transposed, wide
+from ._arrays import (
+    fused,
+    glorot,
+    like,
+    module,
+    product,
+    product_into,
+    products,
+    transposed,
+    wide,
+)
 from .layer import Layer, Parameter
 from .windows import Windows
 
@@ -161,8 +171,27 @@ class Convolution(Layer):
         chunks = self._chunks(view, last)
         for chunk in chunks:
             X = self._columns(view[chunk], last)
-            self._scatter(y[chunk], self._multiply(W, X, last))
+            if (Y := self._rows_of(y[chunk], last)) is None:
+                self._scatter(y[chunk], self._multiply(W, X, last))
+            elif last:
+                product_into(transposed(X), transposed(W), Y)
+            else:
+                product_into(W, X, Y)
         return X if len(chunks) == 1 else None
+
+    def _rows_of(self, y, last):
+        """A view of y (n, filters, windows...) as what W X, or if `last` its transpose, is by rows;
+        None where it is none: of several images with channels first, of groups, on a GPU."""
+        n, m = y.shape[:2]
+        if type(y) is not np.ndarray or self.groups > 1 or not y.size or not last and n > 1:
+            return None
+        y = y.transpose(0, *range(2, y.ndim), 1) if last else y[0]
+        windows = slice(0, -1) if last else slice(1, None)
+        extents, steps = y.shape[windows], y.strides[windows]
+        whole = all(s == t * e for s, t, e in zip(steps, steps[1:], extents[1:]))
+        if not whole or y.strides[-1] != y.itemsize:
+            return None
+        return y.reshape((-1, m) if last else (m, -1))
 
     # -- matrices: (rows, columns), by group where there are groups
 
