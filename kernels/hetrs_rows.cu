@@ -30,10 +30,11 @@ hetrs_rows(const scalar_t* A, size rs, size cs, size n, const int* ipiv, scalar_
     };
     #pragma unroll 4
     while (c >= 0) {
-        const int to = ipiv[c * rs], kp = rs < 0 ? int(n) - abs(to) : abs(to) - 1;
+        const size to = ipiv[c * rs], row = to < 0 ? -to : to, there = rs < 0 ? n - row : row - 1;
+        const int kp = int(max(size(0), min(there, n - 1)));
         copy(c, p);
         if (to < 0 && c > 0) copy(c - 1, c == i ? -1 : p);
-        if (c <= i) p = p == c ? max(0, min(kp, int(n) - 1)) : p == kp ? c : p;
+        if (c <= i) p = p == c ? kp : p == kp ? c : p;
         c -= to < 0 ? 2 : 1;
     }
     if (i < n) rows[i * rs] = rs < 0 ? n - 1 - p : p;
