@@ -41,7 +41,7 @@ def simulate(folder, letter, part):
 
 
 @pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
-                                          ("s", "recurrence"), ("s", "attention"),
+                                          ("s", "recurrence"), ("s", "graphs"), ("s", "attention"),
                                           ("b", "attention_boxes"), ("h", "attention_boxes"),
                                           ("s", "convolution"), ("d", "convolution"),
                                           ("s", "convolution_boxes")])

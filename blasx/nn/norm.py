@@ -65,8 +65,9 @@ class BatchNorm(Layer):
             variance = (centred * centred).mean(axes)
             for running, now in ((self.mean, mean), (self.variance,
                                                      variance * (count / (count - 1)))):
-                running.value *= 1 - self.momentum  # in place: a graph remembers where it is
-                running.value += self.momentum * now
+                value = running.value  # in place: a graph remembers where it is
+                value *= 1 - self.momentum
+                value += self.momentum * now
         else:
             centred, variance = x - self.mean.value.reshape(along), self.variance.value
         deviation = module(x).sqrt(variance + self.eps).reshape(along)

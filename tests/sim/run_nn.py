@@ -6,8 +6,9 @@ layer on NumPy's arrays in double precision.
 """
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from copy import deepcopy
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -302,6 +303,71 @@ def one_recurrence(xp, rng, dtype, kind, options):
     x[0, 0, 0] = np.nan
     y = there.forward(x)
     assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
+
+
+class Recorded:
+    """A stream for a graph: what it captures runs at once, and not again when it is launched."""
+
+    ptr, is_capturing = 0, lambda self: False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def synchronize(self):
+        pass
+
+    def begin_capture(self):
+        pass
+
+    def end_capture(self):
+        return SimpleNamespace(launch=lambda: None)
+
+
+def graphs(xp, rng, dtype):
+    """What a graph keeps, adds up and refuses: its first call for a shape."""
+    from blasx import nn
+    xp.cuda.Stream = lambda **_: Recorded()
+    xp.cuda.MemoryPool = lambda: SimpleNamespace(malloc=None)
+    xp.cuda.using_allocator = lambda malloc: nullcontext()
+
+    def made(*layers):
+        model = nn.Sequential(nn.Dense(8, 4, rng=0), *layers)
+        for _, p in model.walk():
+            if isinstance(p, nn.Parameter):
+                p.value = xp.asarray(p.value)
+        return model
+
+    plain, graphed = (made(nn.LayerNorm(4), nn.BatchNorm(4)) for _ in "12")
+    loss = nn.MeanSquare()
+    graph = nn.Graph(graphed, loss)
+    for rows in (6, 3):  # their gradients are added
+        x, y = arrays(xp, rng, dtype, (rows, 8), (rows, 4))
+        value = loss.forward(plain.forward(x), y)
+        plain.backward(loss.backward(), dx=False)
+        assert graph(x, y) == value
+    for (path, p), q in zip(plain.walk(), dict(graphed.walk()).values()):
+        if isinstance(p, nn.Parameter):
+            assert np.array_equal(p.value, q.value), path
+            assert p.grad is None or np.array_equal(p.grad, q.grad), path
+    kept = {q: q.grad for q in graphed.parameters().values()}
+    assert len(graph._graphs) == 2 and all(g is not None for g in kept.values())
+    weight = graphed.layers[0].weight
+    before, found = weight.value, graph._graphs.copy()
+    weight.value = before.copy()
+    graph(x, y)
+    assert [made is found[key] for key, made in graph._graphs.items()] == [True, False]
+    dropping = made(nn.Dropout(0.5))
+    for _ in range(2):
+        try:
+            nn.Graph(dropping, loss)(x, y)
+        except ValueError as error:
+            assert "layer 1 Dropout(0.5) changes drawn on the host" in str(error)
+        else:
+            raise AssertionError("a mask was drawn by the host")
+        assert int(dropping.layers[1].drawn.value) == 0 and dropping.layers[0].weight.grad is None
 
 
 def attention(xp, rng, dtype):
