@@ -44,7 +44,9 @@ def matmul(alpha, a, b, beta=0, c=None, overwrite_c=0, bias=None):
         ab += bias
     if c is None:
         return ab
-    c += ab
+    if beta:
+        ab += c
+    c[...] = ab
     return c
 
 
