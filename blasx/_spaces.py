@@ -29,7 +29,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import apply_bytes, columns_bytes, reflectors_bytes, stages_bytes
+from .large._bytes import apply_bytes, columns_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
@@ -765,7 +765,7 @@ def potrf_panel_fits(letter, n, v, gpu):
 
 def pivoted_stages(letter, n):
     return (options(NB=(32, 16, 64)), options(WARPS=(16, 8), TALL=(2, 1, 4)),
-            options(EACH=(16, 8, 4), COLUMNS=(4, 2, 1), STAGES=(1, 6, 4, 3)))
+            options(EACH=(16, 8, 4), COLUMNS=(4, 2, 1)))
 
 
 def pivoted_fits(letter, n, v, gpu):
@@ -776,8 +776,7 @@ def pivoted_fits(letter, n, v, gpu):
     return (v["WARPS"] in WARPS and v["WARPS"] >= 8 and v["WARPS"] % v["TALL"] == 0
             and v["NB"] % 8 == 0 == v["NB"] % across and v["NB"] <= 128
             and words(letter) * (v["EACH"] + v["COLUMNS"]) + 8 * v["COLUMNS"] + v["EACH"] <= 120
-            and v["COLUMNS"] in (1, 2, 4) and shared + 1024 <= BY_DEFAULT and v["STAGES"] <= 8
-            and shared + 1024 + stages_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+            and v["COLUMNS"] in (1, 2, 4) and shared + 1024 <= BY_DEFAULT)
 
 
 # -- hetrf_panel: strips of rows by turns to such blocks; hetrf_undo, hetrs_rows, hetrs_diagonal

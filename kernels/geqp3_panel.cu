@@ -26,9 +26,7 @@ constexpr int NB = 32;      // columns of a panel
 constexpr int EACH = 16;    // rows of x in the registers of a thread
 constexpr int COLUMNS = 4;  // that a thread multiplies by at a time
 constexpr int TALL = 2;     // warps down the rows of a part, the others beside them
-constexpr int STAGES = 1;   // columns on their way to shared memory; 1: to registers
 #endif
-#include "async.cuh"
 #include "grid.cuh"
 #include "launch.cuh"
 #include "qr.cuh"
@@ -203,36 +201,12 @@ struct Panel {
     // The rows from which on inner products are taken, of which those up to `row` do not count
     __device__ static int top(int row) { return (row + 1) / 16 * 16; }
 
-    // A thread's numbers of column j from row `base` on, to its own place in the ring
-    __device__ void fetch(int turn, int base, int j) const
-    {
-        scalar_t* const to = reinterpret_cast<scalar_t*>(dynamic_shared)
-                             + size(turn % STAGES) * EACH * THREADS + thread();
-        const scalar_t* const from = &a(base + thread(), j);
-        #pragma unroll
-        for (int e = 0; e < EACH; ++e)
-            if (base + e * THREADS < m)
-                copy_async<sizeof(scalar_t)>(to + e * THREADS, from + e * THREADS,
-                    base + e * THREADS + thread() < m ? int(sizeof(scalar_t)) : 0);
-    }
-    // The first of `count` columns
-    template <class Of> __device__ void begin(int base, int count, Of column) const
-    {
-        #pragma unroll 1
-        for (int q = 0; q < STAGES - 1; ++q) {
-            if (q < count) fetch(q, base, column(q));
-            end_group();
-        }
-    }
-
     // Of a batch of this block's columns, the q-th of it `column(q)`: inner products with x below
-    // `row`, by each warp with its rows. `begun`: columns are on their way.
-    template <class Of>
-    __device__ void inner_products(int row, int count, Of column, bool begun) const
+    // `row`, by each warp with its rows
+    template <class Of> __device__ void inner_products(int row, int count, Of column) const
     {
         const int start = top(row);
         for (int base = start; base < m; base += THREADS * EACH) {
-            if (STAGES > 1 && !(begun && base == start)) begin(base, count, column);
             scalar_t y[EACH];
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
@@ -242,32 +216,16 @@ struct Panel {
             #pragma unroll 1
             for (int q = 0; q < count; q += COLUMNS) {
                 scalar_t t[COLUMNS] = {};
-                if constexpr (STAGES > 1) {
+                const scalar_t* p[COLUMNS];
+                #pragma unroll
+                for (int c = 0; c < COLUMNS; ++c) p[c] = &a(0, column(min(q + c, count - 1)));
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e) {
+                    const int i = base + e * THREADS;
+                    if (i >= m) break;
                     #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c) {
-                        await_groups<STAGES - 2>();
-                        const int next = q + c + STAGES - 1;
-                        if (next < count) fetch(next, base, column(next));
-                        end_group();
-                        const scalar_t* const from = reinterpret_cast<scalar_t*>(dynamic_shared)
-                            + size((q + c) % STAGES) * EACH * THREADS + thread();
-                        #pragma unroll
-                        for (int e = 0; e < EACH; ++e)
-                            if (q + c < count && base + e * THREADS < m)
-                                t[c] = plus_inner(t[c], from[e * THREADS], y[e]);
-                    }
-                } else {
-                    const scalar_t* p[COLUMNS];
-                    #pragma unroll
-                    for (int c = 0; c < COLUMNS; ++c) p[c] = &a(0, column(min(q + c, count - 1)));
-                    #pragma unroll
-                    for (int e = 0; e < EACH; ++e) {
-                        const int i = base + e * THREADS;
-                        if (i >= m) break;
-                        #pragma unroll
-                        for (int c = 0; c < COLUMNS; ++c)
-                            t[c] = plus_inner(t[c], p[c][min(i + thread(), m - 1)], y[e]);
-                    }
+                    for (int c = 0; c < COLUMNS; ++c)
+                        t[c] = plus_inner(t[c], p[c][min(i + thread(), m - 1)], y[e]);
                 }
                 sum_over<0, 5>(t);
                 if (lane() < COLUMNS && q + lane() < count) {
@@ -302,7 +260,7 @@ struct Panel {
         for (int done = 0; done < mine.all; done += TEAMS) {
             const int count = mine.count(done);
             const auto column = [=](int q) { return mine.column(done + q); };
-            inner_products(row, count, column, done == 0);
+            inner_products(row, count, column);
             __syncthreads();
             const int q = thread() / TEAM, r = thread() % TEAM;
             const int j = column(min(q, count - 1)), source = j == pivot ? row : j;
@@ -392,10 +350,6 @@ geqp3_panel(scalar_t* A, size lda, size m, size n, size first, size width, real_
             meeting.hear(p.parts, [](const unsigned (&)[1]) {});
         }
         __syncthreads();
-        if (STAGES > 1) {
-            const Panel::Batches mine = p.batches(k);
-            p.begin(Panel::top(row), mine.count(0), [=](int q) { return mine.column(q); });
-        }
         const Reflector h = p.reflect(k);
         if (part)
             for (int i = max(p.from(), row) + thread(); i < p.to(); i += THREADS)

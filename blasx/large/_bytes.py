@@ -42,8 +42,3 @@ def apply_bytes(dtype, v):
 
 def up(n, step):
     return -(-n // step) * step
-
-
-def stages_bytes(dtype, v):
-    """kernels/geqp3_panel.cu: EACH numbers of each thread in STAGES columns."""
-    return 32 * v["WARPS"] * v["EACH"] * v["STAGES"] * dtype.itemsize if v["STAGES"] > 1 else 0

@@ -15,7 +15,6 @@ import numpy as np
 from .. import _cuda, _trace
 from .._kernel import current_device, multiprocessors, pack
 from ._blocks import serving
-from ._bytes import stages_bytes
 
 MOST_BLOCKS = 192  # kernels/grid.cuh
 
@@ -43,7 +42,7 @@ def geqp3(me, a, jpvt, tau):
             kernel.launch(blocks, 1, threads, 1, pack(
                 a.data.ptr, ld, m, n, j, end - j, norms.data.ptr, jpvt.data.ptr, tau.data.ptr,
                 F.data.ptr, x.data.ptr, sums.data.ptr, parts, places.data.ptr),
-                stages_bytes(me.dtype, kernel.constants), together=True)
+                together=True)
         if end < m and end < n:
             with _trace.step("update", end):
                 _cuda.blas(me.L + "gemm", 0, 0, m - end, n - end, end - j, minus,

@@ -239,13 +239,19 @@ def in_pairs(w, x, stride):
     groups, rows, channels, *_ = w.shape
     if x.dtype.char != "f":
         return w, x
-    few, elements, device = min(rows, channels), w[0, 0, 0].size, gpu(current_device())
-    row = tuned_row("convolve_wgmma", "s", few, device)
-    if row and groups == max(stride) == 1 and (
-            rows * channels * elements >= row.get("often", 0) * (rows + channels)):
+    few, elements = min(rows, channels), w[0, 0, 0].size
+    often, pairs = _least_products(few, current_device())
+    if groups == max(stride) == 1 and rows * channels * elements >= often * (rows + channels):
         return _boxes((w[0], x))
-    row = tuned_row("convolve", "s", few, device)
-    return w, _words(x) if few * elements >= row.get("pairs", _MOST) else x
+    return w, _words(x) if few * elements >= pairs else x
+
+
+@looked_up
+def _least_products(few, device):
+    """Of a number, for which images of so few channels or filters are faster as Boxes; as Words."""
+    boxes, words = (tuned_row(name, "s", few, gpu(device))
+                    for name in ("convolve_wgmma", "convolve"))
+    return boxes.get("often", 0) if boxes else _MOST, words.get("pairs", _MOST)
 
 
 def as_operand(dy, x, with_sums):

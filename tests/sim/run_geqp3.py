@@ -12,9 +12,9 @@ from scipy.linalg import lapack
 from . import gpu
 from .run_qr import check_factors
 
-VALUES = ((dict(WARPS=8, NB=8, EACH=1, COLUMNS=2, TALL=2, STAGES=1),
+VALUES = ((dict(WARPS=8, NB=8, EACH=1, COLUMNS=2, TALL=2),
            ((24, 24), (13, 30), (1, 9), (9, 1), (300, 11))),
-          (dict(WARPS=8, NB=16, EACH=2, COLUMNS=2, TALL=1, STAGES=3),
+          (dict(WARPS=8, NB=16, EACH=2, COLUMNS=2, TALL=1),
            ((40, 20), (13, 30), (300, 9))))
 
 
