@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 EPS = {"s": 2.0**-24, "d": 2.0**-53, "c": 2.0**-24, "z": 2.0**-53,  # LAPACK's lamch("E")
-       "h": 2.0**-11, "b": 2.0**-8}
+       "h": 2.0**-11, "b": 2.0**-8, "i": 2.0**-24}  # i: where it is scaled, in single precision
 
 
 def wide(x):

@@ -58,7 +58,8 @@ def all_names():
 
 
 def scale(kind, dtype):
-    tiny = float(finfo(dtype).tiny)
+    """What --matrix ..._ufl and its like multiply a matrix by; bytes have no such."""
+    tiny = 1.0 if dtype.kind == "i" else float(finfo(dtype).tiny)
     return {"": 1.0, "ufl": tiny, "ofl": 1 / tiny,
             "small": tiny**0.5, "large": tiny**-0.5}[kind.scaling]
 

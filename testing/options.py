@@ -143,8 +143,8 @@ class Value(argparse.Action):
 
 
 def letters(text):
-    if not text or set(text) - set("sdczhb"):
-        raise argparse.ArgumentTypeError(f"{text!r}: precisions are letters of sdczhb")
+    if not text or set(text) - set("sdczhbi"):
+        raise argparse.ArgumentTypeError(f"{text!r}: precisions are letters of sdczhbi")
     return text
 
 

@@ -21,7 +21,7 @@ snrm2 dnrm2 scnrm2 dznrm2 sasum dasum scasum dzasum isamax idamax icamax izamax
 gemv:sdcz gbmv:sdcz symv:sd hemv:cz sbmv:sd hbmv:cz spmv:sdcz hpmv:cz
 ger:sd geru:cz gerc:cz syr:sdcz her:cz syr2:sd her2:cz spr:sdcz hpr:cz spr2:sd hpr2:cz
 trmv:sdcz trsv:sdcz tbmv:sdcz tbsv:sdcz tpmv:sdcz tpsv:sdcz
-gemm:sdczhb symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
+gemm:sdczhb igemm:i symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
 """
 LAPACK = """
 getrf:sdcz getrs:sdcz getri:sdcz gesv:sdcz gecon:sdcz laswp:sdcz gbtrf:sdcz gbtrs:sdcz gbsv:sdcz
