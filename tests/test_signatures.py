@@ -21,7 +21,7 @@ snrm2 dnrm2 scnrm2 dznrm2 sasum dasum scasum dzasum isamax idamax icamax izamax
 gemv:sdcz gbmv:sdcz symv:sd hemv:cz sbmv:sd hbmv:cz spmv:sdcz hpmv:cz
 ger:sd geru:cz gerc:cz syr:sdcz her:cz syr2:sd her2:cz spr:sdcz hpr:cz spr2:sd hpr2:cz
 trmv:sdcz trsv:sdcz tbmv:sdcz tbsv:sdcz tpmv:sdcz tpsv:sdcz
-gemm:sdczhb igemm:i symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
+gemm:sdczhb igemm symm:sdcz hemm:cz syrk:sdcz herk:cz syr2k:sdcz her2k:cz trmm:sdcz trsm:sdcz
 """
 LAPACK = """
 getrf:sdcz getrs:sdcz getri:sdcz gesv:sdcz gecon:sdcz laswp:sdcz gbtrf:sdcz gbtrs:sdcz gbsv:sdcz
@@ -81,6 +81,7 @@ BY_HAND = {
     "gesvd_batched": (["a"], {"compute_uv": 1, "full_matrices": 1, "overwrite_a": 0}),
     "gemm": (["alpha", "a", "b"], {"beta": 0, "c": None, "trans_a": 0, "trans_b": 0,
                                    "overwrite_c": 0}),
+    "igemm": (["a", "b"], {"trans_a": 0, "trans_b": 0}),
     "gemm_batched": (["alpha", "a", "b"], {"beta": 0, "c": None, "trans_a": 0, "trans_b": 0,
                                            "overwrite_c": 0}),
     "gemv_batched": (["alpha", "a", "x"], {"beta": 0, "y": None, "trans": 0, "overwrite_y": 0}),
@@ -116,6 +117,7 @@ BY_HAND |= {second: BY_HAND[first] for first, second in (
     ("ormqr_batched", "unmqr_batched"))}
 HOST = {"device": None, "memory": None}
 KEYWORDS = {  # of blasx alone
+    "igemm": {"scale": None, "bias": None, "activation": None},
     "getrf": {"mode": "auto"} | HOST, "potrf": {"mode": "auto"} | HOST, "geqrf": {"mode": "auto"},
     "gels": {"mode": "auto"}, "gesv": {"factor": None, "refine": "ir"} | HOST, "posv": HOST,
     "gemm": {"bias": None, "activation": None, "slope_at": None, "precision": "fp32",
