@@ -65,7 +65,7 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
             for (int e = thread(); e < p * PB; e += THREADS)
                 if (e / PB < rows) inside(e / PB, p + e % PB) = scalar_t{};
             __syncthreads();
-            if (p + PB < NB) apply_panel<true, PB>(V, s, {V + PB, LD, 1}, rows, PB);
+            if (p + PB < NB) apply_to_strips<true, PB, 1>(V, s, {V + PB, LD, 1}, rows, PB);
             __syncthreads();
         }
         if (warp() == 0) {
@@ -76,8 +76,8 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
         __syncthreads();
         const int right = k + NB;
         if (right < n)
-            apply_panel<true>(V, s, {&QR(k, right), QR.rs, QR.cs}, rows, n - right);
-        if (nrhs) apply_panel<true>(V, s, {&B(k, 0), B.rs, B.cs}, rows, nrhs);
+            apply_to_strips<true, NB, EACH>(V, s, {&QR(k, right), QR.rs, QR.cs}, rows, n - right);
+        if (nrhs) apply_to_strips<true, NB, 1>(V, s, {&B(k, 0), B.rs, B.cs}, rows, nrhs);
         __syncthreads();
     }
     if (scaled)

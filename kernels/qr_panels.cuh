@@ -7,7 +7,8 @@
 //
 //     W = V^H C, C -= V (T^H W)        Q^H C; with T for T^H Q C
 //
-// Double precision is multiplied by the tensor cores, single precision has a column to a lane.
+// Double precision is multiplied by the tensor cores, single precision has a column to a lane, or
+// two: what it waits for is shared memory, which gives all lanes the same 4 bytes a cycle.
 #pragma once
 #include "block.cuh"
 #include "qr.cuh"
@@ -21,6 +22,8 @@ constexpr int ROWS = 2;     // of a panel to a thread
 constexpr int LD = NB + (sizeof(scalar_t) == 16 ? 2 : 4);  // tensor operands meet no bank twice
 constexpr bool TENSOR = sizeof(real_t) == 8;
 constexpr int STRIP = TENSOR ? sizeof(scalar_t) == 16 ? 8 : 16 : 32;  // columns
+// Strips that a warp takes at once: two where registers hold them, as a row of V then serves both
+constexpr int EACH = sizeof(scalar_t) == 4 && NB <= 16 ? 2 : 1;
 constexpr int DEEP = sizeof(scalar_t) == 4 ? 16 : 8;  // loads that are under way together
 constexpr int PB = NB < 16 ? NB : 16;  // columns whose rows fit registers
 static_assert(NB == 8 || NB == 16 || NB == 32);
@@ -30,7 +33,7 @@ struct alignas(16) Vector { scalar_t x[16 / sizeof(scalar_t)]; };
 // What a block keeps beside V
 struct Shared {
     scalar_t t[NB][LD];              // T
-    scalar_t z[NB][NB];              // V^H V above the diagonal
+    scalar_t z[NB][LD];              // V^H V above the diagonal
     scalar_t tau[NB];
     scalar_t row[2][PB];             // the row in which a step finds alpha
     scalar_t sums[2][WARPS][PB];
@@ -213,31 +216,11 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count,
     }
 }
 
-// T of K reflectors from tau and V^H V, by one warp: T e_j = tau_j (e_j - T V^H v_j)
-template <int K> __device__ void form_t(Shared& s)
-{
-    const int c = lane();
-    if (c < K) {
-        scalar_t t[K];
-        #pragma unroll
-        for (int j = 0; j < K; ++j) {
-            const scalar_t tau = s.tau[j];
-            scalar_t sum{};
-            #pragma unroll
-            for (int l = 0; l < j; ++l)
-                sum = plus_inner(sum, conj(t[l]), l >= c ? s.z[l][j] : scalar_t{});
-            t[j] = c < j ? mul(mul(tau, sum), real_t(-1)) : c == j ? tau : scalar_t{};
-            s.t[c][j] = t[j];
-        }
-    }
-}
+// What is loaded after it stays after it: ptxas would bring rows of T to registers long before their
+// turn, and run out of them.
+__device__ inline void in_turn() { asm volatile("" ::: "memory"); }
 
-// -- W = V^H C and C -= V op(T) W for a strip of C's columns, by a warp
-
-// The column of an 8 x 8 tile that is the tensor cores' number g: lanes then have t and t + 4
-__device__ inline int tile_column(int g) { return g / 2 + g % 2 * 4; }
-
-// Row r of V, 16 bytes at a time
+// Row r of V, of T or of Z, 16 bytes at a time
 template <int K> __device__ void row_of(scalar_t (&v)[K], const scalar_t* V, int r)
 {
     constexpr int few = 16 / sizeof(scalar_t);
@@ -248,6 +231,32 @@ template <int K> __device__ void row_of(scalar_t (&v)[K], const scalar_t* V, int
         for (int e = 0; e < few; ++e) v[c + e] = x.x[e];
     }
 }
+
+// T of K reflectors from tau and V^H V, by one warp, a row to a lane: T e_l = tau_l (e_l - T V^H v_l)
+template <int K> __device__ void form_t(Shared& s)
+{
+    const int c = lane();
+    if (c < K) {
+        scalar_t sums[K] = {};
+        #pragma unroll
+        for (int l = 0; l < K; ++l) {
+            const scalar_t tau = s.tau[l];
+            const scalar_t t = c < l ? mul(mul(tau, sums[l]), real_t(-1)) : c == l ? tau : scalar_t{};
+            s.t[c][l] = t;
+            if (l < c) continue;
+            in_turn();
+            scalar_t z[K];
+            row_of(z, s.z[0], l);
+            #pragma unroll
+            for (int j = l + 1; j < K; ++j) sums[j] = plus_inner(sums[j], conj(t), z[j]);
+        }
+    }
+}
+
+// -- W = V^H C and C -= V op(T) W for a strip of C's columns, by a warp
+
+// The column of an 8 x 8 tile that is the tensor cores' number g: lanes then have t and t + 4
+__device__ inline int tile_column(int g) { return g / 2 + g % 2 * 4; }
 
 constexpr int TN = STRIP / 8;              // tiles
 template <class T, int K> struct OnTensors {
@@ -370,29 +379,51 @@ template <class T, int K> struct OnTensors {
     }
 };
 
-template <class T, int K> struct OnLanes {
-    using Product = T[K];                 // a lane's column
+template <class T, int K, int EACH> struct OnLanes {
+    using Product = T[EACH][K];           // a lane's columns, 32 apart
+    static constexpr int FEW = 8;         // of its rows are asked for together
 
+    // f(i, number i of V's row, e, c) for all i and the numbers c of column e of the lane's, going down
     template <class F>
     static __device__ void sweep(const T* V, Strided<T> C, int rows, int columns, bool out, F f)
     {
-        const bool mine = lane() < columns;
-        T* const column = &C(0, mine ? lane() : 0);
+        bool mine[EACH];
+        T* column[EACH];
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            mine[e] = lane() + 32 * e < columns;
+            column[e] = &C(0, mine[e] ? lane() + 32 * e : 0);
+        }
         const size step = C.rs;
+        const auto ask = [&](T (&c)[FEW][EACH], int p) {
+            #pragma unroll
+            for (int d = 0; d < FEW; ++d)
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e) {
+                    c[d][e] = T{};
+                    if (mine[e] && p + d < rows) c[d][e] = column[e][(p + d) * step];
+                }
+        };
+        T c[FEW][EACH], next[FEW][EACH];
+        ask(next, 0);
         #pragma unroll 1
-        for (int p = 0; p < rows; p += DEEP) {
-            T c[DEEP];
+        for (int p = 0; p < rows; p += FEW) {
             #pragma unroll
-            for (int d = 0; d < DEEP; ++d) {
-                c[d] = T{};
-                if (mine && p + d < rows) c[d] = column[(p + d) * step];
-            }
+            for (int d = 0; d < FEW; ++d)
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e) c[d][e] = next[d][e];
+            ask(next, p + FEW);           // comes while these are worked on
             #pragma unroll
-            for (int d = 0; d < DEEP; ++d) {
+            for (int d = 0; d < FEW; ++d) {
                 T v[K];
                 row_of(v, V, p + d < rows ? p + d : rows - 1);
-                f(v, c[d]);
-                if (out && mine && p + d < rows) column[(p + d) * step] = c[d];
+                #pragma unroll
+                for (int i = 0; i < K; ++i)
+                    #pragma unroll
+                    for (int e = 0; e < EACH; ++e) f(i, v[i], e, c[d][e]);
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e)
+                    if (out && mine[e] && p + d < rows) column[e][(p + d) * step] = c[d][e];
             }
         }
     }
@@ -400,53 +431,70 @@ template <class T, int K> struct OnLanes {
     static __device__ void project(Product& w, const T* V, Strided<T> C, int rows, int columns)
     {
         #pragma unroll
-        for (int i = 0; i < K; ++i) w[i] = T{};
-        sweep(V, C, rows, columns, false, [&](const T (&v)[K], T& c) {
+        for (int e = 0; e < EACH; ++e)
             #pragma unroll
-            for (int i = 0; i < K; ++i) w[i] = plus_inner(w[i], v[i], c);
-        });
+            for (int i = 0; i < K; ++i) w[e][i] = T{};
+        sweep(V, C, rows, columns, false,
+              [&](int i, T v, int e, T& c) { w[e][i] = plus_inner(w[e][i], v, c); });
     }
 
     template <class F> static __device__ void each(const Product& w, F f)
     {
         #pragma unroll
-        for (int i = 0; i < K; ++i) f(i, lane(), w[i]);
+        for (int e = 0; e < EACH; ++e)
+            #pragma unroll
+            for (int i = 0; i < K; ++i) f(i, lane() + 32 * e, w[e][i]);
     }
 
     template <bool ADJOINT>
     static __device__ void subtract(Product& w, const T* V, Shared& s, Strided<T> C, int rows,
                                     int columns)
     {
-        T y[K];
         #pragma unroll
-        for (int i = 0; i < K; ++i) {
-            y[i] = T{};
+        for (int k = 0; k < K; ++k) {     // op(T) w in its place, by rows of T
+            const int i = ADJOINT ? K - 1 - k : k;
+            T t[K];
+            in_turn();
+            row_of(t, s.t[0], i);
             #pragma unroll
-            for (int l = ADJOINT ? 0 : i; l < (ADJOINT ? i + 1 : K); ++l)
-                y[i] = plus_inner(y[i], ADJOINT ? s.t[l][i] : conj(s.t[i][l]), w[l]);
+            for (int e = 0; e < EACH; ++e) {
+                const T x = w[e][i];
+                w[e][i] = plus_inner(T{}, ADJOINT ? t[i] : conj(t[i]), x);
+                #pragma unroll
+                for (int l = i + 1; l < K; ++l)
+                    if (ADJOINT) w[e][l] = plus_inner(w[e][l], t[l], x);
+                    else w[e][i] = plus_inner(w[e][i], conj(t[l]), w[e][l]);
+            }
         }
-        sweep(V, C, rows, columns, true, [&](const T (&v)[K], T& c) {
-            #pragma unroll
-            for (int i = 0; i < K; ++i) c = minus_product(c, v[i], y[i]);
-        });
+        sweep(V, C, rows, columns, true,
+              [&](int i, T v, int e, T& c) { c = minus_product(c, v, w[e][i]); });
     }
 };
 
-template <bool TENSOR, class T, int K> struct Way { using type = OnLanes<T, K>; };
-template <class T, int K> struct Way<true, T, K> { using type = OnTensors<T, K>; };
-template <int K> using Products = typename Way<TENSOR, scalar_t, K>::type;
+template <bool TENSOR, class T, int K, int EACH> struct Way { using type = OnLanes<T, K, EACH>; };
+template <class T, int K, int EACH> struct Way<true, T, K, EACH> { using type = OnTensors<T, K>; };
+template <int K, int EACH = 1> using Products = typename Way<TENSOR, scalar_t, K, EACH>::type;
 
-// C := (I - V op(T) V^H) C with K reflectors, rows x columns, its strips shared by the warps
-template <bool ADJOINT, int K = NB>
+// C := (I - V op(T) V^H) C with K reflectors, rows x columns, its strips shared by the warps, AT_ONCE
+// to each
+template <bool ADJOINT, int K, int AT_ONCE>
+__device__ void apply_to_strips(const scalar_t* V, Shared& s, Strided<scalar_t> C, int rows,
+                                int columns)
+{
+    constexpr int wide = AT_ONCE * STRIP;
+    for (int j = warp() * wide; j < columns; j += WARPS * wide) {
+        const Strided<scalar_t> strip{C.p + j * C.cs, C.rs, C.cs};
+        typename Products<K, AT_ONCE>::Product w;
+        Products<K, AT_ONCE>::project(w, V, strip, rows, columns - j);
+        Products<K, AT_ONCE>::template subtract<ADJOINT>(w, V, s, strip, rows, columns - j);
+    }
+}
+template <bool ADJOINT>
 __device__ void apply_panel(const scalar_t* V, Shared& s, Strided<scalar_t> C, int rows,
                             int columns)
 {
-    for (int j = warp() * STRIP; j < columns; j += WARPS * STRIP) {
-        const Strided<scalar_t> strip{C.p + j * C.cs, C.rs, C.cs};
-        typename Products<K>::Product w;
-        Products<K>::project(w, V, strip, rows, columns - j);
-        Products<K>::template subtract<ADJOINT>(w, V, s, strip, rows, columns - j);
-    }
+    if (EACH > 1 && columns > STRIP) apply_to_strips<ADJOINT, NB, EACH>(V, s, C, rows, columns);
+    else apply_to_strips<ADJOINT, NB, 1>(V, s, C, rows, columns);
 }
 
 // The reflectors' zeros above their ones in the first K columns, over what the panel had there, R.
