@@ -54,37 +54,76 @@ __device__ inline real_t sum_of_lanes(real_t x)
     return of_lanes(x, [](real_t a, real_t b) { return a + b; });
 }
 
-// A pack of each of K matrices
+// A pack to global memory in one instruction: of `store` the compiler makes four here.
+__device__ inline void put(scalar_t* to, const real_t (&x)[V])
+{
+#ifndef BLASX_SIM
+    Pack<scalar_t> pack;
+    #pragma unroll
+    for (int e = 0; e < V; ++e) pack.x[e] = scalar_t(x[e]);
+    const uint4 all = reinterpret_cast<const uint4&>(pack);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "l"(__cvta_generic_to_global(to)), "r"(all.x), "r"(all.y), "r"(all.z), "r"(all.w));
+#else
+    store(to, x);
+#endif
+}
+
+// A pack of each of K matrices, as it is worked on
 template <int K> using Held = real_t[K][V];
 
-// A lane's packs of a chunk of each; the first begins in column j
+// A lane's packs of a chunk of each; the first begins in column j. If it is all the row's they are in
+// registers, else they are read from shared memory when they are looked at.
 template <int K> struct Part {
-    Held<K> x[PACKS];
+    Pack<scalar_t> x[PACKS][K];
+    const char* at;
     int j, n;
-    bool whole;  // all of the chunk is the row's
+    bool whole;
 
+    __device__ int column(int c) const { return j + c * 32 * V; }
+    __device__ const Pack<scalar_t>& there(int c, int k) const
+    {
+        return *reinterpret_cast<const Pack<scalar_t>*>(at + k * CHUNK + c * 512);
+    }
+    __device__ void get()
+    {
+        #pragma unroll
+        for (int c = 0; c < PACKS; ++c)
+            #pragma unroll
+            for (int k = 0; k < K; ++k) x[c][k] = there(c, k);
+    }
     // Which numbers of a pack are the row's
     struct Has {
         bool all;
         int j, n;
         __device__ bool operator()(int e) const { return all || unsigned(j + e) < unsigned(n); }
     };
-    // f(pack, has) for every pack
-    template <class F> __device__ void packs(F f)
+    // f(pack, j, has) for every pack, which begins in column j; of_whole(...) in whole chunks
+    template <class W, class F> __device__ void packs(W of_whole, F f)
     {
+        Held<K> one;
         if (whole) {
             #pragma unroll
-            for (int c = 0; c < PACKS; ++c) f(x[c], Has{true, 0, 0});
+            for (int c = 0; c < PACKS; ++c) {
+                #pragma unroll
+                for (int k = 0; k < K; ++k) load(one[k], x[c][k].x);
+                of_whole(one, column(c), Has{true, 0, 0});
+            }
         } else {
-            #pragma unroll
-            for (int c = 0; c < PACKS; ++c) f(x[c], Has{false, column(c), n});
+            #pragma unroll 1
+            for (int c = 0; c < PACKS; ++c) {
+                #pragma unroll
+                for (int k = 0; k < K; ++k) load(one[k], there(c, k).x);
+                f(one, column(c), Has{false, column(c), n});
+            }
         }
     }
+    template <class F> __device__ void packs(F f) { packs(f, f); }
     // The sum of f(pack, e) over the numbers
     template <class F> __device__ real_t sum(F f)
     {
         real_t all = 0;
-        packs([&](Held<K>& pack, Has has) {
+        packs([&](Held<K>& pack, int, Has has) {
             real_t of[V];
             #pragma unroll
             for (int e = 0; e < V; ++e) of[e] = has(e) ? f(pack, e) : real_t(0);
@@ -96,7 +135,6 @@ template <int K> struct Part {
         });
         return all;
     }
-    __device__ int column(int c) const { return j + c * 32 * V; }
 };
 
 template <int K> struct Chunks {
@@ -131,32 +169,29 @@ template <int K> struct Chunks {
     __device__ static size first() { return blockIdx.x / CLUSTER; }
     __device__ static size step() { return gridDim.x / CLUSTER; }
 
-    // f(part) for this warp's chunks of row i
+    // f(part) for this warp's chunks of row i, each when it is there
     template <class F> __device__ void read(size i, F f)
     {
         const int slot_of_row = slot, phase_of_row = phase;
-        go(i, [&](Part<K>& x, int) { f(x); });
+        go(i, f);
         slot = slot_of_row, phase = phase_of_row;
     }
     // The same numbers again: f(pack, j), j the column it begins in, leaves the answer in pack[0].
     template <class F> __device__ void write(size i, scalar_t* to, F f)
     {
         scalar_t* const row = to + i * n;
-        go(i, [&](Part<K>& x, int s) {
-            #pragma unroll
-            for (int c = 0; c < PACKS; ++c) {
-                const int j = x.column(c);
-                f(x.x[c], j);
-                if (x.whole || (j >= 0 && j + V <= n)) {
-                    store(row + j, x.x[c][0]);
-                } else {
-                    #pragma unroll
-                    for (int e = 0; e < V; ++e)
-                        if (unsigned(j + e) < unsigned(n)) row[j + e] = scalar_t(x.x[c][0][e]);
-                }
-            }
+        go(i, [&](Part<K>& x) {
+            x.packs([&](Held<K>& pack, int j, typename Part<K>::Has) {
+                f(pack, j);
+                put(row + j, pack[0]);
+            }, [&](Held<K>& pack, int j, typename Part<K>::Has has) {
+                f(pack, j);
+                #pragma unroll
+                for (int e = 0; e < V; ++e)
+                    if (has(e)) row[j + e] = scalar_t(pack[0][e]);
+            });
             __syncwarp();
-            ask(s);
+            ask(slot);
         });
     }
 
@@ -210,23 +245,18 @@ template <int K> struct Chunks {
     __device__ int skew_of(size i) const { return int(i * n % LINE); }
     __device__ int count_of(size i) const { return (skew_of(i) + n + PER - 1) / PER; }
 
-    // f(part, slot) for this warp's chunks of row i, each when it is there
+    // f(part) for this warp's chunks of row i, which have come or are coming
     template <class F> __device__ void go(size i, F f)
     {
         const int skew = skew_of(i), count = count_of(i);
         for (int k = mine(); k < count; k += TEAM) {
             const int begin = k * PER - skew;
             Part<K> x;
-            x.j = begin + lane() * V, x.n = n;
-            x.whole = begin >= 0 && begin + PER <= n;
+            x.at = dynamic_shared + place_of(slot, 0) + lane() * 16;
+            x.j = begin + lane() * V, x.n = n, x.whole = begin >= 0 && begin + PER <= n;
             await(barrier_of(slot), phase);
-            #pragma unroll
-            for (int c = 0; c < PACKS; ++c)
-                #pragma unroll
-                for (int o = 0; o < K; ++o)
-                    load(x.x[c][o], reinterpret_cast<const scalar_t*>(
-                        dynamic_shared + place_of(slot, o) + c * 512 + lane() * 16));
-            f(x, slot);
+            if (x.whole) x.get();
+            f(x);
             if (++slot == SLOTS) slot = 0, phase ^= 1;
         }
     }
@@ -249,6 +279,7 @@ template <int K> struct Chunks {
             const unsigned bytes = unsigned(whole - begin) * sizeof(scalar_t);
             #pragma unroll
             for (int k = 0; k < K; ++k)
+                #pragma unroll 1
                 for (size e = whole; e < end && e < last; ++e)
                     reinterpret_cast<scalar_t*>(dynamic_shared + place_of(s, k))[e - from_here]
                         = from[k][e];

@@ -19,44 +19,48 @@ cross_entropy_chunks(const scalar_t* X, const size* labels, const size* count, r
                      size n)
 {
     wait_for_stream();
+    let_next_come();
     Chunks<1> rows({X}, m, n);
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     const size counted = count ? *count : m;
-    const real_t all = real_t(counted > 1 ? counted : 1) / number(times);
+    const real_t each = number(times) / real_t(counted > 1 ? counted : 1);
     const real_t lost = real_t(__int_as_float(0x7fc00000));
-    const real_t there = (1 - smoothing + even) / all, elsewhere = even / all;
-    // What a row's label is, and its number, are read while the row before it is worked on.
-    const auto known = [=](size label) { return label >= 0 && label < n; };
-    const auto score_of = [=](size i, size label) {
-        return i < m && known(label) ? real_t(X[i * n + label]) : lost;
+    // Where a row's label is, and its number, are read while the row before it is worked on.
+    constexpr int NOWHERE = -V, NOT_COUNTED = -2 * V;
+    const auto place_of = [=](size i) {
+        if (i >= m) return NOWHERE;
+        const size label = labels[i];
+        return ignoring && label == ignored ? NOT_COUNTED : label >= 0 && label < n ? int(label)
+                                                                                    : NOWHERE;
     };
-    const auto label_of = [=](size i) { return i < m ? labels[i] : 0; };
-    size label = label_of(rows.first());
-    real_t score = score_of(rows.first(), label);
-    for (size i = rows.first(), next; i < m; i = next) {
-        next = i + rows.step();
-        const size label_of_next = label_of(next);
+    const auto score_of = [=](size i, int at) { return at < 0 ? lost : real_t(X[i * n + at]); };
+    int at = place_of(rows.first());
+    real_t score = score_of(rows.first(), at);
+    for (size i = rows.first(); i < m; i += rows.step()) {
+        const int at_of_next = place_of(i + rows.step());
         const real_t mark = score - score == 0 ? score : real_t(0);
         Powers<1> powers;
         rows.read(i, [&](Part<1>& x) { powers.take(x, mark); });
         powers.join(rows);
-        const real_t score_of_next = score_of(next, label_of_next);
-        const bool counts = !(ignoring && label == ignored);
-        const int at = known(label) ? int(label) : -V;
-        const real_t top = powers.base(), share = known(label) ? 1 / (powers.total * all) : lost;
+        const real_t score_of_next = score_of(i + rows.step(), at_of_next);
+        const bool counts = at != NOT_COUNTED;
+        const real_t top = powers.base(), share = at < 0 ? lost : each / powers.total;
+        const real_t less = even * each;
         rows.write(i, dX, [&](Held<1>& x, int j) {
             #pragma unroll
-            for (int e = 0; e < V; ++e) {
-                const real_t q = j + e == at ? there : elsewhere;
-                x[0][e] = counts ? power(x[0][e] - top) * share - q : real_t(0);
-            }
+            for (int e = 0; e < V; ++e)
+                x[0][e] = counts ? fma(power(x[0][e] - top), share, -less) : real_t(0);
+            if (unsigned(at - j) < unsigned(V))
+                #pragma unroll
+                for (int e = 0; e < V; ++e)
+                    x[0][e] -= j + e == at ? (1 - smoothing) * each : real_t(0);
         });
         if (mine() == 0 && lane() == 0) {
             real_t loss = log(powers.total) - (1 - smoothing) * (score - powers.top);
             if (smoothing != 0) loss -= even * powers.apart - smoothing * (top - mark);
             losses[i] = counts ? loss : real_t(0);
         }
-        label = label_of_next, score = score_of_next;
+        at = at_of_next, score = score_of_next;
     }
     rows.leave();
 }

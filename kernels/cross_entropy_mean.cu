@@ -12,19 +12,23 @@ constexpr int WARPS = 32;   // of the block
 // The sum of what all threads have; in thread 0
 template <class T> __device__ T total(T x)
 {
-    __shared__ T parts[WARPS];
+    __shared__ T parts[32];
+    if (warp() == 0) parts[thread()] = 0;
+    __syncthreads();
     #pragma unroll
     for (int d = 16; d > 0; d /= 2) x += across(x, d);
     if (thread() % 32 == 0) parts[warp()] = x;
     __syncthreads();
-    for (int w = 1; w < WARPS; ++w) x += parts[w];
+    x = parts[thread() % 32];
+    #pragma unroll
+    for (int d = 16; d > 0; d /= 2) x += across(x, d);
     return x;
 }
 
 // The sum of f(i), i < m, a few at once under way; in thread 0
 template <class T, class F> __device__ T sum(size m, F f)
 {
-    constexpr int AT_ONCE = 8;
+    constexpr int AT_ONCE = 16;
     T mine = 0;
     for (size first = thread(); first < m; first += AT_ONCE * THREADS) {
         T of[AT_ONCE];
@@ -44,9 +48,10 @@ cross_entropy_mean(const scalar_t* losses, const size* labels, size* count, scal
                    size ignored, size m)
 {
     wait_for_stream();
+    let_next_come();
     if (losses) {
-        const scalar_t of_all = sum<scalar_t>(m, [=](size i) { return losses[i]; });
         const size counted = count ? *count : m;
+        const scalar_t of_all = sum<scalar_t>(m, [=](size i) { return losses[i]; });
         if (thread() == 0) *mean = of_all / scalar_t(counted > 1 ? counted : 1);
     } else {
         const size of_all = sum<size>(m, [=](size i) { return size(labels[i] != ignored); });

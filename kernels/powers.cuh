@@ -5,15 +5,8 @@
 // of those that have come so far, and, APART, sum (x - mark), mark any number. Where a larger top comes
 // total goes over to it: it is multiplied by e^(old - new).
 #pragma once
-#include "approximate.cuh"
 #include "chunks.cuh"
-
-// e^x: what is rounded to half precision as the hardware approximates it
-__device__ inline real_t power(real_t x)
-{
-    if constexpr (sizeof(scalar_t) == 2) return power_of(x * 1.44269504f);
-    else return exp(x);
-}
+#include "exponential.cuh"
 
 template <int APART> struct alignas(16) Powers {
     real_t top = LEAST, total = 0, apart = 0, room = 0;
@@ -28,17 +21,17 @@ template <int APART> struct alignas(16) Powers {
     __device__ void take(Part<1>& x, real_t mark = 0)
     {
         real_t most = top;
-        x.packs([&](Held<1>& of, Part<1>::Has has) {
+        x.packs([&](Held<1>& of, int, Part<1>::Has has) {
             #pragma unroll
-            for (int e = 0; e < V; ++e) most = has(e) && of[0][e] > most ? of[0][e] : most;
+            for (int e = 0; e < V; ++e) most = larger(most, has(e) ? of[0][e] : LEAST);
         });
         rise(most);
-        total += x.sum([from = base()](Held<1>& of, int e) { return power(of[0][e] - from); });
+        total += x.sum([from = base()](Held<1>& of, int e) { return summand(of[0][e] - from); });
         if (APART) apart += x.sum([=](Held<1>& of, int e) { return of[0][e] - mark; });
     }
     __device__ void join_lanes()
     {
-        rise(of_lanes(top, [](real_t a, real_t b) { return a > b ? a : b; }));
+        rise(of_lanes(top, [](real_t a, real_t b) { return larger(a, b); }));
         total = sum_of_lanes(total);
         if (APART) apart = sum_of_lanes(apart);
     }

@@ -12,6 +12,7 @@ constexpr int PACKS = 2;    // of 16 bytes, of a row in a thread
 constexpr int RESIDENT = 0; // whether that is always a whole row
 constexpr int BLOCKS = 4;   // on a multiprocessor
 #endif
+#include "exponential.cuh"
 #include "launch.cuh"
 #include "rows.cuh"
 
@@ -23,13 +24,13 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
     const size i = team.row();
     Row<1> row({X}, i * n, i < m ? int(n) : 0);
     real_t top = LEAST, total = 0;
-    row.each([&](Held<1>& x, int e, int) { top = x[0][e] > top ? x[0][e] : top; });
+    row.each([&](Held<1>& x, int e, int) { top = larger(top, x[0][e]); });
     top = team.largest(top);
     if (!log_of && top == LEAST) top = 0;
     row.each([&](Held<1>& x, int e, int) {
-        const real_t power = exp(x[0][e] - top);
-        total += power;
-        if (!log_of && row.held()) x[0][e] = power;
+        const real_t one = power(x[0][e] - top);
+        total += one;
+        if (!log_of && row.held()) x[0][e] = one;
     });
     total = team.sum(total);
     const real_t less = log(total), share = 1 / (total == 0 ? real_t(1) : total);
@@ -37,7 +38,7 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
         #pragma unroll
         for (int e = 0; e < V; ++e) {
             if (log_of) x[0][e] = x[0][e] - top - less;
-            else x[0][e] = (row.held() ? x[0][e] : exp(x[0][e] - top)) * share;
+            else x[0][e] = (row.held() ? x[0][e] : power(x[0][e] - top)) * share;
         }
         row.in.put(Y + i * n, x[0], first, c);
     });

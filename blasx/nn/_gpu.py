@@ -177,19 +177,19 @@ def softmax_backward(dy, y, log=False):
 
 def cross_entropy(y, labels, smoothing, ignore, scale):
     """(loss, `scale` times its gradient in y): both come of one pass over the scores y."""
-    y = _by_rows(y)
+    y, m = _by_rows(y), labels.size
     labels = cupy.ascontiguousarray(labels, np.int64)
-    rows, dy, loss = _sums(labels.size, like=y), _new(*y.shape, like=y), _sums(like=y)
-    count, mean = 0, _kernel("cross_entropy_mean", loss)
+    dy, loss = _new(*y.shape, like=y), _sums(like=y)
+    room = cupy.cuda.alloc(8 + m * loss.itemsize)  # how many labels count; the losses of rows
+    rows, count, mean = room.ptr + 8, 0, _kernel("cross_entropy_mean", loss)
     if ignore is not None:
-        counted = cupy.ndarray((), np.int64)
-        count = counted.data.ptr
-        mean(1, 0, 0, labels.data.ptr, count, 0, ignore, labels.size)
-    numbers = (y.data.ptr, labels.data.ptr, count, rows.data.ptr, dy.data.ptr, _bits(smoothing),
+        count = room.ptr
+        mean(1, 0, 0, labels.data.ptr, count, 0, ignore, m)
+    numbers = (y.data.ptr, labels.data.ptr, count, rows, dy.data.ptr, _bits(smoothing),
                _bits(scale), count != 0, ignore or 0)
     if not _on_chunks("cross_entropy_chunks", 1, y, *numbers):
         _on_rows("cross_entropy_rows", y, *numbers)
-    mean(1, 0, rows.data.ptr, labels.data.ptr, count, loss.data.ptr, 0, labels.size)
+    mean(1, 0, rows, labels.data.ptr, count, loss.data.ptr, 0, m)
     return loss, dy
 
 
