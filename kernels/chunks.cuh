@@ -72,61 +72,66 @@ __device__ inline void put(scalar_t* to, const real_t (&x)[V])
 // A pack of each of K matrices, as it is worked on
 template <int K> using Held = real_t[K][V];
 
-// A lane's packs of a chunk of each; the first begins in column j. If it is all the row's they are in
-// registers, else they are read from shared memory when they are looked at.
+// A lane's packs of a chunk of each, of columns of which the row has those from 0 to n; the first pack
+// begins in column j.
 template <int K> struct Part {
     Pack<scalar_t> x[PACKS][K];
-    const char* at;
+    const char* at;  // in shared memory
     int j, n;
-    bool whole;
+    bool whole;  // all of the chunk is the row's
 
     __device__ int column(int c) const { return j + c * 32 * V; }
+    __device__ bool has(int j) const { return whole || unsigned(j) < unsigned(n); }
+    // How many numbers the row has here
+    __device__ int count() const
+    {
+        if (whole) return PACKS * V;
+        int sum = 0;
+        #pragma unroll
+        for (int c = 0; c < PACKS; ++c)
+            #pragma unroll
+            for (int e = 0; e < V; ++e) sum += has(column(c) + e);
+        return sum;
+    }
     __device__ const Pack<scalar_t>& there(int c, int k) const
     {
         return *reinterpret_cast<const Pack<scalar_t>*>(at + k * CHUNK + c * 512);
     }
-    __device__ void get()
+    // From shared memory; `other` in place of what is not the row's
+    __device__ void get(real_t other)
     {
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
             for (int k = 0; k < K; ++k) x[c][k] = there(c, k);
-    }
-    // Which numbers of a pack are the row's
-    struct Has {
-        bool all;
-        int j, n;
-        __device__ bool operator()(int e) const { return all || unsigned(j + e) < unsigned(n); }
-    };
-    // f(pack, j, has) for every pack, which begins in column j; of_whole(...) in whole chunks
-    template <class W, class F> __device__ void packs(W of_whole, F f)
-    {
-        Held<K> one;
-        if (whole) {
+        if (whole) return;
+        #pragma unroll
+        for (int c = 0; c < PACKS; ++c)
             #pragma unroll
-            for (int c = 0; c < PACKS; ++c) {
-                #pragma unroll
-                for (int k = 0; k < K; ++k) load(one[k], x[c][k].x);
-                of_whole(one, column(c), Has{true, 0, 0});
-            }
-        } else {
-            #pragma unroll 1
-            for (int c = 0; c < PACKS; ++c) {
-                #pragma unroll
-                for (int k = 0; k < K; ++k) load(one[k], there(c, k).x);
-                f(one, column(c), Has{false, column(c), n});
-            }
+            for (int e = 0; e < V; ++e)
+                if (!has(column(c) + e))
+                    #pragma unroll
+                    for (int k = 0; k < K; ++k) x[c][k].x[e] = scalar_t(other);
+    }
+    // f(pack, j) for every pack, which begins in column j
+    template <class F> __device__ void packs(F f) const
+    {
+        #pragma unroll
+        for (int c = 0; c < PACKS; ++c) {
+            Held<K> one;
+            #pragma unroll
+            for (int k = 0; k < K; ++k) load(one[k], x[c][k].x);
+            f(one, column(c));
         }
     }
-    template <class F> __device__ void packs(F f) { packs(f, f); }
-    // The sum of f(pack, e) over the numbers
-    template <class F> __device__ real_t sum(F f)
+    // The sum of f(pack, e, j) over the numbers, each in column j
+    template <class F> __device__ real_t sum(F f) const
     {
         real_t all = 0;
-        packs([&](Held<K>& pack, int, Has has) {
+        packs([&](Held<K>& pack, int j) {
             real_t of[V];
             #pragma unroll
-            for (int e = 0; e < V; ++e) of[e] = has(e) ? f(pack, e) : real_t(0);
+            for (int e = 0; e < V; ++e) of[e] = f(pack, e, j + e);
             #pragma unroll
             for (int d = V / 2; d > 0; d /= 2)
                 #pragma unroll
@@ -169,11 +174,14 @@ template <int K> struct Chunks {
     __device__ static size first() { return blockIdx.x / CLUSTER; }
     __device__ static size step() { return gridDim.x / CLUSTER; }
 
-    // f(part) for this warp's chunks of row i, each when it is there
-    template <class F> __device__ void read(size i, F f)
+    // f(part) for this warp's chunks of row i; `other` in place of what is not the row's
+    template <class F> __device__ void read(size i, real_t other, F f)
     {
         const int slot_of_row = slot, phase_of_row = phase;
-        go(i, f);
+        go(i, [&](Part<K>& x) {
+            x.get(other);
+            f(x);
+        });
         slot = slot_of_row, phase = phase_of_row;
     }
     // The same numbers again: f(pack, j), j the column it begins in, leaves the answer in pack[0].
@@ -181,15 +189,28 @@ template <int K> struct Chunks {
     {
         scalar_t* const row = to + i * n;
         go(i, [&](Part<K>& x) {
-            x.packs([&](Held<K>& pack, int j, typename Part<K>::Has) {
-                f(pack, j);
-                put(row + j, pack[0]);
-            }, [&](Held<K>& pack, int j, typename Part<K>::Has has) {
-                f(pack, j);
-                #pragma unroll
-                for (int e = 0; e < V; ++e)
-                    if (has(e)) row[j + e] = scalar_t(pack[0][e]);
-            });
+            if (x.whole) {
+                x.get(0);
+                x.packs([&](Held<K>& pack, int j) {
+                    f(pack, j);
+                    put(row + j, pack[0]);
+                });
+            } else {
+                #pragma unroll 1
+                for (int c = 0; c < PACKS; ++c) {
+                    const int j = x.column(c);
+                    if (j <= -V || j >= n) continue;
+                    Held<K> pack;
+                    #pragma unroll
+                    for (int k = 0; k < K; ++k) load(pack[k], x.there(c, k).x);
+                    f(pack, j);
+                    if (j >= 0 && j + V <= n) put(row + j, pack[0]);
+                    else
+                        #pragma unroll
+                        for (int e = 0; e < V; ++e)
+                            if (x.has(j + e)) row[j + e] = scalar_t(pack[0][e]);
+                }
+            }
             __syncwarp();
             ask(slot);
         });
@@ -245,7 +266,7 @@ template <int K> struct Chunks {
     __device__ int skew_of(size i) const { return int(i * n % LINE); }
     __device__ int count_of(size i) const { return (skew_of(i) + n + PER - 1) / PER; }
 
-    // f(part) for this warp's chunks of row i, which have come or are coming
+    // f(part) for this warp's chunks of row i, each when it is in shared memory
     template <class F> __device__ void go(size i, F f)
     {
         const int skew = skew_of(i), count = count_of(i);
@@ -255,7 +276,6 @@ template <int K> struct Chunks {
             x.at = dynamic_shared + place_of(slot, 0) + lane() * 16;
             x.j = begin + lane() * V, x.n = n, x.whole = begin >= 0 && begin + PER <= n;
             await(barrier_of(slot), phase);
-            if (x.whole) x.get();
             f(x);
             if (++slot == SLOTS) slot = 0, phase ^= 1;
         }
@@ -282,7 +302,7 @@ template <int K> struct Chunks {
                 #pragma unroll 1
                 for (size e = whole; e < end && e < last; ++e)
                     reinterpret_cast<scalar_t*>(dynamic_shared + place_of(s, k))[e - from_here]
-                        = from[k][e];
+                        = fresh(from[k] + e);
             expect(barrier_of(s), K * bytes);
             #pragma unroll
             for (int k = 0; k < K; ++k)

@@ -14,51 +14,50 @@ constexpr int CLUSTER = 1;  // blocks of a row
 #include "powers.cuh"
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
-cross_entropy_chunks(const scalar_t* X, const size* labels, const size* count, real_t* losses,
-                     scalar_t* dX, size smooth, size times, size ignoring, size ignored, size m,
-                     size n)
+cross_entropy_chunks(const scalar_t* X, const size* labels, const real_t* counts, size all, size smooth,
+                     size ignored, real_t* losses, scalar_t* dX, size m, size n)
 {
-    wait_for_stream();
-    let_next_come();
+    if (!counts) wait_for_stream();
     Chunks<1> rows({X}, m, n);
-    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
-    const size counted = count ? *count : m;
-    const real_t each = number(times) / real_t(counted > 1 ? counted : 1);
     const real_t lost = real_t(__int_as_float(0x7fc00000));
     // Where a row's label is, and its number, are read while the row before it is worked on.
-    constexpr int NOWHERE = -V, NOT_COUNTED = -2 * V;
+    constexpr int NOWHERE = -V, IGNORED = -2 * V;
     const auto place_of = [=](size i) {
         if (i >= m) return NOWHERE;
-        const size label = labels[i];
-        return ignoring && label == ignored ? NOT_COUNTED : label >= 0 && label < n ? int(label)
-                                                                                    : NOWHERE;
+        const size label = fresh(labels + i);
+        return counts && label == ignored ? IGNORED : label >= 0 && label < n ? int(label) : NOWHERE;
     };
-    const auto score_of = [=](size i, int at) { return at < 0 ? lost : real_t(X[i * n + at]); };
+    const auto score_of = [=](size i, int at) {
+        return at < 0 ? lost : real_t(fresh(X + i * n + at));
+    };
     int at = place_of(rows.first());
     real_t score = score_of(rows.first(), at);
+    wait_for_stream();
+    let_next_come();
+    const real_t each = counts ? counts[1] : number(all);
+    const real_t smoothing = number(smooth), even = smoothing / real_t(n), less = even * each;
     for (size i = rows.first(); i < m; i += rows.step()) {
         const int at_of_next = place_of(i + rows.step());
         const real_t mark = score - score == 0 ? score : real_t(0);
         Powers<1> powers;
-        rows.read(i, [&](Part<1>& x) { powers.take(x, mark); });
+        rows.read(i, LEAST, [&](Part<1>& x) { powers.take(x, mark); });
         powers.join(rows);
         const real_t score_of_next = score_of(i + rows.step(), at_of_next);
-        const bool counts = at != NOT_COUNTED;
         const real_t top = powers.base(), share = at < 0 ? lost : each / powers.total;
-        const real_t less = even * each;
+        const bool ignore = at == IGNORED;
         rows.write(i, dX, [&](Held<1>& x, int j) {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                x[0][e] = counts ? fma(power(x[0][e] - top), share, -less) : real_t(0);
+                x[0][e] = ignore ? real_t(0) : fma(power(x[0][e] - top), share, -less);
             if (unsigned(at - j) < unsigned(V))
                 #pragma unroll
                 for (int e = 0; e < V; ++e)
                     x[0][e] -= j + e == at ? (1 - smoothing) * each : real_t(0);
         });
-        if (mine() == 0 && lane() == 0) {
+        if (mine() == TEAM - 1 && lane() == 0) {  // whose warp has the fewest chunks
             real_t loss = log(powers.total) - (1 - smoothing) * (score - powers.top);
             if (smoothing != 0) loss -= even * powers.apart - smoothing * (top - mark);
-            losses[i] = counts ? loss : real_t(0);
+            losses[i] = ignore ? real_t(0) : loss;
         }
         at = at_of_next, score = score_of_next;
     }

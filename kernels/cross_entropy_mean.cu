@@ -5,8 +5,8 @@
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 32;   // of the block
 #endif
-#include "block.cuh"
 #include "launch.cuh"
+#include "packs.cuh"
 #include "shuffle.cuh"
 
 // The sum of what all threads have; in thread 0
@@ -44,17 +44,18 @@ template <class T, class F> __device__ T sum(size m, F f)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-cross_entropy_mean(const scalar_t* losses, const size* labels, size* count, scalar_t* mean,
-                   size ignored, size m)
+cross_entropy_mean(const scalar_t* losses, const size* labels, size ignored, size scale,
+                   scalar_t* counts, scalar_t* mean, size m)
 {
     wait_for_stream();
     let_next_come();
     if (losses) {
-        const size counted = count ? *count : m;
-        const scalar_t of_all = sum<scalar_t>(m, [=](size i) { return losses[i]; });
-        if (thread() == 0) *mean = of_all / scalar_t(counted > 1 ? counted : 1);
+        const scalar_t count = counts ? counts[0] : scalar_t(m > 1 ? m : 1);
+        const scalar_t all = sum<scalar_t>(m, [=](size i) { return losses[i]; });
+        if (thread() == 0) *mean = all / count;
     } else {
-        const size of_all = sum<size>(m, [=](size i) { return size(labels[i] != ignored); });
-        if (thread() == 0) *count = of_all;
+        const size all = sum<size>(m, [=](size i) { return size(labels[i] != ignored); });
+        const scalar_t count = scalar_t(all > 1 ? all : 1);
+        if (thread() == 0) counts[0] = count, counts[1] = number(scale) / count;
     }
 }

@@ -23,20 +23,21 @@ constexpr int BLOCKS = 4;   // on a multiprocessor
 #include "rows.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, real_t* losses,
-                   scalar_t* dX, size smooth, size times, size ignoring, size ignored, size m,
-                   size n)
+cross_entropy_rows(const scalar_t* X, const size* labels, const real_t* counts, size all, size smooth,
+                   size ignored, real_t* losses, scalar_t* dX, size m, size n)
 {
+    if (SINGLY || !counts) wait_for_stream();
+    Team<> team;
+    const size i = team.row(), label = i < m ? fresh(labels + i) : 0;
+    Row<1, !SINGLY> row({X}, i * n, i < m ? int(n) : 0);
+    const bool ignore = counts && label == ignored, known = label >= 0 && label < n;
+    const int at = known && !ignore ? int(label) : -V;
+    const real_t score = i < m && at >= 0 ? real_t(fresh(X + i * n + at))
+                                          : real_t(__int_as_float(0x7fc00000));
     wait_for_stream();
     let_next_come();
-    Team<> team;
-    const size i = team.row(), of = i < m ? labels[i] : 0;
-    Row<1> row({X}, i * n, i < m ? int(n) : 0);
-    const bool counts = !(ignoring && of == ignored), known = of >= 0 && of < n;
-    const int label = known ? int(of) : -1;
-    const real_t lost = real_t(__int_as_float(0x7fc00000));
-    const real_t score = i < m && known ? real_t(X[i * n + label]) : lost;
-    const size counted = count ? *count : m;
+    const real_t each = counts ? counts[1] : number(all);
+    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     real_t top = LEAST, total = 0, apart = 0;
     row.each([&](Held<1>& x, int e, int) { top = larger(top, x[0][e]); });
     top = team.largest(top);
@@ -47,22 +48,26 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const size* count, rea
         if (row.held()) x[0][e] = one;
     });
     total = team.sum(total);
-    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     if (smoothing != 0) apart = team.sum(apart);
-    const real_t each = number(times) / real_t(counted > 1 ? counted : 1);
-    const real_t share = known ? each / total : lost;
+    const real_t share = at < 0 ? score : each / total, less = even * each;
     row.packs([&](Held<1>& x, int first, int c) {
-        #pragma unroll
-        for (int e = 0; e < V; ++e) {
-            const real_t one = row.held() ? x[0][e] : power(x[0][e] - top);
-            x[0][e] = counts ? fma(one, share, -(even * each)) : real_t(0);
-            if (counts && row.in.at(first, c, e) == label) x[0][e] -= (1 - smoothing) * each;
+        if (ignore) {
+            #pragma unroll
+            for (int e = 0; e < V; ++e) x[0][e] = 0;
+        } else {
+            #pragma unroll
+            for (int e = 0; e < V; ++e)
+                x[0][e] = fma(row.held() ? x[0][e] : power(x[0][e] - top), share, -less);
+            if (row.in.has(first, c, at))
+                #pragma unroll
+                for (int e = 0; e < V; ++e)
+                    if (row.in.at(first, c, e) == at) x[0][e] -= (1 - smoothing) * each;
         }
         row.in.put(dX + i * n, x[0], first, c);
     });
     if (i < m && team.first()) {
         real_t loss = log(total) - (1 - smoothing) * (score - top);
         if (smoothing != 0) loss -= even * apart;
-        losses[i] = counts ? loss : real_t(0);
+        losses[i] = ignore ? real_t(0) : loss;
     }
 }

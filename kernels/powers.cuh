@@ -18,16 +18,24 @@ template <int APART> struct alignas(16) Powers {
         top = to;
         total *= power(old - base());  // nothing yet: 0 times 0
     }
-    __device__ void take(Part<1>& x, real_t mark = 0)
+    // Numbers that are not the row's are -inf.
+    __device__ void take(const Part<1>& x, real_t mark = 0)
     {
         real_t most = top;
-        x.packs([&](Held<1>& of, int, Part<1>::Has has) {
+        x.packs([&](Held<1>& of, int) {
             #pragma unroll
-            for (int e = 0; e < V; ++e) most = larger(most, has(e) ? of[0][e] : LEAST);
+            for (int e = 0; e < V; ++e) most = larger(most, of[0][e]);
         });
         rise(most);
-        total += x.sum([from = base()](Held<1>& of, int e) { return summand(of[0][e] - from); });
-        if (APART) apart += x.sum([=](Held<1>& of, int e) { return of[0][e] - mark; });
+        const real_t from = base();
+        total += x.sum([=](Held<1>& of, int e, int) { return summand(of[0][e] - from); });
+        if (!APART) return;
+        const real_t more = x.whole
+            ? x.sum([=](Held<1>& of, int e, int) { return of[0][e] - from; })
+            : x.sum([&](Held<1>& of, int e, int j) {
+                  return x.has(j) ? of[0][e] - from : real_t(0);
+              });
+        apart += fma(real_t(x.count()), from - mark, more);
     }
     __device__ void join_lanes()
     {

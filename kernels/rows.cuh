@@ -105,12 +105,22 @@ struct Places {
         return first + (!SINGLY ? (c * TEAM + lane_of_team()) * V + e
                                : (c * V + e) * TEAM + lane_of_team());
     }
-    template <class T> __device__ void get(real_t (&x)[V], const T* row, int first, int c) const
+    // Whether pack c can have column j
+    __device__ bool has(int first, int c, int j) const
+    {
+        return SINGLY || unsigned(j - at(first, c, 0)) < unsigned(V);
+    }
+    // FRESH: past the L1 cache
+    template <bool FRESH = false, class T>
+    __device__ void get(real_t (&x)[V], const T* row, int first, int c) const
     {
         #pragma unroll
         for (int e = 0; e < V; ++e) x[e] = 0;
         if (!SINGLY) {
-            if (const int j = at(first, c, 0); j < n) load(x, row + j);
+            if (const int j = at(first, c, 0); j < n) {
+                if constexpr (FRESH) load(x, fresh(reinterpret_cast<const Pack<T>*>(row + j)).x);
+                else load(x, row + j);
+            }
         } else {
             #pragma unroll
             for (int e = 0; e < V; ++e)
@@ -132,8 +142,8 @@ struct Places {
 // A pack of a row of each of K matrices
 template <int K> using Held = real_t[K][V];
 
-// A row of each of K matrices, held together
-template <int K> struct Row {
+// A row of each of K matrices, held together; FRESH: read past the L1 cache
+template <int K, bool FRESH = false> struct Row {
     const scalar_t* p[K];
     Places in;
     Held<K> x[PACKS];
@@ -151,7 +161,7 @@ template <int K> struct Row {
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
-            for (int k = 0; k < K; ++k) in.get(x[c][k], p[k], first, c);
+            for (int k = 0; k < K; ++k) in.template get<FRESH>(x[c][k], p[k], first, c);
     }
     // f(x[c], first, c) for every pack
     template <class F> __device__ void packs(F f)

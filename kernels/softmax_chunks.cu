@@ -20,7 +20,7 @@ softmax_chunks(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
     Chunks<1> rows({X}, m, n);
     for (size i = rows.first(); i < m; i += rows.step()) {
         Powers<0> powers;
-        rows.read(i, [&](Part<1>& x) { powers.take(x); });
+        rows.read(i, LEAST, [&](Part<1>& x) { powers.take(x); });
         powers.join(rows);
         const real_t top = log_of ? powers.top : powers.base(), less = log(powers.total);
         const real_t share = 1 / (powers.total == 0 ? real_t(1) : powers.total);

@@ -20,8 +20,8 @@ softmax_chunks_backward(const scalar_t* Y, const scalar_t* dY, scalar_t* dX, siz
     Chunks<2> rows({Y, dY}, m, n);
     for (size i = rows.first(); i < m; i += rows.step()) {
         real_t sum = 0;
-        rows.read(i, [&](Part<2>& x) {
-            sum += x.sum([=](Held<2>& of, int e) {
+        rows.read(i, 0, [&](Part<2>& x) {
+            sum += x.sum([=](Held<2>& of, int e, int) {
                 return log_of ? of[1][e] : of[1][e] * of[0][e];
             });
         });

@@ -180,16 +180,17 @@ def cross_entropy(y, labels, smoothing, ignore, scale):
     y, m = _by_rows(y), labels.size
     labels = cupy.ascontiguousarray(labels, np.int64)
     dy, loss = _new(*y.shape, like=y), _sums(like=y)
-    room = cupy.cuda.alloc(8 + m * loss.itemsize)  # how many labels count; the losses of rows
-    rows, count, mean = room.ptr + 8, 0, _kernel("cross_entropy_mean", loss)
+    room = cupy.cuda.alloc((m + 2) * loss.itemsize)  # the rows' losses; two numbers of all labels
+    losses, counts = room.ptr, 0
+    mean, of_labels = _kernel("cross_entropy_mean", loss), (labels.data.ptr, ignore or 0)
     if ignore is not None:
-        count = room.ptr
-        mean(1, 0, 0, labels.data.ptr, count, 0, ignore, m)
-    numbers = (y.data.ptr, labels.data.ptr, count, rows, dy.data.ptr, _bits(smoothing),
-               _bits(scale), count != 0, ignore or 0)
+        counts = losses + m * loss.itemsize
+        mean(1, 0, 0, *of_labels, _bits(scale), counts, 0, m)
+    numbers = (y.data.ptr, labels.data.ptr, counts, _bits(scale / max(m, 1)), _bits(smoothing),
+               ignore or 0, losses, dy.data.ptr)
     if not _on_chunks("cross_entropy_chunks", 1, y, *numbers):
         _on_rows("cross_entropy_rows", y, *numbers)
-    mean(1, 0, rows, labels.data.ptr, count, loss.data.ptr, 0, m)
+    mean(1, 0, losses, *of_labels, 0, counts, loss.data.ptr, m)
     return loss, dy
 
 
