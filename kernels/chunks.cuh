@@ -132,11 +132,7 @@ template <int K> struct Part {
             real_t of[V];
             #pragma unroll
             for (int e = 0; e < V; ++e) of[e] = f(pack, e, j + e);
-            #pragma unroll
-            for (int d = V / 2; d > 0; d /= 2)
-                #pragma unroll
-                for (int e = 0; e < d; ++e) of[e] += of[e + d];
-            all += of[0];
+            all += pack_sum(of);
         });
         return all;
     }

@@ -29,7 +29,7 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const real_t* counts, 
     if (SINGLY || !counts) wait_for_stream();
     Team<> team;
     const size i = team.row(), label = i < m ? fresh(labels + i) : 0;
-    Row<1, !SINGLY> row({X}, i * n, i < m ? int(n) : 0);
+    Row<1, !SINGLY> row({X}, i * n, i < m ? int(n) : 0, LEAST);
     const bool ignore = counts && label == ignored, known = label >= 0 && label < n;
     const int at = known && !ignore ? int(label) : -V;
     const real_t score = i < m && at >= 0 ? real_t(fresh(X + i * n + at))
@@ -39,30 +39,36 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const real_t* counts, 
     const real_t each = counts ? counts[1] : number(all);
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     real_t top = LEAST, total = 0, apart = 0;
-    row.each([&](Held<1>& x, int e, int) { top = larger(top, x[0][e]); });
+    row.packs([&](Held<1>& x, int, int) {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) top = larger(top, x[0][e]);
+    });
     top = team.largest(top);
-    row.each([&](Held<1>& x, int e, int) {
-        const real_t d = x[0][e] - top, one = power(d);
-        total += one;
-        apart += d;
-        if (row.held()) x[0][e] = one;
+    row.packs([&](Held<1>& x, int first, int c) {
+        real_t d[V], one[V];
+        #pragma unroll
+        for (int e = 0; e < V; ++e) {
+            d[e] = x[0][e] - top, one[e] = power(d[e]);
+            if (row.held()) x[0][e] = one[e];
+            if (!row.in.has(first, c, e)) d[e] = 0;
+        }
+        total += pack_sum(one);
+        apart += pack_sum(d);
     });
     total = team.sum(total);
     if (smoothing != 0) apart = team.sum(apart);
     const real_t share = at < 0 ? score : each / total, less = even * each;
+    const real_t missed = (1 - smoothing) * each;
     row.packs([&](Held<1>& x, int first, int c) {
-        if (ignore) {
-            #pragma unroll
-            for (int e = 0; e < V; ++e) x[0][e] = 0;
-        } else {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) {
+            const real_t p = fma(row.held() ? x[0][e] : power(x[0][e] - top), share, -less);
+            x[0][e] = ignore ? real_t(0) : p;
+        }
+        if (SINGLY || unsigned(at - row.in.at(first, c, 0)) < unsigned(V))
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                x[0][e] = fma(row.held() ? x[0][e] : power(x[0][e] - top), share, -less);
-            if (row.in.has(first, c, at))
-                #pragma unroll
-                for (int e = 0; e < V; ++e)
-                    if (row.in.at(first, c, e) == at) x[0][e] -= (1 - smoothing) * each;
-        }
+                if (row.in.at(first, c, e) == at) x[0][e] -= missed;
         row.in.put(dX + i * n, x[0], first, c);
     });
     if (i < m && team.first()) {

@@ -25,6 +25,19 @@ template <class T> __device__ void store(T* p, const real_t (&x)[V])
     *reinterpret_cast<Pack<T>*>(p) = pack;
 }
 
+// Their sum, by a tree
+__device__ inline real_t pack_sum(const real_t (&x)[V])
+{
+    real_t sums[V];
+    #pragma unroll
+    for (int e = 0; e < V; ++e) sums[e] = x[e];
+    #pragma unroll
+    for (int d = V / 2; d > 0; d /= 2)
+        #pragma unroll
+        for (int e = 0; e < d; ++e) sums[e] += sums[e + d];
+    return sums[0];
+}
+
 // What is at p, past the L1 cache, which may have it as it was
 template <class T> __device__ T fresh(const T* p)
 {

@@ -100,41 +100,44 @@ template <int CLUSTER = 1> struct Team {
 struct Places {
     int n;
 
-    __device__ int at(int first, int c, int e) const
+    // So many past the thread's first
+    __device__ static int past(int c, int e)
     {
-        return first + (!SINGLY ? (c * TEAM + lane_of_team()) * V + e
-                               : (c * V + e) * TEAM + lane_of_team());
+        return !SINGLY ? c * TEAM * V + e : (c * V + e) * TEAM;
     }
-    // Whether pack c can have column j
-    __device__ bool has(int first, int c, int j) const
-    {
-        return SINGLY || unsigned(j - at(first, c, 0)) < unsigned(V);
-    }
-    // FRESH: past the L1 cache
+    __device__ static int mine() { return lane_of_team() * (SINGLY ? 1 : V); }
+    __device__ int at(int first, int c, int e) const { return first + mine() + past(c, e); }
+    // Whether the row has it
+    __device__ bool has(int first, int c, int e) const { return at(first, c, SINGLY ? e : 0) < n; }
+
+    // `other` in place of what the row has not; FRESH: past the L1 cache
     template <bool FRESH = false, class T>
-    __device__ void get(real_t (&x)[V], const T* row, int first, int c) const
+    __device__ void get(real_t (&x)[V], const T* row, int first, int c, real_t other = 0) const
     {
+        const T* const from = row + first + mine();
         #pragma unroll
-        for (int e = 0; e < V; ++e) x[e] = 0;
+        for (int e = 0; e < V; ++e) x[e] = other;
         if (!SINGLY) {
-            if (const int j = at(first, c, 0); j < n) {
-                if constexpr (FRESH) load(x, fresh(reinterpret_cast<const Pack<T>*>(row + j)).x);
-                else load(x, row + j);
+            if (has(first, c, 0)) {
+                if constexpr (FRESH)
+                    load(x, fresh(reinterpret_cast<const Pack<T>*>(from + past(c, 0))).x);
+                else load(x, from + past(c, 0));
             }
         } else {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                if (const int j = at(first, c, e); j < n) x[e] = real_t(row[j]);
+                if (has(first, c, e)) x[e] = real_t(from[past(c, e)]);
         }
     }
     template <class T> __device__ void put(T* row, const real_t (&x)[V], int first, int c) const
     {
+        T* const to = row + first + mine();
         if (!SINGLY) {
-            if (const int j = at(first, c, 0); j < n) store(row + j, x);
+            if (has(first, c, 0)) store(to + past(c, 0), x);
         } else {
             #pragma unroll
             for (int e = 0; e < V; ++e)
-                if (const int j = at(first, c, e); j < n) row[j] = T(x[e]);
+                if (has(first, c, e)) to[past(c, e)] = T(x[e]);
         }
     }
 };
@@ -146,10 +149,13 @@ template <int K> using Held = real_t[K][V];
 template <int K, bool FRESH = false> struct Row {
     const scalar_t* p[K];
     Places in;
+    real_t other;
     Held<K> x[PACKS];
 
-    // The n numbers from `at` on; nothing is read, and nothing gone through, where n is not above 0.
-    __device__ Row(const scalar_t* const (&from)[K], size at, int n) : in{n}
+    // The n numbers from `at` on, and `other` in place of what a thread could hold more; nothing is
+    // read where n is not above 0.
+    __device__ Row(const scalar_t* const (&from)[K], size at, int n, real_t other = 0)
+        : in{n}, other(other)
     {
         #pragma unroll
         for (int k = 0; k < K; ++k) p[k] = from[k] + at;
@@ -161,7 +167,7 @@ template <int K, bool FRESH = false> struct Row {
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
-            for (int k = 0; k < K; ++k) in.template get<FRESH>(x[c][k], p[k], first, c);
+            for (int k = 0; k < K; ++k) in.template get<FRESH>(x[c][k], p[k], first, c, other);
     }
     // f(x[c], first, c) for every pack
     template <class F> __device__ void packs(F f)
@@ -172,13 +178,16 @@ template <int K, bool FRESH = false> struct Row {
             for (int c = 0; c < PACKS; ++c) f(x[c], first, c);
         }
     }
-    // f(x[c], e, j) for every number, the j-th
-    template <class F> __device__ void each(F f)
+    // The sum of f(x[c], e) over the numbers, and over what is in place of them where the row ends
+    template <class F> __device__ real_t sum(F f)
     {
-        packs([&](Held<K>& of, int first, int c) {
+        real_t all = 0;
+        packs([&](Held<K>& of, int, int) {
+            real_t one[V];
             #pragma unroll
-            for (int e = 0; e < V; ++e)
-                if (const int j = in.at(first, c, SINGLY ? e : 0); j < in.n) f(of, e, j);
+            for (int e = 0; e < V; ++e) one[e] = f(of, e);
+            all += pack_sum(one);
         });
+        return all;
     }
 };

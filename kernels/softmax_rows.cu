@@ -22,17 +22,19 @@ softmax_rows(const scalar_t* X, scalar_t* Y, size log_of, size m, size n)
     wait_for_stream();
     Team<> team;
     const size i = team.row();
-    Row<1> row({X}, i * n, i < m ? int(n) : 0);
-    real_t top = LEAST, total = 0;
-    row.each([&](Held<1>& x, int e, int) { top = larger(top, x[0][e]); });
+    Row<1> row({X}, i * n, i < m ? int(n) : 0, LEAST);
+    real_t top = LEAST;
+    row.packs([&](Held<1>& x, int, int) {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) top = larger(top, x[0][e]);
+    });
     top = team.largest(top);
     if (!log_of && top == LEAST) top = 0;
-    row.each([&](Held<1>& x, int e, int) {
+    const real_t total = team.sum(row.sum([&](Held<1>& x, int e) {
         const real_t one = power(x[0][e] - top);
-        total += one;
         if (!log_of && row.held()) x[0][e] = one;
-    });
-    total = team.sum(total);
+        return one;
+    }));
     const real_t less = log(total), share = 1 / (total == 0 ? real_t(1) : total);
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll

@@ -22,9 +22,9 @@ softmax_rows_backward(const scalar_t* Y, const scalar_t* dY, scalar_t* dX, size 
     Team<CLUSTER> team;
     const Part mine = team.part(m, n);
     Row<2> row({Y, dY}, mine.at, mine.n);
-    real_t sum = 0;
-    row.each([&](Held<2>& x, int e, int) { sum += log_of ? x[1][e] : x[1][e] * x[0][e]; });
-    sum = team.sum(sum);
+    const real_t sum = team.sum(row.sum([=](Held<2>& x, int e) {
+        return log_of ? x[1][e] : x[1][e] * x[0][e];
+    }));
     team.has_read();
     row.packs([&](Held<2>& x, int first, int c) {
         #pragma unroll
