@@ -35,7 +35,7 @@ cross_entropy_chunks(const scalar_t* X, const size* labels, const real_t* counts
     wait_for_stream();
     let_next_come();
     const real_t each = counts ? counts[1] : number(all);
-    const real_t smoothing = number(smooth), even = smoothing / real_t(n), less = even * each;
+    const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     for (size i = rows.first(); i < m; i += rows.step()) {
         const int at_of_next = place_of(i + rows.step());
         const real_t mark = score - score == 0 ? score : real_t(0);
@@ -43,12 +43,16 @@ cross_entropy_chunks(const scalar_t* X, const size* labels, const real_t* counts
         rows.read(i, LEAST, [&](Part<1>& x) { powers.take(x, mark); });
         powers.join(rows);
         const real_t score_of_next = score_of(i + rows.step(), at_of_next);
-        const real_t top = powers.base(), share = at < 0 ? lost : each / powers.total;
         const bool ignore = at == IGNORED;
+        const real_t top = powers.base();
+        const real_t share = ignore ? real_t(0) : at < 0 ? lost : each / powers.total;
+        const real_t less = ignore ? real_t(0) : even * each;
         rows.write(i, dX, [&](Held<1>& x, int j) {
             #pragma unroll
-            for (int e = 0; e < V; ++e)
-                x[0][e] = ignore ? real_t(0) : fma(power(x[0][e] - top), share, -less);
+            for (int e = 0; e < V; ++e) {
+                const real_t d = ignore ? real_t(0) : x[0][e] - top;  // not nan times 0
+                x[0][e] = fma(power(d), share, -less);
+            }
             if (unsigned(at - j) < unsigned(V))
                 #pragma unroll
                 for (int e = 0; e < V; ++e)

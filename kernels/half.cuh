@@ -79,6 +79,13 @@ __device__ inline float first_of(unsigned both)
     return float(x);
 }
 __device__ inline float second_of(unsigned both) { return first_of(both >> 16); }
+__device__ inline float first_of(unsigned both, half) { return first_of(both); }
+__device__ inline float second_of(unsigned both, half) { return second_of(both); }
+__device__ inline float first_of(unsigned both, bfloat16) { return __int_as_float(int(both << 16)); }
+__device__ inline float second_of(unsigned both, bfloat16)
+{
+    return __int_as_float(int(both & 0xffff0000));
+}
 
 // What sums of products are kept in
 template <class T> struct sum_of { using type = T; };

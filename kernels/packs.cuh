@@ -14,8 +14,18 @@ template <class T> struct alignas(16) Pack {
 template <class T> __device__ void load(real_t (&x)[V], const T* p)
 {
     const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(p);
-    #pragma unroll
-    for (int e = 0; e < V; ++e) x[e] = real_t(pack.x[e]);
+    if constexpr (sizeof(T) == 2) {
+        unsigned words[V / 2];
+        memcpy(words, &pack, sizeof words);
+        #pragma unroll
+        for (int e = 0; e < V; e += 2) {
+            x[e] = first_of(words[e / 2], T());
+            x[e + 1] = second_of(words[e / 2], T());
+        }
+    } else {
+        #pragma unroll
+        for (int e = 0; e < V; ++e) x[e] = real_t(pack.x[e]);
+    }
 }
 template <class T> __device__ void store(T* p, const real_t (&x)[V])
 {
