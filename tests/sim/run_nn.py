@@ -111,6 +111,7 @@ def scores(xp, rng, dtype, n):
     for kind in (nn.Softmax, nn.LogSoftmax):
         layer(xp, rng, dtype, kind, 3, 2, n)
     cross_entropy(xp, rng, dtype, 3, n)
+    far_below(xp, rng, dtype, n)
     nothing_to_choose(xp, dtype)
 
 
@@ -123,6 +124,21 @@ def past_a_norm(xp, rng, dtype, *shape):
     here.forward(x.get().astype("f8"))
     close(there.backward(dy, plus), here.backward(dy.get().astype("f8"), plus.get().astype("f8")),
           here)
+
+
+def far_below(xp, rng, dtype, n):
+    """Every number is as accurate as its type, however far below the top of its row."""
+    from blasx import nn
+    x, labels = (0.3 - 80 * rng.random((3, n))).astype(dtype), rng.integers(0, n, 3)
+    p = np.exp(x.astype("f8") - x.astype("f8").max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    loss, others = nn.CrossEntropy(), np.arange(n) != labels[:, None]
+    loss.scale = 3  # times a third, of three rows
+    loss.forward(xp.asarray(x), xp.asarray(labels))
+    bound = float(finfo(x.dtype).eps) * (80 if x.dtype.itemsize > 2 else 1)
+    for y in nn.Softmax().forward(xp.asarray(x)), loss.backward():
+        error = np.abs(y.get().astype("f8") / p - 1)[others]
+        assert error.max() <= bound, (dtype, n, error.max() / bound)
 
 
 def nothing_to_choose(xp, dtype):
@@ -148,6 +164,10 @@ def cross_entropy(xp, rng, dtype, m, n):
         wide = y.get().astype("f8")
         close(value.reshape(1), loss.forward(wide, labels).reshape(1), loss)
         close(dy, loss.backward(), loss)
+    holed = y.copy()
+    holed[0, 0] = np.nan  # where nothing counts
+    assert np.isfinite(float(loss.forward(holed, xp.asarray(labels))))
+    assert not loss.backward()[0, 0].astype("f4").any()
     loss = nn.CrossEntropy()
     labels[0, 0] = 0
     value = loss.forward(y, xp.asarray(labels.astype("i4")))
