@@ -298,7 +298,7 @@ template <int K> struct Chunks {
                 #pragma unroll 1
                 for (size e = whole; e < end && e < last; ++e)
                     reinterpret_cast<scalar_t*>(dynamic_shared + place_of(s, k))[e - from_here]
-                        = fresh(from[k] + e);
+                        = from[k][e];
             expect(barrier_of(s), K * bytes);
             #pragma unroll
             for (int k = 0; k < K; ++k)

@@ -17,23 +17,19 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 cross_entropy_chunks(const scalar_t* X, const size* labels, const real_t* counts, size all, size smooth,
                      size ignored, real_t* losses, scalar_t* dX, size m, size n)
 {
-    if (!counts) wait_for_stream();
+    wait_for_stream();
     Chunks<1> rows({X}, m, n);
     const real_t lost = real_t(__int_as_float(0x7fc00000));
     // Where a row's label is, and its number, are read while the row before it is worked on.
     constexpr int NOWHERE = -V, IGNORED = -2 * V;
     const auto place_of = [=](size i) {
         if (i >= m) return NOWHERE;
-        const size label = fresh(labels + i);
+        const size label = labels[i];
         return counts && label == ignored ? IGNORED : label >= 0 && label < n ? int(label) : NOWHERE;
     };
-    const auto score_of = [=](size i, int at) {
-        return at < 0 ? lost : real_t(fresh(X + i * n + at));
-    };
+    const auto score_of = [=](size i, int at) { return at < 0 ? lost : real_t(X[i * n + at]); };
     int at = place_of(rows.first());
     real_t score = score_of(rows.first(), at);
-    wait_for_stream();
-    let_next_come();
     const real_t each = counts ? counts[1] : number(all);
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     for (size i = rows.first(); i < m; i += rows.step()) {

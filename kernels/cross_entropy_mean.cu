@@ -1,5 +1,6 @@
-// cross_entropy_mean.cu: how many labels are not `ignored` (losses null), or the mean of the losses of
-// cross_entropy_rows over as many, by one block. count: where that number is, m if null.
+// cross_entropy_mean.cu: in `counts` how many labels are not `ignored`, at least 1, and `scale` over that
+// (losses null), or the mean of the losses of cross_entropy_rows over as many, m if counts is null;
+// by one block.
 //
 // Floor: one read, by one multiprocessor.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -12,23 +13,19 @@ constexpr int WARPS = 32;   // of the block
 // The sum of what all threads have; in thread 0
 template <class T> __device__ T total(T x)
 {
-    __shared__ T parts[32];
-    if (warp() == 0) parts[thread()] = 0;
-    __syncthreads();
+    __shared__ T parts[WARPS];
     #pragma unroll
     for (int d = 16; d > 0; d /= 2) x += across(x, d);
     if (thread() % 32 == 0) parts[warp()] = x;
     __syncthreads();
-    x = parts[thread() % 32];
-    #pragma unroll
-    for (int d = 16; d > 0; d /= 2) x += across(x, d);
+    for (int w = 1; w < WARPS; ++w) x += parts[w];
     return x;
 }
 
 // The sum of f(i), i < m, a few at once under way; in thread 0
 template <class T, class F> __device__ T sum(size m, F f)
 {
-    constexpr int AT_ONCE = 16;
+    constexpr int AT_ONCE = 8;
     T mine = 0;
     for (size first = thread(); first < m; first += AT_ONCE * THREADS) {
         T of[AT_ONCE];
@@ -48,7 +45,6 @@ cross_entropy_mean(const scalar_t* losses, const size* labels, size ignored, siz
                    scalar_t* counts, scalar_t* mean, size m)
 {
     wait_for_stream();
-    let_next_come();
     if (losses) {
         const scalar_t count = counts ? counts[0] : scalar_t(m > 1 ? m : 1);
         const scalar_t all = sum<scalar_t>(m, [=](size i) { return losses[i]; });

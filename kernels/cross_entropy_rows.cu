@@ -3,8 +3,9 @@
 //     loss = -sum_j q_j log p_j,     dx = (p - q) scale / count,     p = softmax(x),
 //
 // where q is 1 - smoothing at k and smoothing / n more everywhere. Rows with the label `ignored`
-// have none; a label that is no column makes the row's loss and gradient nan. `count` is a number
-// on the device, m if null; at least 1 is divided by.
+// have none, whatever their scores; a label that is no column makes the row's loss and gradient nan.
+// `counts` has count, of the labels that are not ignored, and scale / count (cross_entropy_mean.cu);
+// null if none is, and scale / count is `all`.
 //
 // A team has a row (rows.cuh). With top the largest x and s = sum e^(x - top)
 //
@@ -26,16 +27,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 cross_entropy_rows(const scalar_t* X, const size* labels, const real_t* counts, size all, size smooth,
                    size ignored, real_t* losses, scalar_t* dX, size m, size n)
 {
-    if (SINGLY || !counts) wait_for_stream();
+    wait_for_stream();
     Team<> team;
-    const size i = team.row(), label = i < m ? fresh(labels + i) : 0;
-    Row<1, !SINGLY> row({X}, i * n, i < m ? int(n) : 0, LEAST);
+    const size i = team.row(), label = i < m ? labels[i] : 0;
+    Row<1> row({X}, i * n, i < m ? int(n) : 0, LEAST);
     const bool ignore = counts && label == ignored, known = label >= 0 && label < n;
     const int at = known && !ignore ? int(label) : -V;
-    const real_t score = i < m && at >= 0 ? real_t(fresh(X + i * n + at))
-                                          : real_t(__int_as_float(0x7fc00000));
-    wait_for_stream();
-    let_next_come();
+    const real_t lost = real_t(__int_as_float(0x7fc00000));
+    const real_t score = i < m && at >= 0 ? real_t(X[i * n + at]) : lost;
     const real_t each = counts ? counts[1] : number(all);
     const real_t smoothing = number(smooth), even = smoothing / real_t(n);
     real_t top = LEAST, total = 0, apart = 0;
@@ -57,7 +56,7 @@ cross_entropy_rows(const scalar_t* X, const size* labels, const real_t* counts, 
     });
     total = team.sum(total);
     if (smoothing != 0) apart = team.sum(apart);
-    const real_t share = at < 0 ? score : each / total, less = even * each;
+    const real_t share = at < 0 ? lost : each / total, less = even * each;
     const real_t missed = (1 - smoothing) * each;
     row.packs([&](Held<1>& x, int first, int c) {
         #pragma unroll

@@ -11,12 +11,3 @@ __device__ inline void wait_for_stream()
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-
-// From here on what is next in the stream may come to the GPU, where there is room, and wait there:
-// when all blocks have come here, or ended.
-__device__ inline void let_next_come()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}

@@ -48,33 +48,6 @@ __device__ inline real_t pack_sum(const real_t (&x)[V])
     return sums[0];
 }
 
-// What is at p, past the L1 cache, which may have it as it was
-template <class T> __device__ T fresh(const T* p)
-{
-#ifndef BLASX_SIM
-    if constexpr (sizeof(T) == 16) {
-        uint4 x;
-        asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(p));
-        return reinterpret_cast<const T&>(x);
-    } else if constexpr (sizeof(T) == 8) {
-        unsigned long long x;
-        asm volatile("ld.global.cg.b64 %0, [%1];" : "=l"(x) : "l"(p));
-        return reinterpret_cast<const T&>(x);
-    } else if constexpr (sizeof(T) == 4) {
-        unsigned x;
-        asm volatile("ld.global.cg.b32 %0, [%1];" : "=r"(x) : "l"(p));
-        return reinterpret_cast<const T&>(x);
-    } else {
-        unsigned short x;
-        asm volatile("ld.global.cg.b16 %0, [%1];" : "=h"(x) : "l"(p));
-        return reinterpret_cast<const T&>(x);
-    }
-#else
-    return *p;
-#endif
-}
-
 #define LEAST real_t(__int_as_float(0xff800000))  // -inf
 
 // A parameter that is no integer: a double in 64 bits

@@ -110,19 +110,15 @@ struct Places {
     // Whether the row has it
     __device__ bool has(int first, int c, int e) const { return at(first, c, SINGLY ? e : 0) < n; }
 
-    // `other` in place of what the row has not; FRESH: past the L1 cache
-    template <bool FRESH = false, class T>
+    // `other` in place of what the row has not
+    template <class T>
     __device__ void get(real_t (&x)[V], const T* row, int first, int c, real_t other = 0) const
     {
         const T* const from = row + first + mine();
         #pragma unroll
         for (int e = 0; e < V; ++e) x[e] = other;
         if (!SINGLY) {
-            if (has(first, c, 0)) {
-                if constexpr (FRESH)
-                    load(x, fresh(reinterpret_cast<const Pack<T>*>(from + past(c, 0))).x);
-                else load(x, from + past(c, 0));
-            }
+            if (has(first, c, 0)) load(x, from + past(c, 0));
         } else {
             #pragma unroll
             for (int e = 0; e < V; ++e)
@@ -145,8 +141,8 @@ struct Places {
 // A pack of a row of each of K matrices
 template <int K> using Held = real_t[K][V];
 
-// A row of each of K matrices, held together; FRESH: read past the L1 cache
-template <int K, bool FRESH = false> struct Row {
+// A row of each of K matrices, held together
+template <int K> struct Row {
     const scalar_t* p[K];
     Places in;
     real_t other;
@@ -167,7 +163,7 @@ template <int K, bool FRESH = false> struct Row {
         #pragma unroll
         for (int c = 0; c < PACKS; ++c)
             #pragma unroll
-            for (int k = 0; k < K; ++k) in.template get<FRESH>(x[c][k], p[k], first, c, other);
+            for (int k = 0; k < K; ++k) in.get(x[c][k], p[k], first, c, other);
     }
     // f(x[c], first, c) for every pack
     template <class F> __device__ void packs(F f)
