@@ -22,6 +22,7 @@ from .._spaces import (
     chunk_bytes,
     convolution_bytes,
     convolution_wgmma_bytes,
+    unsteps_cluster_bytes,
 )
 from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
@@ -484,7 +485,8 @@ def _splits(tiles, boxes_of, places):
 # -- recurrence
 
 _CELLS = {4: 0, 3: 1, 1: 2}  # by how many gates they have
-_GRU, _RNN = 1, 2
+_LSTM, _GRU, _RNN = 0, 1, 2
+_ROWS_OF_CLUSTER = 8  # kernels/recurrent_unsteps_cluster.cu
 
 
 def _at(x, row=0):
@@ -535,32 +537,45 @@ def recurrence(z, U, b, c, state, clip, backwards):
 
 
 def recurrence_backward(dy, gates, y, beside, state, U, dstate, clip, backwards, truncate):
-    """(dz, dz through U, dstate) of `recurrence`: of all steps, and at its start, of what it left
-    and of dy (time, n, width) and the gradient `dstate` in its last state. `state`: where it
-    started; no gradient goes from a step to the one before where a piece of `truncate` begins."""
+    """(dz, dz through U, dstate, db, dc) of `recurrence`: of all steps; at its start, of what it
+    left and of dy (time, n, width) and the gradient `dstate` in its last state; in the biases.
+    `state`: where it started; None of either for 0. No gradient goes from a step to the one before
+    where a piece of `truncate` begins."""
     (times, batch, width), cell = y.shape, _CELLS[U.shape[1] // len(U)]
-    together, kernel = _together("recurrent_unsteps", cell, width)
-    groups = -(-width // kernel.values["UNITS"])
     dz = of_x = _new(*gates.shape, like=gates)
     if cell == _GRU:
         of_x = _new(*gates.shape, like=gates)
-    dz.view(np.uint32).fill(2**32 - 1)
-    dy, U, start, dh = _by_rows(dy), _by_rows(U), _by_rows(state[-1]), _by_rows(dstate[0])
-    if len(dstate) == 2:
-        carried = cupy.array(dstate[1], order="C")
-    else:
-        beside, carried = y if beside is None else beside, cupy.zeros(dh.shape, dh.dtype)
+    dy, U = _by_rows(dy), _by_rows(U)
+    start = _by_rows(state[-1]) if state else None
+    dh, carried = [*map(_by_rows, dstate or ()), None, None][:2]
+    beside = y if beside is None else beside
     states = y if cell == _GRU else beside
-    for row in range(0, batch, together):
-        rows = min(together, batch - row)
-        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(gates, row), _at(U),
-               *(_at(x, row) for x in (beside, states, start, dy, dh, carried, dz, of_x)),
-               _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
-               batch, rows, width, together=True)
-    into = product(dz[-1 if backwards else 0], U.T)
-    if cell == _GRU:
-        into += carried
-    return of_x, dz, (into, carried)[:len(dstate)]
+    carried_before = _new(batch, width, like=y)
+    near = blocks("recurrent_unsteps_cluster", TYPES["s"], width, ("CELL", cell))
+    numbers = _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times, batch
+    if near:
+        clusters, before = -(-batch // _ROWS_OF_CLUSTER), _new(batch, width, like=y)
+        sums = _new(clusters, (gates.shape[-1] // width + (cell == _GRU)) * width, like=y)
+        near(clusters * near.values["CLUSTER"], unsteps_cluster_bytes(near.values),
+             *map(_at, (gates, U, beside, states, start, dy, dh, carried, dz, of_x, before,
+                        carried_before, sums)), *numbers, width)
+        sums = column_sums(sums)
+        db, dc = sums[:gates.shape[-1]], sums[gates.shape[-1]:]
+    else:
+        together, kernel = _together("recurrent_unsteps", cell, width)
+        groups = -(-width // kernel.values["UNITS"])
+        dz.view(np.uint32).fill(2**32 - 1)
+        for row in range(0, batch, together):
+            rows = min(together, batch - row)
+            kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(gates, row), _at(U),
+                   *(_at(x, row) for x in (beside, states, start, dy, dh, carried, dz, of_x,
+                                           carried_before)), *numbers, rows, width, together=True)
+        before = product(dz[-1 if backwards else 0], U.T)
+        if cell == _GRU:
+            before += carried_before
+        db = column_sums(of_x.reshape(-1, gates.shape[-1]))
+        dc = column_sums(dz[..., 2 * width:].reshape(-1, width)) if cell == _GRU else None
+    return of_x, dz, (before, carried_before)[:1 + (cell == _LSTM)], db, dc
 
 
 # -- attention
