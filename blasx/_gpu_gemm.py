@@ -99,7 +99,10 @@ def _tiled(letter, largest, device):
 
 def _in_steps(*operands):
     """True if lines of all operands are multiples of 16 bytes apart."""
-    return not any((x.data.ptr | max(x.strides)) % 16 for x in operands)
+    bits = 0
+    for x in operands:
+        bits |= x.data.ptr | max(x.strides)
+    return bits % 16 == 0
 
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):

@@ -8,7 +8,7 @@ which trace() counts. Nothing synchronises.
 
 import threading
 from functools import lru_cache
-from struct import pack, unpack
+from struct import Struct, pack, unpack
 from typing import NamedTuple
 
 import cupy
@@ -33,6 +33,7 @@ from ._arrays import REALS, fused, product
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
 _BETWEEN_WARPS = 2 * 32 * 8  # bytes in which a cluster's warps find each other's numbers
+_SINGLE = np.dtype(np.float32)
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
@@ -56,7 +57,7 @@ def _new(*shape, like):
 
 def _sums(*shape, like):
     """A new array of what is summed of such numbers, in single precision at least."""
-    return cupy.ndarray(shape, max(like.dtype, np.dtype("f4"), key=lambda t: t.itemsize))
+    return cupy.ndarray(shape, like.dtype if like.dtype.itemsize > 4 else _SINGLE)
 
 
 def _kernel(name, like, n=4):
@@ -438,7 +439,7 @@ def _wgmma_convolution(name, n, device, **chosen):
     kernel, shared = kernel_of(name, "s", **values, **chosen), convolution_wgmma_bytes(values)
 
     def launch(tiles, *numbers):
-        _local.cells[0:len(numbers)] = [*map(int, numbers)]
+        _PACK[len(numbers)](_local.cells, 0, *numbers)
         kernel.launch(min(tiles, multiprocessors(device)), 1, 384, 1, _local.parameters[2], shared)
     return values, launch
 
@@ -598,7 +599,8 @@ def attention(q, k, v, mask, causal, scale, asked):
     if mask is not None:
         mask = _members(cupy.broadcast_to(mask, (*shape[:-1], n)))
         looks = mask.data.ptr, *mask.strides
-    y, L = _like_lines(given[0]), cupy.ndarray((batch, heads, m), np.float32)
+    y = _new_lines(given[0].shape, *_order(given[0].strides), q.dtype)
+    L = cupy.ndarray((batch, heads, m), _SINGLE)
     lines, scales, at = given, [0, 0, 0, 0], None
     if letter == "s":
         parts = [batch * heads * -(-rows // _SCALED) for rows in (m, m, n, n)]  # of Q, dY, K, V
@@ -609,21 +611,21 @@ def attention(q, k, v, mask, causal, scale, asked):
     if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers)):
         _on_members("attention_forward", letter, d, batch * heads, m,
                     (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
-    kept = letter, shape, lines, [_order(x) for x in given], y, L, mask, at, scales, numbers
+    kept = letter, shape, lines, [x.strides for x in given], y, L, mask, at, scales, numbers
     return y.reshape(shape), kept
 
 
 def attention_backward(dy, kept, out=None):
     """(dQ, dK, dV) of `attention`; with `out` in these three, whose lines begin at multiples of 16
     bytes."""
-    letter, shape, (q, k, v), orders, y, L, _, _, scales, numbers = kept
+    letter, shape, (q, k, v), strides, y, L, _, _, scales, numbers = kept
     (batch, heads, m, d), n = y.shape, k.shape[2]
     dy, D = _lines(dy), cupy.ndarray(L.shape, np.float32)
     sums = blocks("attention_sums", TYPES[letter], d)
     sums(-(-8 * D.size // sums.threads), 0, *_places(dy, y), D.data.ptr, heads, m, D.size, d)
     grads = [_members(x) for x in out] if out else [
-        _new_lines((batch, heads, rows, d), order, y.dtype)
-        for rows, order in zip((m, n, n), orders)]
+        _new_lines((batch, heads, rows, d), *_order(of), y.dtype)
+        for rows, of in zip((m, n, n), strides)]
     if letter == "s":
         dy = _pairs(dy, scales[1])
     lines, given, of_rows = (q, k, v, dy), _places(q, k, v, dy), (L.data.ptr, D.data.ptr)
@@ -647,37 +649,43 @@ class _Local(threading.local):
     """Each thread's parameters of kernels by wgmma: what up to four operands are, and numbers."""
 
     def __init__(self):
-        self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.new("int64_t[]", 24)
-        cells = [self.cells + i for i in range(24)]
-        self.parameters = {count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
-                                                       *cells]) for count in (2, 3, 4)}
+        cells = ffi.new("int64_t[]", 24)
+        self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.buffer(cells)
+        self.parameters = {
+            count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
+                                        *(cells + i for i in range(24))]) for count in (2, 3, 4)}
 
 
 _local = _Local()
+_PACK = [Struct(f"{n}q").pack_into for n in range(25)]
 _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 
 
 @looked_up
-def _wgmma_row(name, letter, d, device):
-    return letter in _KIND and tuned_row(name, letter, d, gpu(device))
+def _attention_by_wgmma(name, letter, d, device):
+    """(kernel, its constants, shared memory) where it is known to be faster, or None."""
+    row = letter in _KIND and tuned_row(name, letter, d, gpu(device))
+    if not row or "vendor" in row:
+        return None
+    values = capitals(row)
+    return kernel_of(name, letter, **values), values, attention_wgmma_bytes(name, values)
 
 
 def _by_wgmma(name, letter, lines, own, numbers):
     """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
     copied in boxes; `own` of them are those of which a block has ROWS."""
     (batch, heads, count, d), device = lines[own[0]].shape, current_device()
-    row = _wgmma_row(name, letter, d, device)
-    if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:
+    found = _attention_by_wgmma(name, letter, d, device)
+    if not found or min([min(x.strides) for x in lines]) <= 0:
         return False
-    values = capitals(row)
+    kernel, values, shared = found
     rows = 64 * values["GROUPS"]
     for i, (x, tensor) in enumerate(zip(lines, _local.maps)):
         tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch), x.strides[2::-1],
                         (64, rows if i in own else values["LINES"], 1, 1))
-    _local.cells[0:len(numbers)] = [*map(int, numbers)]
-    kernel_of(name, letter, **values).launch(
-        batch * heads * -(-count // rows), 1, 128 * (values["GROUPS"] + 1), 1,
-        _local.parameters[len(lines)], attention_wgmma_bytes(name, values))
+    _PACK[len(numbers)](_local.cells, 0, *numbers)
+    kernel.launch(batch * heads * -(-count // rows), 1, 128 * (values["GROUPS"] + 1), 1,
+                  _local.parameters[len(lines)], shared)
     return True
 
 
@@ -714,18 +722,15 @@ def _lines(x):
     return x.copy(order="C")
 
 
-def _order(x):
-    """The axes of lines in the order that they have in memory."""
-    return *sorted(range(3), key=lambda i: -abs(x.strides[i])), 3
+@lru_cache(256)
+def _order(strides):
+    """The axes of lines in the order that they have in memory, and what puts them back."""
+    order = *sorted(range(3), key=lambda i: -abs(strides[i])), 3
+    return order, tuple(map(order.index, range(4)))
 
 
-def _new_lines(shape, order, dtype):
-    new = cupy.ndarray([shape[i] for i in order], dtype)
-    return new.transpose([int(i) for i in np.argsort(order)])
-
-
-def _like_lines(x):
-    return _new_lines(x.shape, _order(x), x.dtype)
+def _new_lines(shape, order, back, dtype):
+    return cupy.ndarray([shape[i] for i in order], dtype).transpose(back)
 
 
 def _places(*lines):
