@@ -969,11 +969,10 @@ def wgmma_width(n):
 
 
 def attention_wgmma_bytes(kernel, v):
-    """Shared memory: barriers, and from a multiple of 1024 bytes on a block's one or two operands,
-    STAGES of two, and two numbers of each query."""
-    own = 1 if kernel == "attention_wgmma" else 2
+    """Shared memory: barriers, and from a multiple of 1024 bytes on a block's two operands (or two
+    pieces of one), STAGES of two, and two numbers of each query."""
     of_queries = 8 * v["LINES"] * (kernel == "attention_wgmma_keys")
-    return (2 * v["WIDTH"] * 64 * v["GROUPS"] * own + 2048
+    return (4 * v["WIDTH"] * 64 * v["GROUPS"] + 2048
             + v["STAGES"] * (4 * v["WIDTH"] * v["LINES"] + of_queries))
 
 

@@ -608,7 +608,8 @@ def attention(q, k, v, mask, causal, scale, asked):
         scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
         lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
     numbers = *looks, heads, m, n, d, _bits(scale), causal
-    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers)):
+    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers),
+                     True):
         _on_members("attention_forward", letter, d, batch * heads, m,
                     (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
     kept = letter, shape, lines, [x.strides for x in given], y, L, mask, at, scales, numbers
@@ -671,9 +672,10 @@ def _attention_by_wgmma(name, letter, d, device):
     return kernel_of(name, letter, **values), values, attention_wgmma_bytes(name, values)
 
 
-def _by_wgmma(name, letter, lines, own, numbers):
+def _by_wgmma(name, letter, lines, own, numbers, in_pairs=False):
     """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
-    copied in boxes; `own` of them are those of which a block has ROWS."""
+    copied in boxes; `own` of them are those of which a block has ROWS, or, `in_pairs`, twice as
+    many where that leaves all multiprocessors as much to do."""
     (batch, heads, count, d), device = lines[own[0]].shape, current_device()
     found = _attention_by_wgmma(name, letter, d, device)
     if not found or min([min(x.strides) for x in lines]) <= 0:
@@ -683,8 +685,15 @@ def _by_wgmma(name, letter, lines, own, numbers):
     for i, (x, tensor) in enumerate(zip(lines, _local.maps)):
         tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch), x.strides[2::-1],
                         (64, rows if i in own else values["LINES"], 1, 1))
+    members, pieces = batch * heads, -(-count // rows)
+    launched = members * pieces
+    if in_pairs:
+        pairs, places = -(-pieces // 2), multiprocessors(device)
+        paired = members * pairs // places * places // pairs
+        launched -= paired * (pieces - pairs)
+        numbers += paired,
     _PACK[len(numbers)](_local.cells, 0, *numbers)
-    kernel.launch(batch * heads * -(-count // rows), 1, 128 * (values["GROUPS"] + 1), 1,
+    kernel.launch(launched, 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.parameters[len(lines)], shared)
     return True
 

@@ -423,12 +423,13 @@ def several_heads(xp, rng):
 
 def attention_boxes(xp, rng, dtype):
     """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
-    to do."""
+    to do; of five members four with two pieces to a block."""
     from blasx import _tuned
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
     tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
     for width, groups, cases in ((64, 2, (((1, 2), 70, 199, 64, True, None),
+                                          ((5, 1), 260, 70, 24, True, None),
                                           ((2, 1), 150, 65, 24, False, "all"))),
                                  (64, 3, (((2,), 130, 70, 40, True, "keys"),)),
                                  (128, 2, (((1,), 130, 70, 104, True, None),))):
