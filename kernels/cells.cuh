@@ -35,48 +35,29 @@ __device__ inline float step_of(float (&z)[GATES], float s, float& carried, floa
 // RNN, what was carried from the step before
 constexpr int KEPT_GATES = CELL == RNN ? 0 : GATES, KEPT = KEPT_GATES + (CELL == RNN ? 1 : 2);
 
-// What of them a gradient is multiplied with: for each gate a slope, of dh or of what goes into c or n; what is
-// carried on; and, of an LSTM, of dh that goes into c, and whether any does
-struct Slopes {
-    float z[4], on, of_h;
-    bool inside;
-};
-__device__ inline Slopes slopes_of(const float (&kept)[KEPT], float clip)
+// The gradients in z, of that in h and of what is carried back, c's or h's share that does not go by
+// U. A GRU's third is that in s; z's own is `of_new`.
+__device__ inline void unstep_of(const float (&kept)[KEPT], float dh, float& carried, float clip,
+                                 float (&dz)[GATES], float& of_new)
 {
     if constexpr (CELL == LSTM) {
         const float i = kept[0], f = kept[1], o = kept[2], d = kept[3], c = kept[4];
         const float squashed = tanhf(c);
-        return {{d * (i * (1 - i)), kept[5] * (f * (1 - f)), squashed * (o * (1 - o)), i * (1 - d * d)},
-                f, o * (1 - squashed * squashed), fabsf(c) < clip};
+        float into = carried + dh * o * (1 - squashed * squashed);
+        if (!(fabsf(c) < clip)) into = into * 0;
+        dz[0] = into * d * (i * (1 - i));
+        dz[1] = into * kept[5] * (f * (1 - f));
+        dz[2] = dh * squashed * (o * (1 - o));
+        dz[3] = into * i * (1 - d * d);
+        carried = into * f;
     } else if constexpr (CELL == GRU) {
         const float r = kept[0], u = kept[1], n = kept[2], s = kept[3], before = kept[4];
-        const float of_new = (1 - u) * (1 - n * n);
-        return {{s * (r * (1 - r)), (before - n) * (u * (1 - u)), r}, u, of_new, true};
+        of_new = dh * (1 - u) * (1 - n * n);
+        dz[0] = of_new * s * (r * (1 - r));
+        dz[1] = dh * (before - n) * (u * (1 - u));
+        dz[2] = of_new * r;
+        carried = dh * u;
     } else {
-        return {{1 - kept[0] * kept[0]}, 0, 0, true};
-    }
-}
-
-// The gradients in z, of that in h and of what is carried back, c's or h's share that does not go by
-// U. A GRU's third is that in s; z's own is `of_new`.
-__device__ inline void unstep_of(const Slopes& slopes, float dh, float& carried,
-                                 float (&dz)[GATES], float& of_new)
-{
-    if constexpr (CELL == LSTM) {
-        float into = carried + dh * slopes.of_h;
-        if (!slopes.inside) into = into * 0;
-        dz[0] = into * slopes.z[0];
-        dz[1] = into * slopes.z[1];
-        dz[2] = dh * slopes.z[2];
-        dz[3] = into * slopes.z[3];
-        carried = into * slopes.on;
-    } else if constexpr (CELL == GRU) {
-        of_new = dh * slopes.of_h;
-        dz[0] = of_new * slopes.z[0];
-        dz[1] = dh * slopes.z[1];
-        dz[2] = of_new * slopes.z[2];
-        carried = dh * slopes.on;
-    } else {
-        dz[0] = dh * slopes.z[0];
+        dz[0] = dh * (1 - kept[0] * kept[0]);
     }
 }

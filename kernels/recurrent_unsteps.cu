@@ -261,7 +261,7 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
             float kept[KEPT], dz[GATES], of_new;
             #pragma unroll
             for (int q = 0; q < KEPT; ++q) kept[q] = ahead[q][mine];
-            unstep_of(slopes_of(kept, clip), dh[e], carried[e], dz, of_new);
+            unstep_of(kept, dh[e], carried[e], clip, dz, of_new);
             const size at = (now + row_of(e)) * GATES * H + first_unit + unit_of(e);
             #pragma unroll
             for (int q = 0; q < GATES; ++q) {

@@ -152,19 +152,9 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
     unsigned turn = 0;     // of messages
     for (int step = 0;; ++step) {
         float dh[EACH];
-        Slopes slopes[EACH];
-        bring(step + STAGES - 1);
-        await_groups<STAGES - 1>();
         #pragma unroll
-        for (int e = 0; e < EACH; ++e) {
+        for (int e = 0; e < EACH; ++e)
             dh[e] = !step && dH && there(e) ? dH[at_ends(e)] : 0.0f;
-            if (step == int(times) || !there(e)) continue;
-            float kept[KEPT];
-            #pragma unroll
-            for (int q = 0; q < KEPT; ++q) kept[q] = ahead(step, q, e);
-            slopes[e] = slopes_of(kept, clip);
-            dh[e] += ahead(step, KEPT, e);
-        }
         if (through) {
             await(shared + turn % 2 * 8, turn / 2 % 2);
             #pragma unroll
@@ -191,20 +181,31 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
             }
             break;
         }
-        float dz[EACH][4] = {}, of_new[EACH];
+        bring(step + STAGES - 1);
+        await_groups<STAGES - 1>();
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             if (row_of(e) >= ROWS) continue;  // all lanes of a warp, or none
+            float dz[4] = {};
             if (there(e)) {
-                float of_gates[GATES];
-                unstep_of(slopes[e], dh[e], carried[e], of_gates, of_new[e]);
+                float kept[KEPT], of_gates[GATES], of_new;
                 #pragma unroll
-                for (int q = 0; q < GATES; ++q) dz[e][q] = of_gates[q];
+                for (int q = 0; q < KEPT; ++q) kept[q] = ahead(step, q, e);
+                unstep_of(kept, dh[e] + ahead(step, KEPT, e), carried[e], clip, of_gates, of_new);
+                const size at = (place_of(step) + row_of(e)) * GATES * H + first_unit + unit_of(e);
+                #pragma unroll
+                for (int q = 0; q < GATES; ++q) {
+                    dz[q] = dZ[at + q * H] = of_gates[q];
+                    const float of_x = CELL == GRU && q == 2 ? of_new : dz[q];
+                    if (CELL == GRU) dZ_of_x[at + q * H] = of_x;
+                    sums[e][q] += of_x;
+                }
+                if (CELL == GRU) sums[e][SUMS - 1] += dz[2];
             }
             unsigned top = 0;
             #pragma unroll
             for (int q = 0; q < GATES; ++q) {
-                const unsigned bits = __float_as_uint(dz[e][q]) & 0x7fffffff;
+                const unsigned bits = __float_as_uint(dz[q]) & 0x7fffffff;
                 top = top < bits ? bits : top;
             }
             #pragma unroll
@@ -214,8 +215,8 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
             }
             const int up = scale_of(top);
             const Scale of_row(up);
-            const Pair some = pairs_of(of_row.of(dz[e][0]), of_row.of(dz[e][1]));
-            const Pair more = pairs_of(of_row.of(dz[e][2]), of_row.of(dz[e][3]));
+            const Pair some = pairs_of(of_row.of(dz[0]), of_row.of(dz[1]));
+            const Pair more = pairs_of(of_row.of(dz[2]), of_row.of(dz[3]));
             reinterpret_cast<Chunk*>(dynamic_shared + SPLIT)[row_of(e) * PITCH + unit_of(e)]
                 = {some.high | word(more.high) << 32, some.low | word(more.low) << 32};
             if (unit_of(e) == 0) {
@@ -224,55 +225,43 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
                     = two_floats(down.down, down.rest);
             }
         }
+        // Of what comes before, where a piece begins, nothing is known, but in the state at the start
         const size k = times - 1 - step;  // of the steps as they went forward
         through = !truncate || !k || k % truncate;
-        if (through) {
-            __syncthreads();
-            // Who writes pairs, or parts, again has had what all of the cluster made of the last.
-            if (thread() == 0) expect(shared + turn % 2 * 8, CLUSTER * OWN * 512);
-            float small[TILES][4] = {}, other[TILES][4] = {}, sum[TILES][4] = {};
+        if (!through) {
             #pragma unroll
-            for (int n = 0; n < SIXTEENS; ++n) {
-                const Chunk x = reinterpret_cast<const Chunk*>(dynamic_shared + SPLIT)[
-                    g * PITCH + 4 * n + t];
-                const unsigned head[2] = {unsigned(x.first), unsigned(x.first >> 32)};
-                const unsigned rest[2] = {unsigned(x.second), unsigned(x.second >> 32)};
-                #pragma unroll
-                for (int i = 0; i < TILES; ++i) {
-                    tensor_product(small[i], low[n][i], head, half{});
-                    tensor_product(other[i], high[n][i], rest, half{});
-                    tensor_product(sum[i], high[n][i], head, half{});
-                }
-            }
-            const float* const factors
-                = reinterpret_cast<const float*>(dynamic_shared + FACTORS) + 4 * t;
+            for (int e = 0; e < EACH; ++e) carried[e] = 0;
+            continue;
+        }
+        __syncthreads();
+        // Who writes pairs, or parts, again has had what all warps of the cluster made of the last.
+        if (thread() == 0) expect(shared + turn % 2 * 8, CLUSTER * OWN * 512);
+        float small[TILES][4] = {}, other[TILES][4] = {}, sum[TILES][4] = {};
+        #pragma unroll
+        for (int n = 0; n < SIXTEENS; ++n) {
+            const Chunk x = reinterpret_cast<const Chunk*>(dynamic_shared + SPLIT)[
+                g * PITCH + 4 * n + t];
+            const unsigned head[2] = {unsigned(x.first), unsigned(x.first >> 32)};
+            const unsigned rest[2] = {unsigned(x.second), unsigned(x.second >> 32)};
             #pragma unroll
             for (int i = 0; i < TILES; ++i) {
-                #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    sum[i][e] = (sum[i][e] + (small[i][e] + other[i][e])) * line.down * line.rest
-                                * factors[e % 2 * 2] * factors[e % 2 * 2 + 1];
-                const int tile = warp() * TILES + i, to = tile / OWN;
-                const int place = PARTS
-                    + ((turn % 2 * CLUSTER + rank) * OWN + tile % OWN) * 512 + lane * 16;
-                send(address_in(shared + place, to),
-                     {two_floats(sum[i][0], sum[i][1]), two_floats(sum[i][2], sum[i][3])},
-                     address_in(shared + turn % 2 * 8, to));
+                tensor_product(small[i], low[n][i], head, half{});
+                tensor_product(other[i], high[n][i], rest, half{});
+                tensor_product(sum[i], high[n][i], head, half{});
             }
         }
+        const float* const factors = reinterpret_cast<const float*>(dynamic_shared + FACTORS) + 4 * t;
         #pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-            if (!through) carried[e] = 0;
-            if (!there(e)) continue;
-            const size at = (place_of(step) + row_of(e)) * GATES * H + first_unit + unit_of(e);
+        for (int i = 0; i < TILES; ++i) {
             #pragma unroll
-            for (int q = 0; q < GATES; ++q) {
-                dZ[at + q * H] = dz[e][q];
-                const float of_x = CELL == GRU && q == 2 ? of_new[e] : dz[e][q];
-                if (CELL == GRU) dZ_of_x[at + q * H] = of_x;
-                sums[e][q] += of_x;
-            }
-            if (CELL == GRU) sums[e][SUMS - 1] += dz[e][2];
+            for (int e = 0; e < 4; ++e)
+                sum[i][e] = (sum[i][e] + (small[i][e] + other[i][e])) * line.down * line.rest
+                            * factors[e % 2 * 2] * factors[e % 2 * 2 + 1];
+            const int tile = warp() * TILES + i, to = tile / OWN;
+            const int place = PARTS + ((turn % 2 * CLUSTER + rank) * OWN + tile % OWN) * 512 + lane * 16;
+            send(address_in(shared + place, to),
+                 {two_floats(sum[i][0], sum[i][1]), two_floats(sum[i][2], sum[i][3])},
+                 address_in(shared + turn % 2 * 8, to));
         }
     }
 
