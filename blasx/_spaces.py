@@ -1366,5 +1366,5 @@ SPACES = {
     "recurrent_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True,
                                letters="s"),
     "recurrent_unsteps_cluster": Space("lstm", unsteps_cluster_stages, unsteps_cluster_fits,
-                                       optional=True, letters="s"),
+                                       optional=True, letters="s", largest=128),
 }

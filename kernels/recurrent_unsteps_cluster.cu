@@ -20,7 +20,7 @@
 constexpr int WARPS = 4;    // of a block
 constexpr int UNITS = 16;   // of a block, 16 or 32
 constexpr int CLUSTER = 8;  // blocks; CLUSTER UNITS is a multiple of 16 WARPS
-constexpr int STAGES = 4;   // steps whose numbers are in shared memory or on their way there
+constexpr int STAGES = 3;   // steps whose numbers are in shared memory or on their way there
 constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
 #include "async.cuh"

@@ -423,19 +423,19 @@ def several_heads(xp, rng):
 
 def attention_boxes(xp, rng, dtype):
     """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
-    to do; of five members four with two pieces to a block."""
+    to do; of three members two with two pieces to a block."""
     from blasx import _tuned
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
     tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
-    for width, groups, cases in ((64, 2, (((1, 2), 70, 199, 64, True, None),
-                                          ((5, 1), 260, 70, 24, True, None),
-                                          ((2, 1), 150, 65, 24, False, "all"))),
-                                 (64, 3, (((2,), 130, 70, 40, True, "keys"),)),
-                                 (128, 2, (((1,), 130, 70, 104, True, None),))):
+    for width, forward, groups, cases in (
+            (64, 2, 2, (((1, 2), 70, 199, 64, True, None), ((2, 1), 150, 65, 24, False, "all"))),
+            (64, 2, 3, (((2,), 130, 70, 40, True, "keys"),)),
+            (128, 2, 2, (((1,), 130, 70, 104, True, None),)),
+            (64, 1, 3, (((3, 1), 130, 134, 24, True, None),))):
         of = tile | {"WIDTH": width}
-        with _tuned.using(letter, attention_wgmma=of | {"TURNS": 0}, attention_wgmma_keys=of,
-                          attention_wgmma_queries=of | {"GROUPS": groups}):
+        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "TURNS": 0},
+                          attention_wgmma_keys=of, attention_wgmma_queries=of | {"GROUPS": groups}):
             for case in cases:
                 one_attention(xp, rng, TYPES[letter], *case)
             if groups == 2:
