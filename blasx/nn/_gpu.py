@@ -802,21 +802,20 @@ def adam(moving, betas, *numbers):
     left, lines = [], {}
     for p, m, v in moving:
         w, value = p.master, p.value
-        if not fused(w) or any(not x.flags.c_contiguous or x.data.ptr % 16
-                               for x in (w, value, m, v)):
+        at = [x.data.ptr for x in (w, value, m, v) if x.flags.c_contiguous]
+        if len(at) < 4 or (at[0] | at[1] | at[2] | at[3]) % 16 or not fused(w):
             left.append((p, m, v))
         else:
-            lines.setdefault(p.grad.dtype, []).append((w, value, _by_rows(p.grad), m, v))
+            lines.setdefault(p.grad.dtype, []).append(
+                (w.size, _by_rows(p.grad), at[0], 0 if value is w else at[1], at[2], at[3]))
     numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], *numbers
     for parameters in lines.values():
-        kernel = _kernel("adam_step", parameters[0][2])
-        packs = kernel.threads * kernel.values["PACKS"] * 16 // parameters[0][2].itemsize
+        kernel = _kernel("adam_step", parameters[0][1])
+        packs = kernel.threads * kernel.values["PACKS"] * 16 // parameters[0][1].itemsize
         table, begin = [], 0
-        for w, value, *others in parameters:
-            addresses = [w.data.ptr, 0 if value is w else value.data.ptr,
-                         *(x.data.ptr for x in others)]
-            table.append((*addresses, w.size, begin))
-            begin += -(-w.size // packs)
+        for n, grad, w, value, m, v in parameters:
+            table.append((w, value, grad.data.ptr, m, v, n, begin))
+            begin += -(-n // packs)
         at = cupy.asarray(np.array(table, np.int64))
         kernel(begin, 0, at.data.ptr, len(table), *map(_bits, numbers))
     return left
