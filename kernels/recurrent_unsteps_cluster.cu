@@ -15,7 +15,7 @@
 // block, with which it is scaled.
 //
 // Floor, a step: the way of a message to another block (about 0.3 us), one barrier of the block, UNITS / 4
-// products one after the other. Expected: 0.6 us.
+// products one after the other: 0.6 us. An H200 takes 1.3.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 4;    // of a block
 constexpr int UNITS = 16;   // of a block, 16 or 32

@@ -63,6 +63,13 @@ def test_layers(layer, x, xp):
         f(there).step()
 
 
+@pytest.mark.parametrize("kind", (nn.RNN, nn.GRU, nn.LSTM))
+def test_recurrences_without_clusters(kind, xp):
+    """As wider ones are."""
+    with _tuned.using("s", recurrent_unsteps_cluster=None):
+        test_layers(kind(4, 36, truncate=3, rng=0), series, xp)
+
+
 def ended(layer):
     """The state that a recurrent layer ends in."""
     layer.forward(series)
