@@ -11,7 +11,8 @@ import os
 import re
 import threading
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
+from math import copysign
 
 import numpy as np
 from cffi import FFI
@@ -264,8 +265,15 @@ _CELL = {"s": ffi.typeof("float *"), "d": ffi.typeof("double *"),
 
 def scalar(me, x):
     """A host scalar of the routine's type, as cuBLAS takes alpha and beta."""
-    cell = _CELL[me.type.sums]
-    return ffi.new(cell, (x.real, x.imag) if me.is_complex else x)
+    if me.is_complex:
+        return ffi.new(_CELL[me.type.sums], (x.real, x.imag))
+    return _real_cell(me.type.sums, x, copysign(1, x))
+
+
+@lru_cache(256)
+def _real_cell(letter, x, sign):
+    """One for all calls, which only read it; zeros differ by their sign."""
+    return ffi.new(_CELL[letter], x)
 
 
 def real_scalar(me, x):
@@ -439,8 +447,8 @@ def operand(a, trans):
         trans = 1
     if column_major(a):
         return a.data.ptr, ld(a), trans, a
-    if trans != 2 and column_major(a.T):
-        return a.data.ptr, ld(a.T), 1 - trans, a
+    if trans != 2 and column_major(lines := a.T):
+        return a.data.ptr, ld(lines), 1 - trans, a
     a = by_columns(a)
     return a.data.ptr, ld(a), trans, a
 

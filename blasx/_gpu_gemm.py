@@ -99,7 +99,10 @@ def _tiled(letter, largest, device):
 
 def _in_steps(*operands):
     """True if lines of all operands are multiples of 16 bytes apart."""
-    return not any((x.data.ptr | max(x.strides)) % 16 for x in operands)
+    bits = 0
+    for x in operands:
+        bits |= x.data.ptr | max(x.strides)
+    return bits % 16 == 0
 
 
 def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
@@ -390,8 +393,9 @@ def multiply_half(me, alpha, a, b, beta, c, trans_a, trans_b, bias=None, activat
     a, b = a.T if trans_a else a, b if trans_b else b.T
     if c.strides[1] != c.itemsize:  # C^T = B^T A^T
         a, b, c, m, n = b, a, c.T, n, m
-        bias, slope_at = (x if x is None else x.T for x in (bias, slope_at))
-    places = [_place(x) for x in (a, b)]
+        bias = bias if bias is None else bias.T
+        slope_at = slope_at if slope_at is None else slope_at.T
+    places = _place(a), _place(b)
     if None in places or c.strides[1] != c.itemsize:
         return False
     of_bias = 0 if bias is None else 1 if bias.shape != (m, 1) else 2

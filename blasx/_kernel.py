@@ -107,16 +107,17 @@ class TensorMap:
         self._room = ffi.new("char[]", 192)
         start = int(ffi.cast("uintptr_t", self._room))
         self.place = self._room + (-start) % 64
-        self._extents, self._strides = ffi.new("uint64_t[]", rank), ffi.new("uint64_t[]", rank)
-        self._box, self._steps = ffi.new("unsigned[]", rank), ffi.new("unsigned[]", [1] * rank)
-        self._rank = rank
+        self._rank, self._steps = rank, ffi.new("unsigned[]", [1] * rank)
+        self._extents = ffi.new("uint64_t[]", 3 * rank)  # then strides, and the box
+        self._strides = self._extents + rank
+        self._box = ffi.cast("unsigned *", self._strides + rank - 1)
+        self._cells = ffi.buffer(self._extents)
+        self._pack = Struct(f"{2 * rank - 1}Q{rank}I").pack_into
 
     def describe(self, kind, address, extents, strides, box):
         """A tensor of this `kind` with these extents, the fastest first, strides in bytes of the
         others, which are multiples of 16, and the extents of a box, 128 bytes along the first."""
-        self._extents[0:self._rank] = extents
-        self._strides[0:self._rank - 1] = strides
-        self._box[0:self._rank] = box
+        self._pack(self._cells, 0, *extents, *strides, *box)
         status = _library().cuTensorMapEncodeTiled(
             self.place, kind, self._rank, address, self._extents, self._strides, self._box,
             self._steps, 0, self._SWIZZLE, self._PROMOTION, 0)

@@ -969,11 +969,10 @@ def wgmma_width(n):
 
 
 def attention_wgmma_bytes(kernel, v):
-    """Shared memory: barriers, and from a multiple of 1024 bytes on a block's one or two operands,
-    STAGES of two, and two numbers of each query."""
-    own = 1 if kernel == "attention_wgmma" else 2
+    """Shared memory: barriers, and from a multiple of 1024 bytes on a block's two operands (or two
+    pieces of one), STAGES of two, and two numbers of each query."""
     of_queries = 8 * v["LINES"] * (kernel == "attention_wgmma_keys")
-    return (2 * v["WIDTH"] * 64 * v["GROUPS"] * own + 2048
+    return (4 * v["WIDTH"] * 64 * v["GROUPS"] + 2048
             + v["STAGES"] * (4 * v["WIDTH"] * v["LINES"] + of_queries))
 
 
@@ -1099,6 +1098,35 @@ def lstm_back_fits(letter, n, v, gpu):
             and (weights + chunks + v["UNITS"] + 9 * each + 50) * 32 * v["WARPS"] <= 65536
             and weights <= 128
             and 4 * v["WARPS"] * (v["ROWS"] * (v["UNITS"] + 4) + 7 * 32 * each) + 128 <= BY_DEFAULT)
+
+
+# -- recurrent_unsteps_cluster: a cluster has all units, each block some columns of U in registers
+
+
+def unsteps_cluster_bytes(v):
+    """Shared memory of a block: pairs of its units, parts of dh from each block, of each of STAGES
+    steps seven numbers of a unit."""
+    threads = 32 * v["WARPS"]
+    each = -(-8 * v["UNITS"] // threads)
+    return (128 + 128 * (v["UNITS"] + 4) + 64 * v["CLUSTER"] * v["UNITS"]
+            + 28 * v["STAGES"] * each * threads)
+
+
+def unsteps_cluster_stages(letter, n):
+    return options(UNITS=(16, 32), WARPS=(4, 8, 2, 16), CLUSTER=(8, 4, 2)), options(
+        STAGES=(4, 2, 3, 6))
+
+
+def unsteps_cluster_fits(letter, n, v, gpu):
+    """Weights and three sums of a tile in the registers of a thread."""
+    wide = v["CLUSTER"] * v["UNITS"]
+    weights, tiles = v["UNITS"] * wide // (8 * v["WARPS"]), wide // (16 * v["WARPS"])
+    each = -(-8 * v["UNITS"] // (32 * v["WARPS"]))
+    return (gpu.capability >= 90 and n <= wide and v["UNITS"] in (16, 32)
+            and v["CLUSTER"] in (2, 4, 8) and wide % (16 * v["WARPS"]) == 0
+            and 2 <= v["STAGES"] and weights <= 128
+            and (weights + 12 * tiles + 6 * each + 50) * 32 * v["WARPS"] <= 65536
+            and unsteps_cluster_bytes(v) <= gpu.shared)
 
 
 # -- QR of one large matrix: leaves of clusters, what applies them, and T of a block
@@ -1337,4 +1365,6 @@ SPACES = {
     "recurrent_steps": Space("lstm", lstm_stages, lstm_fits, optional=True, letters="s"),
     "recurrent_unsteps": Space("lstm", lstm_back_stages, lstm_back_fits, optional=True,
                                letters="s"),
+    "recurrent_unsteps_cluster": Space("lstm", unsteps_cluster_stages, unsteps_cluster_fits,
+                                       optional=True, letters="s", largest=128),
 }

@@ -9,7 +9,7 @@
 // each times the slope of its function make dz, GATES H numbers a row, side by side as the gates are;
 // a GRU's third goes through U as ds, and dz, with dn, is stored beside. Where an LSTM's c was clipped
 // no gradient goes through. Between steps k and k - 1, k a multiple of `truncate`, none goes at all
-// (0: everywhere).
+// (0: everywhere). Null: no gradient in the last state, or a start from 0.
 //
 // A block has UNITS units and ROWS rows of the batch, and keeps its UNITS rows of U, as pairs of half
 // precision (pairs.cuh), in registers: a warp 16 DEEP columns of them, as tiles B of products dz' U^T.
@@ -72,9 +72,10 @@ __device__ inline void split(const Four& w, Scale scale, unsigned (&high)[2], un
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 recurrent_unsteps(const float* gates, const float* U, const float* C, const float* states,
-                  const float* state_before, const float* dY, const float* dH, float* dCarried,
-                  unsigned* dZ, float* dZ_of_x, size clip_bits, size backwards, size truncate,
-                  size times, size batch, size rows, size units)
+                  const float* state_before, const float* dY, const float* dH,
+                  const float* dCarried, unsigned* dZ, float* dZ_of_x, float* dCarried_before,
+                  size clip_bits, size backwards, size truncate, size times, size batch, size rows,
+                  size units)
 {
     wait_for_stream();
     __shared__ float parts[WARPS][ROWS][PITCH];
@@ -123,7 +124,8 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
         return (first_row + row_of(e)) * size(H) + first_unit + unit_of(e);
     };
     #pragma unroll
-    for (int e = 0; e < EACH; ++e) carried[e] = there(e) ? dCarried[at_ends(e)] : 0.0f;
+    for (int e = 0; e < EACH; ++e)
+        carried[e] = dCarried && there(e) ? dCarried[at_ends(e)] : 0.0f;
 
     for (int step = 0; step < int(times); ++step) {
         const int k = int(times) - 1 - step;  // of the steps as they went forward
@@ -143,7 +145,8 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
             if (CELL != RNN)
                 copy_async<4>(&ahead[KEPT - 1][mine],
                               k ? states + (backwards ? at + batch * H : at - batch * H)
-                                : state_before + at_ends(e), 4);
+                                : state_before ? state_before + at_ends(e) : dY,
+                              k || state_before ? 4 : 0);
             copy_async<4>(&ahead[KEPT][mine], dY + at, 4);
         }
         end_group();
@@ -234,7 +237,7 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             dh[e] = there(e) ? ahead[KEPT][thread() + e * THREADS] : 0.0f;
-            if (!step && there(e)) dh[e] += dH[at_ends(e)];
+            if (!step && dH && there(e)) dh[e] += dH[at_ends(e)];
             if (step && !through) carried[e] = 0;
             if (CELL == GRU) dh[e] += carried[e];
         }
@@ -270,5 +273,5 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
     }
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        if (there(e)) dCarried[at_ends(e)] = carried[e];
+        if (there(e)) dCarried_before[at_ends(e)] = carried[e];
 }

@@ -12,12 +12,12 @@ ROOT = Path(__file__).parent.parent
 KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
            "softmax_rows_backward": "h", "cross_entropy_rows": "b", "cross_entropy_mean": "s",
            "adam_step": "h", "activation": "s", "dropout": "d", "recurrent_steps": "s",
-           "recurrent_unsteps": "s", "attention_forward": "b", "attention_queries": "s",
-           "attention_keys": "h", "attention_pairs": "s", "attention_sums": "b",
-           "attention_wgmma": "b", "attention_wgmma_keys": "b", "attention_wgmma_queries": "h",
-           "convolve": "s", "convolve_weights": "d",
-           "convolve_wgmma": "s", "convolve_wgmma_weights": "s", "channel_pairs": "s",
-           "split_sums": "s",
+           "recurrent_unsteps": "s", "recurrent_unsteps_cluster": "s",
+           "attention_forward": "b", "attention_queries": "s", "attention_keys": "h",
+           "attention_pairs": "s", "attention_sums": "b", "attention_wgmma": "b",
+           "attention_wgmma_keys": "b", "attention_wgmma_queries": "h",
+           "convolve": "s", "convolve_weights": "d", "convolve_wgmma": "s",
+           "convolve_wgmma_weights": "s", "channel_pairs": "s", "split_sums": "s",
            "pair_words": "s", "add": "b", "embedding_sums": "h", "softmax_chunks": "s",
            "softmax_chunks_backward": "s", "cross_entropy_chunks": "s"}
 

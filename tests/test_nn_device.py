@@ -34,7 +34,8 @@ LAYERS = [
     (nn.Positions(9, 4, learned=True, rng=0), series), (nn.RNN(4, 3, rng=0), series),
     (nn.GRU(4, 3, 2, True, rng=0), series), (nn.LSTM(4, 3, clip=0.3, truncate=2, rng=0), series),
     (nn.RNN(4, 4, truncate=2, rng=0), series), (nn.GRU(4, 4, 2, True, rng=0), series),
-    (nn.LSTM(4, 4, 2, True, clip=0.3, rng=0), series),
+    (nn.LSTM(4, 4, 2, True, clip=0.3, rng=0), series), (nn.LSTM(4, 36, rng=0), series),
+    (nn.GRU(4, 36, 1, True, truncate=3, rng=0), series),
     (nn.EncoderBlock(4, 2, causal=True, dropout=0.2, rng=0), series),
     (nn.Embedding(7, 3, rng=0), np.array([[1, 6], [0, 1]])), (nn.Softmax(), rows),
     (nn.Softmax(), normal(3, 20003)), (nn.LogSoftmax(), normal(2, 9000)),
@@ -60,6 +61,13 @@ def test_layers(layer, x, xp):
         same(there.parameters()[path].grad, p.grad)
     for f in (nn.AdamW, lambda m: nn.SGD(m, 0.1, 0.9, nesterov=True, decay=0.1)):
         f(there).step()
+
+
+@pytest.mark.parametrize("kind", (nn.RNN, nn.GRU, nn.LSTM))
+def test_recurrences_without_clusters(kind, xp):
+    """As wider ones are."""
+    with _tuned.using("s", recurrent_unsteps_cluster=None):
+        test_layers(kind(4, 36, truncate=3, rng=0), series, xp)
 
 
 def ended(layer):

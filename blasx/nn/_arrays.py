@@ -87,7 +87,7 @@ def product(a, b, bias=None):
     """
     gemm, gpu = _GEMM[a.dtype], fused(a)
     if gpu and bias is not None:  # one kernel of large ones and of half precision
-        return gemm(1.0, b.T, a.T, bias=bias[:, None]).T
+        return gemm(1.0, b.T, a.T, bias=bias.reshape(-1, 1)).T
     c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
     if bias is not None:
         c += bias

@@ -8,7 +8,7 @@ which trace() counts. Nothing synchronises.
 
 import threading
 from functools import lru_cache
-from struct import pack, unpack
+from struct import Struct, pack, unpack
 from typing import NamedTuple
 
 import cupy
@@ -22,6 +22,7 @@ from .._spaces import (
     chunk_bytes,
     convolution_bytes,
     convolution_wgmma_bytes,
+    unsteps_cluster_bytes,
 )
 from .._tuned import capitals, looked_up
 from .._tuned import row as tuned_row
@@ -32,6 +33,7 @@ from ._arrays import REALS, fused, product
 FUNCTIONS = ("relu", "tanh", "sigmoid", "elu", "gelu", "gelu_tanh", "softplus", "swish")
 _SINGLY = (("SINGLY", 1),)  # rows that are not whole packs of 16 bytes (kernels/rows.cuh)
 _BETWEEN_WARPS = 2 * 32 * 8  # bytes in which a cluster's warps find each other's numbers
+_SINGLE = np.dtype(np.float32)
 OF_Y = ("tanh", "sigmoid")  # whose derivatives are written by y
 
 
@@ -55,7 +57,7 @@ def _new(*shape, like):
 
 def _sums(*shape, like):
     """A new array of what is summed of such numbers, in single precision at least."""
-    return cupy.ndarray(shape, max(like.dtype, np.dtype("f4"), key=lambda t: t.itemsize))
+    return cupy.ndarray(shape, like.dtype if like.dtype.itemsize > 4 else _SINGLE)
 
 
 def _kernel(name, like, n=4):
@@ -438,7 +440,7 @@ def _wgmma_convolution(name, n, device, **chosen):
     kernel, shared = kernel_of(name, "s", **values, **chosen), convolution_wgmma_bytes(values)
 
     def launch(tiles, *numbers):
-        _local.cells[0:len(numbers)] = [*map(int, numbers)]
+        _PACK[len(numbers)](_local.cells, 0, *numbers)
         kernel.launch(min(tiles, multiprocessors(device)), 1, 384, 1, _local.parameters[2], shared)
     return values, launch
 
@@ -485,7 +487,8 @@ def _splits(tiles, boxes_of, places):
 # -- recurrence
 
 _CELLS = {4: 0, 3: 1, 1: 2}  # by how many gates they have
-_GRU, _RNN = 1, 2
+_LSTM, _GRU, _RNN = 0, 1, 2
+_ROWS_OF_CLUSTER = 8  # kernels/recurrent_unsteps_cluster.cu
 
 
 def _at(x, row=0):
@@ -536,32 +539,45 @@ def recurrence(z, U, b, c, state, clip, backwards):
 
 
 def recurrence_backward(dy, gates, y, beside, state, U, dstate, clip, backwards, truncate):
-    """(dz, dz through U, dstate) of `recurrence`: of all steps, and at its start, of what it left
-    and of dy (time, n, width) and the gradient `dstate` in its last state. `state`: where it
-    started; no gradient goes from a step to the one before where a piece of `truncate` begins."""
+    """(dz, dz through U, dstate, db, dc) of `recurrence`: of all steps; at its start, of what it
+    left and of dy (time, n, width) and the gradient `dstate` in its last state; in the biases.
+    `state`: where it started; None of either for 0. No gradient goes from a step to the one before
+    where a piece of `truncate` begins."""
     (times, batch, width), cell = y.shape, _CELLS[U.shape[1] // len(U)]
-    together, kernel = _together("recurrent_unsteps", cell, width)
-    groups = -(-width // kernel.values["UNITS"])
     dz = of_x = _new(*gates.shape, like=gates)
     if cell == _GRU:
         of_x = _new(*gates.shape, like=gates)
-    dz.view(np.uint32).fill(2**32 - 1)
-    dy, U, start, dh = _by_rows(dy), _by_rows(U), _by_rows(state[-1]), _by_rows(dstate[0])
-    if len(dstate) == 2:
-        carried = cupy.array(dstate[1], order="C")
-    else:
-        beside, carried = y if beside is None else beside, cupy.zeros(dh.shape, dh.dtype)
+    dy, U = _by_rows(dy), _by_rows(U)
+    start = _by_rows(state[-1]) if state else None
+    dh, carried = [*map(_by_rows, dstate or ()), None, None][:2]
+    beside = y if beside is None else beside
     states = y if cell == _GRU else beside
-    for row in range(0, batch, together):
-        rows = min(together, batch - row)
-        kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(gates, row), _at(U),
-               *(_at(x, row) for x in (beside, states, start, dy, dh, carried, dz, of_x)),
-               _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times,
-               batch, rows, width, together=True)
-    into = product(dz[-1 if backwards else 0], U.T)
-    if cell == _GRU:
-        into += carried
-    return of_x, dz, (into, carried)[:len(dstate)]
+    carried_before = _new(batch, width, like=y)
+    near = blocks("recurrent_unsteps_cluster", TYPES["s"], width, ("CELL", cell))
+    numbers = _bits(float("inf") if clip is None else clip), backwards, truncate or 0, times, batch
+    if near:
+        clusters, before = -(-batch // _ROWS_OF_CLUSTER), _new(batch, width, like=y)
+        sums = _new(clusters, (gates.shape[-1] // width + (cell == _GRU)) * width, like=y)
+        near(clusters * near.values["CLUSTER"], unsteps_cluster_bytes(near.values),
+             *map(_at, (gates, U, beside, states, start, dy, dh, carried, dz, of_x, before,
+                        carried_before, sums)), *numbers, width)
+        sums = column_sums(sums)
+        db, dc = sums[:gates.shape[-1]], sums[gates.shape[-1]:]
+    else:
+        together, kernel = _together("recurrent_unsteps", cell, width)
+        groups = -(-width // kernel.values["UNITS"])
+        dz.view(np.uint32).fill(2**32 - 1)
+        for row in range(0, batch, together):
+            rows = min(together, batch - row)
+            kernel(groups * -(-rows // kernel.values["ROWS"]), 0, _at(gates, row), _at(U),
+                   *(_at(x, row) for x in (beside, states, start, dy, dh, carried, dz, of_x,
+                                           carried_before)), *numbers, rows, width, together=True)
+        before = product(dz[-1 if backwards else 0], U.T)
+        if cell == _GRU:
+            before += carried_before
+        db = column_sums(of_x.reshape(-1, gates.shape[-1]))
+        dc = column_sums(dz[..., 2 * width:].reshape(-1, width)) if cell == _GRU else None
+    return of_x, dz, (before, carried_before)[:1 + (cell == _LSTM)], db, dc
 
 
 # -- attention
@@ -584,7 +600,8 @@ def attention(q, k, v, mask, causal, scale, asked):
     if mask is not None:
         mask = _members(cupy.broadcast_to(mask, (*shape[:-1], n)))
         looks = mask.data.ptr, *mask.strides
-    y, L = _like_lines(given[0]), cupy.ndarray((batch, heads, m), np.float32)
+    y = _new_lines(given[0].shape, *_order(given[0].strides), q.dtype)
+    L = cupy.ndarray((batch, heads, m), _SINGLE)
     lines, scales, at = given, [0, 0, 0, 0], None
     if letter == "s":
         parts = [batch * heads * -(-rows // _SCALED) for rows in (m, m, n, n)]  # of Q, dY, K, V
@@ -592,24 +609,25 @@ def attention(q, k, v, mask, causal, scale, asked):
         scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
         lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
     numbers = *looks, heads, m, n, d, _bits(scale), causal
-    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers)):
+    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers),
+                     True):
         _on_members("attention_forward", letter, d, batch * heads, m,
                     (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
-    kept = letter, shape, lines, [_order(x) for x in given], y, L, mask, at, scales, numbers
+    kept = letter, shape, lines, [x.strides for x in given], y, L, mask, at, scales, numbers
     return y.reshape(shape), kept
 
 
 def attention_backward(dy, kept, out=None):
     """(dQ, dK, dV) of `attention`; with `out` in these three, whose lines begin at multiples of 16
     bytes."""
-    letter, shape, (q, k, v), orders, y, L, _, _, scales, numbers = kept
+    letter, shape, (q, k, v), strides, y, L, _, _, scales, numbers = kept
     (batch, heads, m, d), n = y.shape, k.shape[2]
     dy, D = _lines(dy), cupy.ndarray(L.shape, np.float32)
     sums = blocks("attention_sums", TYPES[letter], d)
     sums(-(-8 * D.size // sums.threads), 0, *_places(dy, y), D.data.ptr, heads, m, D.size, d)
     grads = [_members(x) for x in out] if out else [
-        _new_lines((batch, heads, rows, d), order, y.dtype)
-        for rows, order in zip((m, n, n), orders)]
+        _new_lines((batch, heads, rows, d), *_order(of), y.dtype)
+        for rows, of in zip((m, n, n), strides)]
     if letter == "s":
         dy = _pairs(dy, scales[1])
     lines, given, of_rows = (q, k, v, dy), _places(q, k, v, dy), (L.data.ptr, D.data.ptr)
@@ -633,37 +651,51 @@ class _Local(threading.local):
     """Each thread's parameters of kernels by wgmma: what up to four operands are, and numbers."""
 
     def __init__(self):
-        self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.new("int64_t[]", 24)
-        cells = [self.cells + i for i in range(24)]
-        self.parameters = {count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
-                                                       *cells]) for count in (2, 3, 4)}
+        cells = ffi.new("int64_t[]", 24)
+        self.maps, self.cells = [TensorMap(4) for _ in range(4)], ffi.buffer(cells)
+        self.parameters = {
+            count: ffi.new("void *[]", [*(x.place for x in self.maps[:count]),
+                                        *(cells + i for i in range(24))]) for count in (2, 3, 4)}
 
 
 _local = _Local()
+_PACK = [Struct(f"{n}q").pack_into for n in range(25)]
 _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 
 
 @looked_up
-def _wgmma_row(name, letter, d, device):
-    return letter in _KIND and tuned_row(name, letter, d, gpu(device))
-
-
-def _by_wgmma(name, letter, lines, own, numbers):
-    """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
-    copied in boxes; `own` of them are those of which a block has ROWS."""
-    (batch, heads, count, d), device = lines[own[0]].shape, current_device()
-    row = _wgmma_row(name, letter, d, device)
-    if not row or "vendor" in row or min(min(x.strides) for x in lines) <= 0:
-        return False
+def _attention_by_wgmma(name, letter, d, device):
+    """(kernel, its constants, shared memory) where it is known to be faster, or None."""
+    row = letter in _KIND and tuned_row(name, letter, d, gpu(device))
+    if not row or "vendor" in row:
+        return None
     values = capitals(row)
+    return kernel_of(name, letter, **values), values, attention_wgmma_bytes(name, values)
+
+
+def _by_wgmma(name, letter, lines, own, numbers, in_pairs=False):
+    """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
+    copied in boxes; `own` of them are those of which a block has ROWS, or, `in_pairs`, twice as
+    many where that leaves all multiprocessors as much to do."""
+    (batch, heads, count, d), device = lines[own[0]].shape, current_device()
+    found = _attention_by_wgmma(name, letter, d, device)
+    if not found or min([min(x.strides) for x in lines]) <= 0:
+        return False
+    kernel, values, shared = found
     rows = 64 * values["GROUPS"]
     for i, (x, tensor) in enumerate(zip(lines, _local.maps)):
         tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch), x.strides[2::-1],
                         (64, rows if i in own else values["LINES"], 1, 1))
-    _local.cells[0:len(numbers)] = [*map(int, numbers)]
-    kernel_of(name, letter, **values).launch(
-        batch * heads * -(-count // rows), 1, 128 * (values["GROUPS"] + 1), 1,
-        _local.parameters[len(lines)], attention_wgmma_bytes(name, values))
+    members, pieces = batch * heads, -(-count // rows)
+    launched = members * pieces
+    if in_pairs:
+        pairs, places = -(-pieces // 2), multiprocessors(device)
+        paired = members * pairs // places * places // pairs
+        launched -= paired * (pieces - pairs)
+        numbers += paired,
+    _PACK[len(numbers)](_local.cells, 0, *numbers)
+    kernel.launch(launched, 1, 128 * (values["GROUPS"] + 1), 1,
+                  _local.parameters[len(lines)], shared)
     return True
 
 
@@ -700,18 +732,15 @@ def _lines(x):
     return x.copy(order="C")
 
 
-def _order(x):
-    """The axes of lines in the order that they have in memory."""
-    return *sorted(range(3), key=lambda i: -abs(x.strides[i])), 3
+@lru_cache(256)
+def _order(strides):
+    """The axes of lines in the order that they have in memory, and what puts them back."""
+    order = *sorted(range(3), key=lambda i: -abs(strides[i])), 3
+    return order, tuple(map(order.index, range(4)))
 
 
-def _new_lines(shape, order, dtype):
-    new = cupy.ndarray([shape[i] for i in order], dtype)
-    return new.transpose([int(i) for i in np.argsort(order)])
-
-
-def _like_lines(x):
-    return _new_lines(x.shape, _order(x), x.dtype)
+def _new_lines(shape, order, back, dtype):
+    return cupy.ndarray([shape[i] for i in order], dtype).transpose(back)
 
 
 def _places(*lines):
@@ -774,21 +803,20 @@ def adam(moving, betas, *numbers):
     left, lines = [], {}
     for p, m, v in moving:
         w, value = p.master, p.value
-        if not fused(w) or any(not x.flags.c_contiguous or x.data.ptr % 16
-                               for x in (w, value, m, v)):
+        at = [x.data.ptr for x in (w, value, m, v) if x.flags.c_contiguous]
+        if len(at) < 4 or (at[0] | at[1] | at[2] | at[3]) % 16 or not fused(w):
             left.append((p, m, v))
         else:
-            lines.setdefault(p.grad.dtype, []).append((w, value, _by_rows(p.grad), m, v))
+            lines.setdefault(p.grad.dtype, []).append(
+                (w.size, _by_rows(p.grad), at[0], 0 if value is w else at[1], at[2], at[3]))
     numbers = betas[0], 1 - betas[0], betas[1], 1 - betas[1], *numbers
     for parameters in lines.values():
-        kernel = _kernel("adam_step", parameters[0][2])
-        packs = kernel.threads * kernel.values["PACKS"] * 16 // parameters[0][2].itemsize
+        kernel = _kernel("adam_step", parameters[0][1])
+        packs = kernel.threads * kernel.values["PACKS"] * 16 // parameters[0][1].itemsize
         table, begin = [], 0
-        for w, value, *others in parameters:
-            addresses = [w.data.ptr, 0 if value is w else value.data.ptr,
-                         *(x.data.ptr for x in others)]
-            table.append((*addresses, w.size, begin))
-            begin += -(-w.size // packs)
+        for n, grad, w, value, m, v in parameters:
+            table.append((w, value, grad.data.ptr, m, v, n, begin))
+            begin += -(-n // packs)
         at = cupy.asarray(np.array(table, np.int64))
         kernel(begin, 0, at.data.ptr, len(table), *map(_bits, numbers))
     return left

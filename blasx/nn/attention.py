@@ -215,12 +215,8 @@ class MultiHeadAttention(Layer):
         self.given(x, None, None, self.width, like=self.weight)
         if z is not None:
             self.given(z, len(x), None, self.width, argument="z", like=self.weight)
-        W, b, n = self.weight.value, self.bias and self.bias.value, self.width
-        # what is multiplied by which columns of W
-        parts = [(x, slice(None))] if z is None else [(x, slice(n)), (z, slice(n, None))]
-        made = [product(u.reshape(-1, n), W[:, at], None if b is None else b[at])
-                for u, at in parts]
-        q, k, v = [a for (u, _), c in zip(parts, made) for a in self._heads(c, u)]
+        q, k, v = [a for u, W, b in self._parts(x, z)
+                   for a in self._heads(product(u.reshape(-1, self.width), W, b), u)]
         if cache is not None:
             cache[:] = [k, v] if not cache else [module(x).concatenate(pair, 2)
                                                  for pair in zip(cache, (k, v))]
@@ -230,30 +226,36 @@ class MultiHeadAttention(Layer):
         y = self.attention.forward(q, k, v, mask)
         y = self.output.forward(y.swapaxes(1, 2).reshape(x.shape))
         self._kept = None
-        return y if cache is not None else self.keep(y, parts)
+        return y if cache is not None else self.keep(y, x, z)
 
     def backward(self, dy):
         """dx, or (dx, dz) if there was a z."""
-        (parts,), n = self.kept(dy), self.width
+        parts, n = self._parts(*self.kept(dy)), self.width
         (dy,) = self._heads(self.output.backward(dy).reshape(-1, n), dy)
-        made = [module(dy).empty((u.size // n, W.shape[1]), dy.dtype)
-                for u, at in parts for W in [self.weight.value[:, at]]]
-        self.attention.backward(dy, [a for (u, _), d in zip(parts, made)
+        made = [module(dy).empty((u.size // n, W.shape[1]), dy.dtype) for u, W, _ in parts]
+        self.attention.backward(dy, [a for (u, *_), d in zip(parts, made)
                                      for a in self._heads(d, u)])
         self.weight.add(_beside([product(u.reshape(-1, n).T, d)
-                                 for (u, _), d in zip(parts, made)]))
+                                 for (u, *_), d in zip(parts, made)]))
         if self.bias:
             self.bias.add(_beside([column_sums(d) for d in made]))
-        dx = [product(d, self.weight.value[:, at].T).reshape(u.shape)
-              for (u, at), d in zip(parts, made)]
+        dx = [product(d, W.T).reshape(u.shape) for (u, W, _), d in zip(parts, made)]
         return dx[0] if len(dx) == 1 else tuple(dx)
+
+    def _parts(self, x, z):
+        """(what is multiplied, by which columns of W, and of b)."""
+        W, b, n = self.weight.value, self.bias and self.bias.value, self.width
+        if z is None:
+            return [(x, W, b)]
+        return [(u, W[:, at], None if b is None else b[at])
+                for u, at in ((x, slice(n)), (z, slice(n, None)))]
 
     def _heads(self, x, like):
         """The heads (n, heads, m, d) of each `width` columns of x, whose rows are those of `like`
         (n, m, ...)."""
         x = x.reshape(*like.shape[:2], x.shape[-1] // self.width, self.heads,
-                      self.width // self.heads)
-        return [x[:, :, i].swapaxes(1, 2) for i in range(x.shape[2])]
+                      self.width // self.heads).transpose(2, 0, 3, 1, 4)
+        return [x[i] for i in range(len(x))]
 
     def described(self):
         return self.width, self.heads

@@ -209,10 +209,13 @@ class Layer:
 
 def _fits(have, shape):
     """Whether extents are those of `shape`, as Layer.given has it."""
-    if shape[:1] == (...,):
+    if shape and shape[0] is ...:
         shape = shape[1:]
         have = have[max(len(have) - len(shape), 0):]
-    return len(have) == len(shape) and all(n is None or n == m for m, n in zip(have, shape))
+    for m, n in zip(have, shape):
+        if n is not None and n != m:
+            return False
+    return len(have) == len(shape)
 
 
 class Sequential(Layer):

@@ -61,22 +61,22 @@ class Recurrence(Layer):
         """y (n, time, width) of x; `state`, a tuple of (n, width), is where it starts (else 0),
         and `last` is then where it ended."""
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
-        xp, given = module(x), state
-        state = self._start(xp, state, batch)
+        xp = module(x)
+        state = self._state(xp, state, batch)
         if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != bool):
             raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
                              f"{mask.dtype} {mask.shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
         xW = wide(product(rows, self.W.value)).reshape(times, batch, self.GATES * self.n)
         if mask is None and (gpu := fused(xW)):
-            if found := self.at_once(gpu, xW, given and state):
+            if found := self.at_once(gpu, xW, state):
                 y, state, kept = found
                 self.last = tuple(like(s, x) for s in state)
                 return self.keep(like(y.swapaxes(0, 1), x), rows, None, kept, None)
         z = _by_columns(xp, times, batch, self.GATES * self.n, xW.dtype)
         xp.add(xW, self.b.value, out=z)
         y = _by_columns(xp, times, batch, self.n, x.dtype)
-        U = _columns(xp, self.U.value)
+        U, state = _columns(xp, self.U.value), state or self._zeros(xp, batch)
         before, steps = [None] * times, [None] * times
         for t in self._order(times):
             before[t] = state
@@ -103,44 +103,43 @@ class Recurrence(Layer):
         return found[0], tuple(x[last] for x in found[:self.STATES]), (z, *found, state)
 
     def unstep_at_once(self, gpu, dy, dstate, gates, y, beside, state):
-        """dz, dhU and h by rows of all steps, by one kernel, and the gradient in the first state.
-        """
-        order = self._order(len(y))
-        start = state or self._start(module(y), None, y.shape[1])
-        dz, dhU, dstate = gpu.recurrence_backward(
-            dy.swapaxes(0, 1), gates, y, beside, start, wide(self.U.value), dstate, self.clip,
-            self.reverse, self.truncate)
-        h = module(y).empty_like(y)
-        h[order[0]] = start[0]
-        if self.reverse:
-            h[:-1] = y[1:]
-        else:
-            h[1:] = y[:-1]
-        return *(a.reshape(-1, a.shape[-1]) for a in (dz, dhU, h)), dstate
+        """As `_unsteps`, by one kernel."""
+        *dzs, dstate, db, dc = gpu.recurrence_backward(
+            wide(dy).swapaxes(0, 1), gates, y, beside, state, wide(self.U.value), dstate,
+            self.clip, self.reverse, self.truncate)
+        dz, dhU = (like(a, dy) for a in dzs)
+        first, later, before = (-1, slice(-1), slice(1, None)) if self.reverse else (
+            0, slice(1, None), slice(-1))
+        pairs = [(_rows(like(y[before], dy)), _rows(dhU[later]))]
+        if state:
+            pairs += [(like(state[0], dy), dhU[first])]
+        return _rows(dz), pairs, dstate, db, dc
 
     def backward(self, dy, dstate=None):
         """dx; `dstate` is the gradient in the state at the end, and the attribute of that name
         is then the gradient in the state at the start."""
         rows, before, steps, mask = self.kept(dy)
-        (batch, times, _), dstate = dy.shape, self._start(module(dy), dstate, len(dy))
+        batch, times, _ = dy.shape
+        dstate = self._state(module(dy), dstate, batch)
         if before is None:
-            gates, *_ = steps
-            dz, dhU, h, dstate = self.unstep_at_once(fused(gates), wide(dy), dstate, *steps)
+            found = self.unstep_at_once(fused(steps[0]), dy, dstate, *steps)
         else:
-            dz, dhU, h, dstate = self._unsteps(dy, dstate, before, steps, mask)
+            found = self._unsteps(dy, dstate, before, steps, mask)
+        dz, pairs, dstate, db, dc = found
         self.dstate = tuple(like(d, dy) for d in dstate)
-        dz, dhU, h = (like(a, dy) for a in (dz, dhU, h))
         self.W.add(product(rows.T, dz))
-        self.U.add(product(h.T, dhU))
-        self.b.add(column_sums(dz))
+        for h, dhU in pairs:
+            self.U.add(product(h.T, dhU))
+        self.b.add(like(db, dy))
         if self.SPLIT:
-            self.c.add(column_sums(dhU[:, -self.n:]))
+            self.c.add(like(dc, dy))
         return product(dz, self.W.value.T).reshape(times, batch, self.n_in).swapaxes(0, 1)
 
     def _unsteps(self, dy, dstate, before, steps, mask):
-        """dz, dhU and h of all steps, a time after the other, and the gradient in the first
-        state."""
+        """dz of all steps, by rows, a time after the other; pairs (h', dhU) of such rows, whose
+        products are the gradient in U; those in the first state, in b, and in c."""
         xp, (batch, times, _), given, dy = module(dy), dy.shape, dy, wide(dy)
+        dstate = dstate or self._zeros(xp, batch)
         dz = _by_columns(xp, times, batch, self.GATES * self.n, dy.dtype)
         dhU = xp.empty_like(dz) if self.SPLIT else dz
         U = _columns(xp, self.U.value.T)
@@ -158,9 +157,10 @@ class Recurrence(Layer):
                 old = tuple(d + e * ~there for d, e in zip(old, dstate))
             dstate = tuple(d * 0 for d in old) if self._cut(t, times) else old
         h = xp.stack([b[0].T for b in before], 1) if times else xp.empty((self.n, 0), dy.dtype)
-        dz, dhU, h = (a.reshape(len(a), times * batch).T for a in (
+        dz, dhU, h = (like(a.reshape(len(a), times * batch).T, given) for a in (
             dz.transpose(2, 0, 1), dhU.transpose(2, 0, 1), h))
-        return dz, dhU, h, dstate
+        dc = column_sums(dhU[:, -self.n:]) if self.SPLIT else None
+        return dz, [(h, dhU)], dstate, column_sums(dz), dc
 
     def _cut(self, t, times):
         """Whether no gradient goes from time t to the one before."""
@@ -170,10 +170,14 @@ class Recurrence(Layer):
     def _order(self, times):
         return range(times)[::-1 if self.reverse else 1]
 
-    def _start(self, xp, state, batch):
+    def _zeros(self, xp, batch):
+        return tuple(wide(xp.zeros((batch, self.n), self.W.value.dtype, "F"))
+                     for _ in range(self.STATES))
+
+    def _state(self, xp, state, batch):
+        """A state that is given, by columns; None for none."""
         if state is None:
-            return tuple(wide(xp.zeros((batch, self.n), self.W.value.dtype, "F"))
-                         for _ in range(self.STATES))
+            return None
         if len(state) != self.STATES:
             raise ValueError(f"{self!r}: state must be {self.STATES} arrays, got {len(state)}")
         return tuple(_columns(xp, wide(self.given(
@@ -186,6 +190,10 @@ class Recurrence(Layer):
 def _columns(xp, x):
     """x by columns. CuPy's asfortranarray is a call of cuBLAS, which no graph captures."""
     return xp.ascontiguousarray(x.T).T
+
+
+def _rows(x):
+    return x.reshape(-1, x.shape[-1])
 
 
 def _by_columns(xp, times, batch, width, dtype):

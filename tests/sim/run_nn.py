@@ -287,22 +287,25 @@ def recurrence(xp, rng, dtype):
     from blasx import _tuned, nn
     few = {"UNITS": 4, "ROWS": 8, "WARPS": 2, "DEEP": 1, "EIGHTS": 1}
     back = {"UNITS": 8, "ROWS": 16, "WARPS": 2, "DEEP": 2, "CHUNK": 1}
-    with _tuned.using("s", recurrent_steps=few, recurrent_unsteps=back):
-        for kind in (nn.LSTM, nn.GRU, nn.RNN):
-            for options in ({}, {"bidirectional": True, "truncate": 3} | (
-                    {"clip": 0.2} if kind is nn.LSTM else {})):
-                one_recurrence(xp, rng, dtype, kind, options)
+    for width, units, cluster in (
+            (12, 4, None), (20, 8, {"UNITS": 16, "WARPS": 1, "CLUSTER": 2, "STAGES": 3})):
+        with _tuned.using("s", recurrent_steps=few | {"UNITS": units}, recurrent_unsteps=back,
+                          recurrent_unsteps_cluster=cluster):
+            for kind in (nn.LSTM, nn.GRU, nn.RNN):
+                for options in ({}, {"bidirectional": True, "truncate": 3} | (
+                        {"clip": 0.2} if kind is nn.LSTM else {})):
+                    one_recurrence(xp, rng, dtype, kind, width, options)
 
 
-def one_recurrence(xp, rng, dtype, kind, options):
+def one_recurrence(xp, rng, dtype, kind, width, options):
     """Twice, the second time from where the first ended, a GRU from further away; then a nan, which
     goes on, and nobody waits for it."""
-    here = kind(5, 12, rng=1, **options)
+    here = kind(5, width, rng=1, **options)
     there = deepcopy(here)
     for p in there.parameters().values():
         p.value = xp.asarray(p.value)
     right, state = here.to(dtype=np.dtype("f8")), None
-    x, dy = arrays(xp, rng, dtype, (11, 4, 5), (11, 4, 12 * here.directions))
+    x, dy = arrays(xp, rng, dtype, (11, 4, 5), (11, 4, width * here.directions))
     wide = [a.get().astype("f8") for a in (x, dy)]
     for _ in range(2):
         if state and kind.__name__ == "GRU":
@@ -324,7 +327,7 @@ def one_recurrence(xp, rng, dtype, kind, options):
         state = right.last
     x[0, 0, 0] = np.nan
     y = there.forward(x)
-    assert np.isnan(y[0, :, :12]).all() and np.isfinite(y[1:]).all()
+    assert np.isnan(y[0, :, :width]).all() and np.isfinite(y[1:]).all()
 
 
 class Recorded:
@@ -440,18 +443,19 @@ def several_heads(xp, rng):
 
 def attention_boxes(xp, rng, dtype):
     """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
-    to do."""
+    to do; of three members two with two pieces to a block."""
     from blasx import _tuned
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
     tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
-    for width, groups, cases in ((64, 2, (((1, 2), 70, 199, 64, True, None),
-                                          ((2, 1), 150, 65, 24, False, "all"))),
-                                 (64, 3, (((2,), 130, 70, 40, True, "keys"),)),
-                                 (128, 2, (((1,), 130, 70, 104, True, None),))):
+    for width, forward, groups, cases in (
+            (64, 2, 2, (((1, 2), 70, 199, 64, True, None), ((2, 1), 150, 65, 24, False, "all"))),
+            (64, 2, 3, (((2,), 130, 70, 40, True, "keys"),)),
+            (128, 2, 2, (((1,), 130, 70, 104, True, None),)),
+            (64, 1, 3, (((3, 1), 130, 134, 24, True, None),))):
         of = tile | {"WIDTH": width}
-        with _tuned.using(letter, attention_wgmma=of | {"TURNS": 0}, attention_wgmma_keys=of,
-                          attention_wgmma_queries=of | {"GROUPS": groups}):
+        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "TURNS": 0},
+                          attention_wgmma_keys=of, attention_wgmma_queries=of | {"GROUPS": groups}):
             for case in cases:
                 one_attention(xp, rng, TYPES[letter], *case)
             if groups == 2:
