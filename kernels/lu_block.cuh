@@ -195,11 +195,17 @@ __device__ void beside(const Shared& s, const C& c, int j, ByRows<scalar_t> l, i
         if (i < steps && s.to[i] >= steps) c(s.to[i], j) = c(i, j);
     if (SOLVE)
         #pragma unroll
-        for (int p = 0; p < NB; ++p)
-            if (p < steps)
+        for (int i = 1; i < NB; ++i) {
+            if (i >= steps) break;
+            #pragma unroll
+            for (int p = 0; p < i; p += VECTOR) {
+                const Vector v = vector_of(l, i, p);
                 #pragma unroll
-                for (int i = p + 1; i < NB; ++i)
-                    if (i < steps) y[i] = minus_product(y[i], l(i, p), y[p]);
+                for (int e = 0; e < VECTOR; ++e)
+                    if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
+            }
+            asm volatile("" ::: "memory");  // the compiler need not look back over all these loads
+        }
     #pragma unroll
     for (int i = 0; i < NB; ++i)
         if (i < steps) {
