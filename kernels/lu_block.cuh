@@ -11,6 +11,7 @@
 // at a time, and the rest crosses n / NB times.
 #pragma once
 #include "async.cuh"
+#include "compiling.cuh"
 #include "multiply.cuh"
 #include "pivot.cuh"
 
@@ -195,16 +196,17 @@ __device__ void beside(const Shared& s, const C& c, int j, ByRows<scalar_t> l, i
         if (i < steps && s.to[i] >= steps) c(s.to[i], j) = c(i, j);
     if (SOLVE)
         #pragma unroll
-        for (int i = 1; i < NB; ++i) {
-            if (i >= steps) break;
+        for (int p = 0; p < NB; p += VECTOR) {
+            if (p >= steps) break;
             #pragma unroll
-            for (int p = 0; p < i; p += VECTOR) {
-                const Vector v = vector_of(l, i, p);
-                #pragma unroll
-                for (int e = 0; e < VECTOR; ++e)
-                    if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
-            }
-            asm volatile("" ::: "memory");  // the compiler need not look back over all these loads
+            for (int i = p + 1; i < NB; ++i)
+                if (i < steps) {
+                    const Vector v = vector_of(l, i, p);
+                    #pragma unroll
+                    for (int e = 0; e < VECTOR; ++e)
+                        if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
+                }
+            look_no_further_back();
         }
     #pragma unroll
     for (int i = 0; i < NB; ++i)
