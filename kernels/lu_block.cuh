@@ -182,6 +182,8 @@ struct Panel {
     }
 };
 
+constexpr int AT_ONCE = NB > 8 ? VECTOR : 1;  // numbers of a panel's triangle that are read together
+
 // Column j of c, whose row 0 is the panel's top: its rows are interchanged, and solved with the
 // triangle of `l` if SOLVE; the top goes to `top`, too, if COPY.
 template <bool SOLVE, bool COPY, class C>
@@ -196,17 +198,19 @@ __device__ void beside(const Shared& s, const C& c, int j, ByRows<scalar_t> l, i
         if (i < steps && s.to[i] >= steps) c(s.to[i], j) = c(i, j);
     if (SOLVE)
         #pragma unroll
-        for (int p = 0; p < NB; p += VECTOR) {
-            if (p >= steps) break;
-            #pragma unroll
-            for (int i = p + 1; i < NB; ++i)
-                if (i < steps) {
-                    const Vector v = vector_of(l, i, p);
-                    #pragma unroll
-                    for (int e = 0; e < VECTOR; ++e)
-                        if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
-                }
-            look_no_further_back();
+        for (int p = 0; p < NB; p += AT_ONCE) {
+            if (p < steps)
+                #pragma unroll
+                for (int i = p + 1; i < NB; ++i)
+                    if (i < steps) {
+                        Vector v;
+                        if (AT_ONCE > 1) v = vector_of(l, i, p);
+                        else v.x[0] = l(i, p);
+                        #pragma unroll
+                        for (int e = 0; e < AT_ONCE; ++e)
+                            if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
+                    }
+            if (NB > 8) look_no_further_back();
         }
     #pragma unroll
     for (int i = 0; i < NB; ++i)

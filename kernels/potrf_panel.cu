@@ -252,8 +252,7 @@ __device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row
         for (int r = 0; r < TOGETHER; ++r) put(tile(X, row + r, k), c[k][r]);
     return true;
 }
-// A function of its own: what is asked for twice would else be compiled twice
-__device__ __noinline__ void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+__device__ inline void solve_rows(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
     if constexpr (TENSOR)
         if (solved(X, L, slots, r)) return;
@@ -266,6 +265,18 @@ __device__ __noinline__ void solve(scalar_t* X, scalar_t* L, scalar_t* slots, in
         for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
         __syncwarp();
     }
+}
+
+// One text for the two that ask for it, which the compiler would else take twice as long for; real
+// single precision, whose chain is the shortest, cannot afford the call (a fifth of it at n = 1024).
+__device__ __noinline__ void solve_apart(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+{
+    solve_rows(X, L, slots, r);
+}
+__device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+{
+    if constexpr (sizeof(scalar_t) > 4) solve_apart(X, L, slots, r);
+    else solve_rows(X, L, slots, r);
 }
 
 // Tile (r, c) of block (i, j), finished, to the workspace and to A
