@@ -254,7 +254,7 @@ def positive_fits(letter, n, v, gpu):
 
 
 def lane_stages(letter, n):
-    heights = [N for N in (4, 8, 12, 16, 24, 32, 40, 48) if n <= N][:2]
+    heights = [N for N in (4, 8, 12, 16, 24, 32, 40, 48, 64) if n <= N][:2]
     return ([dict(N=N, LANES=lanes, C=c) for N in heights for lanes in LANES for c in (1, 2)
              if N <= 2 * lanes * c and lanes * c <= 2 * N],
             options(WARPS=(2, 1, 4, 8)), options(BLOCKS=(1, 2, 4, 6, 8, 12, 16)))

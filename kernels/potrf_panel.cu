@@ -267,15 +267,15 @@ __device__ inline void solve_rows(scalar_t* X, scalar_t* L, scalar_t* slots, int
     }
 }
 
-// One text for the two that ask for it, which the compiler would else take twice as long for; real
-// single precision, whose chain is the shortest, cannot afford the call (a fifth of it at n = 1024).
+// One text for the two that ask for it: of complex numbers the compiler else takes long. A chain of
+// real ones cannot afford the call (float: a fifth of the time at n = 1024).
 __device__ __noinline__ void solve_apart(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
     solve_rows(X, L, slots, r);
 }
 __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
-    if constexpr (sizeof(scalar_t) > 4) solve_apart(X, L, slots, r);
+    if constexpr (sizeof(scalar_t) > sizeof(real_t)) solve_apart(X, L, slots, r);
     else solve_rows(X, L, slots, r);
 }
 
