@@ -254,7 +254,7 @@ def positive_fits(letter, n, v, gpu):
 
 
 def lane_stages(letter, n):
-    heights = [N for N in (4, 8, 12, 16, 24, 32) if n <= N][:2]
+    heights = [N for N in (4, 8, 12, 16, 24, 32, 40, 48, 64) if n <= N][:2]
     return ([dict(N=N, LANES=lanes, C=c) for N in heights for lanes in LANES for c in (1, 2)
              if N <= 2 * lanes * c and lanes * c <= 2 * N],
             options(WARPS=(2, 1, 4, 8)), options(BLOCKS=(1, 2, 4, 6, 8, 12, 16)))
@@ -262,7 +262,7 @@ def lane_stages(letter, n):
 
 def lane_fits(letter, n, v, gpu):
     part = v["N"] * v["C"] * words(letter)
-    return (n <= v["N"] <= 32 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
+    return (n <= v["N"] <= 64 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
             and v["LANES"] in LANES and v["WARPS"] <= 32
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
@@ -1230,10 +1230,10 @@ SPACES = {
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
-    "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
+    "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
-    "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32), True, largest=32),
+    "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
     "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,

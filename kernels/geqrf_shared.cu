@@ -24,9 +24,13 @@ constexpr int N = 64;       // the largest order
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
 constexpr int NB = 8, TILES = N / NB;
-// Columns are LD apart. Eighths of 8 and 16 numbers, 32 bytes, change places in seven of eight
-// columns, so that tiles meet no bank twice, by rows or by columns.
-constexpr int QUARTER = 32 / sizeof(scalar_t), LD = (N + 4 * QUARTER - 1) / (4 * QUARTER) * 4 * QUARTER;
+// Columns are LD apart. Where they are whole lines of 128 bytes quarters of a line, 32 bytes, change
+// places in seven of eight columns, so that tiles meet no bank twice, by rows or by columns. Else
+// LD is an odd number of eights, so that they meet none twice by columns: less room, which is what
+// decides how many matrices are at work.
+constexpr int QUARTER = 32 / sizeof(scalar_t);
+constexpr bool TURNED = N % (4 * QUARTER) == 0;
+constexpr int LD = TURNED || N / 8 % 2 ? N : N + 8;
 static_assert(N % NB == 0 && WARPS == 1);
 
 struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
@@ -45,7 +49,7 @@ __device__ inline int t() { return threadIdx.x % 4; }
 // Where the rows of column j are
 __device__ inline int turn(int j)
 {
-    return (((j >> 2 ^ j) & 1) << 1 | (j >> 1 & 1)) * QUARTER;
+    return TURNED ? (((j >> 2 ^ j) & 1) << 1 | (j >> 1 & 1)) * QUARTER : 0;
 }
 // Element (i, j) of the matrix at A
 __device__ inline scalar_t& at(scalar_t* A, int i, int j) { return A[j * LD + (i ^ turn(j))]; }

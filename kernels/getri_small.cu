@@ -13,10 +13,6 @@
 
 static_assert(LANES * C >= N);
 
-// No instruction: in a line of thousands of loads the compiler looks no further back than here for
-// equal ones, which took most of its time (4.7 s of the largest kernel, 1.8 now; the same code).
-__device__ inline void look_no_further_back() { asm volatile("" ::: "memory"); }
-
 // x := L^-1 x, C columns; L has ones on its diagonal
 __device__ inline void solve_lower(scalar_t (&x)[C][N], const scalar_t* LU, int n)
 {

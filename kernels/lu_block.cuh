@@ -11,6 +11,7 @@
 // at a time, and the rest crosses n / NB times.
 #pragma once
 #include "async.cuh"
+#include "compiling.cuh"
 #include "multiply.cuh"
 #include "pivot.cuh"
 
@@ -181,6 +182,8 @@ struct Panel {
     }
 };
 
+constexpr int AT_ONCE = NB > 8 ? VECTOR : 1;  // numbers of a panel's triangle that are read together
+
 // Column j of c, whose row 0 is the panel's top: its rows are interchanged, and solved with the
 // triangle of `l` if SOLVE; the top goes to `top`, too, if COPY.
 template <bool SOLVE, bool COPY, class C>
@@ -195,11 +198,20 @@ __device__ void beside(const Shared& s, const C& c, int j, ByRows<scalar_t> l, i
         if (i < steps && s.to[i] >= steps) c(s.to[i], j) = c(i, j);
     if (SOLVE)
         #pragma unroll
-        for (int p = 0; p < NB; ++p)
+        for (int p = 0; p < NB; p += AT_ONCE) {
             if (p < steps)
                 #pragma unroll
                 for (int i = p + 1; i < NB; ++i)
-                    if (i < steps) y[i] = minus_product(y[i], l(i, p), y[p]);
+                    if (i < steps) {
+                        Vector v;
+                        if (AT_ONCE > 1) v = vector_of(l, i, p);
+                        else v.x[0] = l(i, p);
+                        #pragma unroll
+                        for (int e = 0; e < AT_ONCE; ++e)
+                            if (p + e < i) y[i] = minus_product(y[i], v.x[e], y[p + e]);
+                    }
+            if (NB > 8) look_no_further_back();
+        }
     #pragma unroll
     for (int i = 0; i < NB; ++i)
         if (i < steps) {

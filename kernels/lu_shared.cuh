@@ -125,30 +125,40 @@ template <class R> __device__ void scale_if(bool it, complex<R>& a, complex<R> b
 
 // -- a panel, by one warp
 
-// Where more than one row of a warp begins with the upper word `most`, or the reciprocal of such a
-// number is out of the ordinary: leaves its key to the pivot of the warp alone; the reciprocal of
-// it, its lower word and its place.
-template <int R>
-__device__ void settle(const Row (&x)[R], int r, const int (&place)[R], unsigned (&key)[R],
-                       unsigned most, scalar_t& inverse, unsigned& second, int& where)
+// The pivot of a warp, where more than one of its rows begins with the same upper word, or the
+// reciprocal of such a number is out of the ordinary
+struct Settled {
+    scalar_t inverse;  // of the lane's own row
+    unsigned second;   // the pivot's lower word
+    int where;         // its place
+};
+
+// The best of a lane's rows in question is `own`, with the lower word `low`; `place` is past all
+// places where there is none. Rare, and so one text for all steps of all panels.
+__device__ __noinline__ Settled settled(scalar_t own, unsigned low, unsigned place)
 {
-    unsigned first = EVERY;
-    second = 0;
+    const unsigned second = __reduce_max_sync(EVERY, low);
+    const unsigned where = __reduce_min_sync(EVERY, low == second ? place : EVERY);
+    return {inverse_of(own), second, int(where)};
+}
+
+// Leaves its key to the pivot alone.
+template <int R>
+__device__ Settled settle(const Row (&x)[R], int r, const int (&place)[R], unsigned (&key)[R],
+                          unsigned most)
+{
+    unsigned best = 0, at = EVERY;
+    scalar_t own = real_t(1);
     #pragma unroll
     for (int q = 0; q < R; ++q) {
         const unsigned low = lower_word(abs1(x[q][r]));
-        if (key[q] == most && low > second) second = low;
+        if (key[q] == most && (low > best || (low == best && unsigned(place[q]) < at)))
+            best = low, at = place[q], own = x[q][r];
     }
-    second = __reduce_max_sync(EVERY, second);
+    const Settled all = settled(own, best, at);
     #pragma unroll
-    for (int q = 0; q < R; ++q)
-        if (key[q] == most && lower_word(abs1(x[q][r])) == second && unsigned(place[q]) < first)
-            first = place[q];
-    where = int(__reduce_min_sync(EVERY, first));
-    #pragma unroll
-    for (int q = 0; q < R; ++q)
-        if (key[q] == most && place[q] == where) inverse = inverse_of(x[q][r]);
-        else key[q] = 0;
+    for (int q = 0; q < R; ++q) key[q] = place[q] == all.where ? key[q] : 0;
+    return all;
 }
 
 // The rows below the pivot in place `where` are lifted as the reciprocal of a tiny one is.
@@ -204,18 +214,24 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
         const int i = thread() + 32 * P * q;
         place[q] = i < m ? i : -1;
         read_row(at(top, i < m ? i : 0, 0), x[q]);
-        if (update) {
-            Row l;
-            read_row(at(top, i < m ? i : 0, -NB), l);
+    }
+    if (update)
+        #pragma unroll 1
+        for (int p = -NB; p < 0; p += VECTOR) {
+            Vector l[R];
             #pragma unroll
-            for (int p = 0; p < NB; ++p) {
+            for (int q = 0; q < R; ++q)
+                l[q] = vector_at(at(top, place[q] < 0 ? 0 : place[q], p));
+            #pragma unroll
+            for (int e = 0; e < VECTOR; ++e) {
                 Row u;
-                read_row(at(top, p - NB, 0), u);
+                read_row(at(top, p + e, 0), u);
                 #pragma unroll
-                for (int c = 0; c < NB; ++c) x[q][c] = minus_product(x[q][c], l[p], u[c]);
+                for (int q = 0; q < R; ++q)
+                    #pragma unroll
+                    for (int c = 0; c < NB; ++c) x[q][c] = minus_product(x[q][c], l[q].x[e], u[c]);
             }
         }
-    }
     #pragma unroll
     for (int r = 0; r < NB; ++r) {
         if (r >= steps) break;
@@ -240,12 +256,11 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
         const unsigned least = upper_word(TINY), past = upper_word(HUGE);
         const bool none = P > 1 && most == 0;  // no row of this warp takes part
         if (!none && ((who & (who - 1)) | more | (most - least >= past - least))) {
-            unsigned second;
-            int where;
-            settle(x, r, place, key, most, inverse, second, where);
+            const Settled all = settle(x, r, place, key, most);
+            inverse = all.inverse;
             if (P == 1 && most < least) {
-                if (most == 1 && second == 0 && !info) info = r + 1;
-                lift(x, r, place, where);
+                if (most == 1 && all.second == 0 && !info) info = r + 1;
+                lift(x, r, place, all.where);
             }
         }
         Head (&heads)[PANEL] = s.head[r % 2];
@@ -442,20 +457,25 @@ __device__ inline void right_of(const Exchange& exchange, scalar_t* a, int k, in
     }
 }
 
-// The columns of the panel at `next`, by the P warps that will factor it; in single precision they
-// subtract the product later.
-template <int P>
-__device__ void next_panel(const Exchange& exchange, scalar_t* a, int next, int down)
+// The columns of the panel at `next`, by the warps that will factor it, `together` or the first
+// alone; in single precision they subtract the product later.
+__device__ inline void next_panel(const Exchange& exchange, scalar_t* a, int next, int down,
+                                  bool together)
 {
+    const auto meet_all = [=] {
+        if (together) meet<PANEL>();
+        else meet<1>();
+    };
     scalar_t* const top = at(a, next - NB, next), * const before = at(a, next - NB, next - NB);
     if (thread() < NB) beside<true>(exchange, top + thread(), before, NB);
-    meet<P>();
+    meet_all();
     if (!TENSOR) return;
-    const int rows = down - next, part = (rows / NB + P - 1) / P * NB, first = warp() * part;
+    const int rows = down - next;
+    const int part = together ? (rows / NB + PANEL - 1) / PANEL * NB : rows, first = warp() * part;
     if (first < rows)
         subtract<NB>(at(a, next + first, next), at(before, NB + first, 0), top,
                          rows - first < part ? rows - first : part);
-    meet<P>();
+    meet_all();
 }
 
 // P A = L U of the m x n matrix `a` in shared memory; columns from whole_panels(n) to `cols` are
@@ -478,12 +498,11 @@ __device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int 
             int* const pivots = piv ? piv + next : piv;
             scalar_t* const panel = at(a, next, next);
             int zero;
+            if (k >= 0) next_panel(exchange, a, next, down, PANEL > 1 && factoring > 1);
             if (PANEL > 1 && factoring > 1) {
-                if (k >= 0) next_panel<PANEL>(exchange, a, next, down);
                 zero = factor<ROWS, PANEL>(panel, m - next, few, update, s, s.exchange[turn ^ 1],
                                            pivots, above + next);
             } else {
-                if (k >= 0) next_panel<1>(exchange, a, next, down);
                 zero = factor<PANEL == 1 ? ROWS : 1, 1>(panel, m - next, few, update, s,
                                                         s.exchange[turn ^ 1], pivots, above + next);
             }

@@ -252,7 +252,7 @@ __device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row
         for (int r = 0; r < TOGETHER; ++r) put(tile(X, row + r, k), c[k][r]);
     return true;
 }
-__device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+__device__ inline void solve_rows(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
     if constexpr (TENSOR)
         if (solved(X, L, slots, r)) return;
@@ -265,6 +265,18 @@ __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
         for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
         __syncwarp();
     }
+}
+
+// One text for the two that ask for it: of complex numbers the compiler else takes long. A chain of
+// real ones cannot afford the call (float: a fifth of the time at n = 1024).
+__device__ __noinline__ void solve_apart(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+{
+    solve_rows(X, L, slots, r);
+}
+__device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
+{
+    if constexpr (sizeof(scalar_t) > sizeof(real_t)) solve_apart(X, L, slots, r);
+    else solve_rows(X, L, slots, r);
 }
 
 // Tile (r, c) of block (i, j), finished, to the workspace and to A
@@ -328,29 +340,15 @@ __device__ inline void make_block(const Panel& p, int i, int j, const Room& room
     store(p, i, j, room.X, 0);
 }
 
+// L_ij, or where `fed` what the chain wants of it, i = j or j + 1: of the latter all products but
+// that by L_i(j-1) are subtracted before what that waits for is known.
 __device__ inline void make(const Panel& p, int i, int j, const Room& room)
 {
+    const bool fed = i <= j + 1;
     Sums sums;
     start(sums, p, i, j);
-    subtract_products(sums, p, i, j, j, room.ring);
-    if (p.is_kept(i, j)) {
-        finish(sums, p.block(i, j), room.L);
-        p.tell_fed(i, j);
-        return;
-    }
-    finish(sums, room.X, room.L);
-    make_block(p, i, j, room);
-    p.tell(i, 1);
-}
-
-// What the chain wants of block (i, j), i = j or j + 1: of the latter all products but that by
-// L_i(j-1) are subtracted before what that waits for is known.
-__device__ inline void feed(const Panel& p, int i, int j, const Room& room)
-{
-    Sums sums;
-    start(sums, p, i, j);
-    subtract_products(sums, p, i, j, max(j - 1, 0), room.ring);
-    if (i > j && j) {
+    subtract_products(sums, p, i, j, fed ? max(j - 1, 0) : j, room.ring);
+    if (fed && i > j && j) {
         finish(sums, p.block(i, j), room.L);
         p.wait_fed(i, j - 1);
         bring(room.X, p.block(i, j - 1), NUMBERS);
@@ -368,8 +366,11 @@ __device__ inline void feed(const Panel& p, int i, int j, const Room& room)
         for (int k = 0; k < TILES; k += DEPTH)
             subtract(sums, tile(room.X, 0, k), tile(room.L, 0, k));
     }
-    finish(sums, p.block(i, j), room.L);
-    p.tell_fed(i, j);
+    const bool later = fed || p.is_kept(i, j);
+    finish(sums, later ? p.block(i, j) : room.X, room.L);
+    if (later) return p.tell_fed(i, j);
+    make_block(p, i, j, room);
+    p.tell(i, 1);
 }
 
 // -- the chain
@@ -417,6 +418,16 @@ __device__ inline void eliminate_two(Tile& a, Tile& y, int j, bool& usual, real_
     }
 }
 
+struct Factored { Tile a, y; int failed; };
+
+// Where a pivot is out of the ordinary, or none
+__device__ __noinline__ Factored factored(Tile given, real_t* reciprocals)
+{
+    Factored f{given};
+    f.failed = factor_tile(f.a, f.y, reciprocals);
+    return f;
+}
+
 // Tile (k, k) of D, the panel's column `first` on, which comes in a: factored by one warp
 __device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, int first, int n,
                                    int& failed)
@@ -432,7 +443,10 @@ __device__ inline void factor_tile(Tile a, scalar_t* D, scalar_t* slots, int k, 
     y = ones();
     #pragma unroll
     for (int j = 0; j < 8; j += 2) eliminate_two(a, y, j, usual, d.reciprocals);
-    if (!usual) at = factor_tile(a = given, y, d.reciprocals);
+    if (!usual) {
+        const Factored f = factored(given, d.reciprocals);
+        a = f.a, y = f.y, at = f.failed;
+    }
     if (at && !failed) failed = first + 8 * k + at;
     put(tile(D, k, k), a);
     if constexpr (TENSOR) {
@@ -463,25 +477,27 @@ __device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots
 {
     const int first = T * j;
     int failed = 0;
-    if (warp() == 0) factor_tile(get(tile(D, 0, 0)), D, slots, 0, first, p.n, failed);
     #pragma unroll 1
-    for (int k = 0; k + 1 < TILES; ++k) {
-        __syncthreads();
+    for (int k = -1; k + 1 < TILES; ++k) {
+        if (k >= 0) __syncthreads();
         if (warp() == 0) {
             const int r = k + 1;
-            scalar_t *const at[1] = {tile(D, r, k)}, *const left[1] = {tile(D, r, max(k - 1, 0))};
+            scalar_t *const at[1] = {tile(D, r, max(k, 0))};
+            scalar_t *const left[1] = {tile(D, r, max(k - 1, 0))};
             Tile a[1] = {get(tile(D, r, r))};
-            if (k) {
+            if (k > 0) {
                 Tile c[1] = {get(at[0])};
                 subtract_product(c, left, tile(D, k, k - 1));
                 subtract_product(a, left, left[0]);
                 put(at[0], c[0]);
                 __syncwarp();
             }
-            solve_tiles(at, diagonal(slots, k));
-            subtract_product(a, at, at[0]);
+            if (k >= 0) {
+                solve_tiles(at, diagonal(slots, k));
+                subtract_product(a, at, at[0]);
+            }
             factor_tile(a[0], D, slots, r, first, p.n, failed);
-        } else if (warp() < FRONT) {
+        } else if (k >= 0 && warp() < FRONT) {
             const int upper = max(2 * warp(), k + 2), lower = 2 * warp() + 1;  // which may be one
             if (upper > lower) continue;
             if (k) {
@@ -493,7 +509,7 @@ __device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots
             }
             scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};
             solve_tiles(at, diagonal(slots, k));
-        } else if (warp() - FRONT == k % FRONT) {
+        } else if (k >= 0 && warp() - FRONT == k % FRONT) {
             store_row(p, j, D, slots, k);
         }
     }
@@ -634,8 +650,7 @@ potrf_panel(scalar_t* A, size a_row, size a_col, size n, size columns, size befo
         while (j < p.columns && turn - above >= p.rows - j) above += p.rows - j++;
         if (j == p.columns) break;
         const int i = j + turn - above;
-        if (i <= j + 1) feed(p, i, j, room);
-        else make(p, i, j, room);
+        make(p, i, j, room);
         if (alone && i == min(j + 1, p.rows - 1)) links = j + 1;
     }
     const int order = int(before + n), columns_of_all = (order + T - 1) / T;

@@ -29,6 +29,7 @@ constexpr int PARTS = 2;    // passes, with room for 4 n^2 rotations together
 static_assert(WARPS == 1, "a block is a warp");
 constexpr unsigned ALL = 0xffffffffu;
 constexpr int STEPS = 8;    // rotations of a lane between two looks at the others
+constexpr int IN_LINE = LANES == 1 ? 4 : 1;  // of them: numbers then move less between registers
 // Squares that are nothing beside the largest element's: of what joins two parts of T, and of a
 // bulge; products of both in double precision are still in range
 constexpr bool WIDE = sizeof(real_t) == 8;
@@ -243,7 +244,7 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
                 ql.step();
             }
         }
-        #pragma unroll 1
+        #pragma unroll IN_LINE
         for (int k = 0; k < STEPS && active && ql.i >= ql.l; ++k) {
             if (vectors) *turn++ = ql.turn();
             ql.step();

@@ -8,6 +8,7 @@
 // The floor: B read and X written once, and the triangle: (n^2 / 2 + 2 n nrhs) numbers, but n^2 of
 // L where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
 #pragma once
+#include "compiling.cuh"
 #include "triangular_operands.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
@@ -124,6 +125,7 @@ __device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, Bits lifted,
     #pragma unroll
     for (int step = 0; step < N; ++step) {
         const int j = SOLVE ? step : N - 1 - step;  // x(j) is known, or not needed as it was
+        if (!SOLVE) look_no_further_back();
         if (SOLVE && j >= n) break;  // of a product rows from n on are not wanted, nor used
         #pragma unroll
         for (int q = 0; q < N; q += VECTOR) {

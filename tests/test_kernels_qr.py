@@ -83,11 +83,13 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("letter", "sd")
-def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter):
-    sizes = "40,40", "37,29", "21,34", "7,3", "5,30", "33,1"
-    problem = {"N": 40, "WARPS": 1, "BLOCKS": 1}, sizes
-    drift("geqrf_shared", letter, 40)
+@pytest.mark.parametrize("letter, n, sizes", [
+    *((x, 40, ("40,40", "37,29", "21,34", "7,3", "5,30", "33,1")) for x in "sd"),
+    ("s", 32, ("32,32", "21,30")), ("d", 48, ("48,48",))])
+def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, sizes):
+    """Columns apart by an odd number of eights, and by whole lines."""
+    problem = {"N": n, "WARPS": 1, "BLOCKS": 1}, sizes
+    drift("geqrf_shared", letter, max(n, 40))
     run = simulate(tmp_path, "geqrf_shared", letter, problem=problem)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 

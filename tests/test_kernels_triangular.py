@@ -30,9 +30,11 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
-def simulate(folder, kernel, letter, shapes, resident=0, plant=None):  # noqa: F811
+def simulate(folder, kernel, letter, shapes, resident=0, plant=None, values=None):  # noqa: F811
     from tests.sim import build, run_lu
-    if kernel.endswith("small"):
+    if values:
+        pass
+    elif kernel.endswith("small"):
         values = {"WARPS": 1, "N": 8, "LANES": 4, "C": 2, "BLOCKS": 1}
     else:
         values = {"WARPS": 2, "N": 16, "R": 32 if letter == "s" else 16, "STAGES": 2, "BLOCKS": 1,
@@ -50,6 +52,13 @@ def test_runs_on_the_cpu(folder, kernel, letter):  # noqa: F811
     small = kernel.endswith("small")
     shapes = ("5x7", "8x8", "1x1") if small else ("5x17", "34x18", "50x17", "1x1")
     run = simulate(folder, kernel, letter, shapes)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("kernel", ("trmm_small", "trsm_small"))
+def test_more_rows_than_a_warp_has_lanes(folder, kernel):  # noqa: F811
+    values = {"WARPS": 1, "N": 40, "LANES": 16, "C": 1, "BLOCKS": 1}
+    run = simulate(folder, kernel, "s", ("33x5", "40x17", "3x2"), values=values)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -60,9 +60,11 @@ def panel_bytes(letter, constants, rows):
 
 
 def qr_bytes(dtype, columns, constants):
-    """kernels/geqrf_shared.cu: columns, in eights, of N rows, in whole lines of 128 bytes."""
-    line = 128 // dtype.itemsize
-    return -(-constants["N"] // line) * 128 * (-(-columns // 8) * 8)
+    """kernels/geqrf_shared.cu: columns, in eights, of N rows: whole lines of 128 bytes, or an odd
+    number of eights."""
+    rows, line = constants["N"], 128 // dtype.itemsize
+    apart = rows if rows % line == 0 or rows // 8 % 2 else rows + 8
+    return apart * dtype.itemsize * (-(-columns // 8) * 8)
 
 
 def triangle_bytes(kernel, letter, n, constants):

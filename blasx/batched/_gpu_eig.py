@@ -7,7 +7,7 @@ import cupy
 
 from . import _gpu_qr
 from ._block import forms_q, rotation_bytes, sytrd_bytes
-from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale
+from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale, upto
 from ._gpu_jacobi import in_parts, jacobi
 from ._gpu_ragged import Branches
 
@@ -50,12 +50,16 @@ class _Room:
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     """QL is done in passes, each followed by its rotations. With more than two, of which a random
     matrix needs a third, Q is formed while QL is at the first, the rotations of one pass are
-    applied while QL is at the next one's, and the rooms of a pass are there twice."""
+    applied while QL is at the next one's, and the rooms of a pass are there twice. That is ahead
+    where QL's chains leave multiprocessors to the rotations."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
     on_chip = reduce.values.get("SHARED", 1)
-    passes = ql.values["PARTS"] if vectors else 1
+    passes = 1
+    if vectors:
+        few = -(-batch // lanes) <= upto("steqr_lane", me, n)
+        passes = ql.values["PARTS"] if few else 2
     turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
     rooms = 1 + (passes > 2)
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
