@@ -11,6 +11,7 @@
 // two: what it waits for is shared memory, which gives all lanes the same 4 bytes a cycle.
 #pragma once
 #include "block.cuh"
+#include "compiling.cuh"
 #include "qr.cuh"
 #include "shuffle.cuh"
 #include "tensor.cuh"
@@ -216,10 +217,6 @@ __device__ inline void factor_panel(scalar_t* V, Shared& s, int rows, int count,
     }
 }
 
-// What is loaded after it stays after it: ptxas would bring rows of T to registers long before their
-// turn, and run out of them.
-__device__ inline void in_turn() { asm volatile("" ::: "memory"); }
-
 // Row r of V, of T or of Z, 16 bytes at a time
 template <int K> __device__ void row_of(scalar_t (&v)[K], const scalar_t* V, int r)
 {
@@ -244,7 +241,7 @@ template <int K> __device__ void form_t(Shared& s)
             const scalar_t t = c < l ? mul(mul(tau, sums[l]), real_t(-1)) : c == l ? tau : scalar_t{};
             s.t[c][l] = t;
             if (l < c) continue;
-            in_turn();
+            look_no_further_back();
             scalar_t z[K];
             row_of(z, s.z[0], l);
             #pragma unroll
@@ -454,7 +451,7 @@ template <class T, int K, int EACH> struct OnLanes {
         for (int k = 0; k < K; ++k) {     // op(T) w in its place, by rows of T
             const int i = ADJOINT ? K - 1 - k : k;
             T t[K];
-            in_turn();
+            look_no_further_back();
             row_of(t, s.t[0], i);
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
