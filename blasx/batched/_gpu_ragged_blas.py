@@ -2,8 +2,6 @@
 product by tiles, gemm_split or gemm_block, triangles up to order 1024 by trsm_small and
 trsm_block."""
 
-from math import inf
-
 import cupy
 import numpy as np
 
@@ -12,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import blocks, upto
+from ._gpu import blocks
 from ._gpu_blas import _plan, bits
 from ._gpu_ragged import Call, extents, like, lines, outputs
 
@@ -69,10 +67,7 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
     def plan(n):
         if n > MOST:
             return None
-        small = blocks("trsm_small", me, n)
-        if small and upto("trsm_small", me, n) < inf:  # members may have any number of columns
-            small = None
-        return small or blocks("trsm_block", me, n),
+        return blocks("trsm_small", me, n) or blocks("trsm_block", me, n),
 
     call = Call(me, shapes.prod(1) > 0, plan, order)
     # As _gpu_triangular.launch: sides, transposes and triangles are strides and their signs

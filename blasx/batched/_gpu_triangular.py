@@ -6,7 +6,7 @@ from struct import unpack
 
 from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import blocks, like, matrix, upto
+from ._gpu import blocks, like, matrix
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
@@ -45,7 +45,7 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
     batch, count = len(b), b.shape[2 - side]
     of += order, count, trans == 2, diag
     small = blocks(routine + "_small", me, order)
-    if small and count <= upto(routine + "_small", me, order):
+    if small:
         v = small.values
         slabs = -(-count // (v["LANES"] * v["C"]))
         small(-(-batch * slabs * v["LANES"] // small.threads),
