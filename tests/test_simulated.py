@@ -26,8 +26,8 @@ def test_the_tester_passes(name, simulated):
 
 
 def test_rotations_are_applied_while_the_next_are_found(simulated):
-    """QL in short passes: more than two are needed, each in the room of the one before the last. How
-    many there are does not change a bit."""
+    """QL in short passes: more than two are needed, each in the room of the one before the last.
+    How many there are does not change a bit."""
     text = """
 import sys
 import numpy as np
