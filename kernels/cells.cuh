@@ -7,6 +7,7 @@
 //
 // A GRU's third part of h' U is kept apart, as s. What a thread carries from step to step is c, or h.
 #pragma once
+#include "block.cuh"
 
 enum { LSTM, GRU, RNN };
 constexpr int GATES = CELL == LSTM ? 4 : CELL == GRU ? 3 : 1;
@@ -60,4 +61,39 @@ __device__ inline void unstep_of(const float (&kept)[KEPT], float dh, float& car
     } else {
         dz[0] = dh * (1 - kept[0] * kept[0]);
     }
+}
+
+// The units of a block, UNITS of each of ROWS rows, which its threads share: a thread's are numbered
+// from 0. `left` rows and H units there are, from the first row on and in all.
+template <int UNITS, int ROWS> struct Units {
+    static constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // of a thread
+    int first_unit, first_row, left, H;
+
+    __device__ static int unit(int e) { return (thread() + e * THREADS) % UNITS; }
+    __device__ static int row(int e) { return (thread() + e * THREADS) / UNITS; }
+    __device__ bool there(int e) const
+    {
+        return row(e) < ROWS && row(e) < left && first_unit + unit(e) < H;
+    }
+    // Its place where all rows have a number of each unit
+    __device__ size place(int e) const
+    {
+        return (first_row + row(e)) * size(H) + first_unit + unit(e);
+    }
+};
+
+// The largest of a lane's weights, eight of each of TILES tiles for each sixteen of k, as bits
+template <int SIXTEENS, int TILES, class F> __device__ unsigned largest_weight(F weight)
+{
+    unsigned most = 0;
+    #pragma unroll 1
+    for (int k = 0; k < SIXTEENS; ++k)
+        #pragma unroll
+        for (int i = 0; i < TILES; ++i)
+            #pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                const unsigned bits = __float_as_uint(weight(k, i, e / 2, e % 2)) & 0x7fffffff;
+                most = most < bits ? bits : most;
+            }
+    return most;
 }

@@ -28,7 +28,6 @@ constexpr int DEEP = 4;     // sixteens of k in a warp
 constexpr int EIGHTS = 2;   // eights of rows whose words a warp asks for together
 constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
-#include "block.cuh"
 #include "cells.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
@@ -36,7 +35,7 @@ constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 
 constexpr int M = GATES * UNITS, TILES = (M + 15) / 16;
 constexpr int PITCH = 16 * TILES + 4;  // no two lanes meet in a bank
-constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
+constexpr int EACH = Units<UNITS, ROWS>::EACH;  // units of a thread
 constexpr int LIFT_H = 14;
 static_assert(UNITS % 4 == 0 && ROWS % (8 * EIGHTS) == 0);
 
@@ -63,17 +62,7 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
         const int m = 16 * i + g + 8 * half, j = first_unit + m % UNITS, row = first_k + 16 * k + e;
         return row < H && j < H && m < M ? U[row * u_row + (m / UNITS * H + j) * u_col] : 0.0f;
     };
-    unsigned most = 0;
-    #pragma unroll 1
-    for (int k = 0; k < DEEP; ++k)
-        #pragma unroll
-        for (int i = 0; i < TILES; ++i)
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                const unsigned bits = __float_as_uint(weight(k, i, e / 2, e % 2)) & 0x7fffffff;
-                most = most < bits ? bits : most;
-            }
-    most = __reduce_max_sync(ALL, most);
+    unsigned most = __reduce_max_sync(ALL, largest_weight<DEEP, TILES>(weight));
     if (lane == 0) largest[warp()] = most;
     __syncthreads();
     #pragma unroll
@@ -96,23 +85,18 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
             __syncwarp();  // no more weights at a time than there is room for
         }
 
-    // The units of this thread: unit and row in the block, whether they are there, bias, c or h
+    const Units<UNITS, ROWS> cells{first_unit, first_row, left, H};
     const float clip = float(__longlong_as_double(clip_bits));
     const int lift_h = CELL == GRU && lift_of_h ? *lift_of_h : LIFT_H;
     float b[EACH][GATES], s_of_bias[EACH], carried[EACH];
-    const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
-    const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
-    const auto there = [=](int e) {
-        return row_of(e) < ROWS && row_of(e) < left && first_unit + unit_of(e) < H;
-    };
     #pragma unroll
     for (int e = 0; e < EACH; ++e) {
-        const int j = first_unit + unit_of(e);
+        const int j = first_unit + cells.unit(e);
         #pragma unroll
-        for (int q = 0; q < GATES; ++q) b[e][q] = there(e) ? bias[q * H + j] : 0.0f;
-        s_of_bias[e] = CELL == GRU && there(e) ? s_bias[j] : 0.0f;
-        carried[e] = CELL != RNN && there(e) && carried_before
-                         ? carried_before[(first_row + row_of(e)) * size(H) + j] : 0.0f;
+        for (int q = 0; q < GATES; ++q) b[e][q] = cells.there(e) ? bias[q * H + j] : 0.0f;
+        s_of_bias[e] = CELL == GRU && cells.there(e) ? s_bias[j] : 0.0f;
+        carried[e] = CELL != RNN && cells.there(e) && carried_before
+                         ? carried_before[(first_row + cells.row(e)) * size(H) + j] : 0.0f;
     }
 
     for (size step = 0; step < times; ++step) {
@@ -123,11 +107,11 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
         for (int e = 0; e < EACH; ++e) {
             #pragma unroll
             for (int q = 0; q < GATES; ++q)
-                z[e][q] = there(e) ? Z[((now + row_of(e)) * GATES + q) * H + first_unit + unit_of(e)]
-                                     + b[e][q] : 0.0f;
+                z[e][q] = cells.there(e) ? b[e][q] + Z[((now + cells.row(e)) * GATES + q) * H
+                                                       + first_unit + cells.unit(e)] : 0.0f;
             s[e] = s_of_bias[e];
-            if (CELL == GRU && !step && s_before && there(e))
-                s[e] += s_before[(first_row + row_of(e)) * size(H) + first_unit + unit_of(e)];
+            if (CELL == GRU && !step && s_before && cells.there(e))
+                s[e] += s_before[cells.place(e)];
         }
         if (step) {
             #pragma unroll
@@ -188,10 +172,10 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
                 #pragma unroll
                 for (int q = 0; q < GATES; ++q) {
                     float sum = 0;
-                    if (row_of(e) < ROWS)
+                    if (cells.row(e) < ROWS)
                         #pragma unroll
                         for (int v = 0; v < WARPS; ++v)
-                            sum += parts[v][row_of(e)][q * UNITS + unit_of(e)];
+                            sum += parts[v][cells.row(e)][q * UNITS + cells.unit(e)];
                     (CELL == GRU && q == 2 ? s[e] : z[e][q])
                         += sum * line.down * line.rest * power(-lift_h);
                 }
@@ -199,16 +183,16 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
         }
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            if (!there(e)) continue;
-            const int j = first_unit + unit_of(e);
-            const size at = (now + row_of(e)) * H + j;
+            if (!cells.there(e)) continue;
+            const int j = first_unit + cells.unit(e);
+            const size at = (now + cells.row(e)) * H + j;
             const float h = step_of(z[e], s[e], carried[e], clip);
             const Pair of = pairs_of(h * power(lift_h), 0);
             show(words + at, highs(of.high, of.low));
             Y[at] = h;
             if (CELL == RNN) continue;
             C[at] = CELL == LSTM ? carried[e] : s[e];
-            float* const gates = Z + (now + row_of(e)) * GATES * H + j;
+            float* const gates = Z + (now + cells.row(e)) * GATES * H + j;
             #pragma unroll
             for (int q = 0; q < GATES; ++q) gates[q * H] = z[e][q];
         }

@@ -33,7 +33,6 @@ constexpr int CHUNK = 4;    // of them whose words a warp asks for together; div
 constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
 #include "async.cuh"
-#include "block.cuh"
 #include "cells.cuh"
 #include "launch.cuh"
 #include "pairs.cuh"
@@ -41,7 +40,7 @@ constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 
 constexpr int TILES = UNITS / 8, PITCH = UNITS + 4;
 constexpr int CHUNKS = (DEEP * GATES + 4 * CHUNK - 1) / (4 * CHUNK), SIXTEENS = CHUNKS * CHUNK;
-constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
+constexpr int EACH = Units<UNITS, ROWS>::EACH;  // units of a thread
 static_assert(UNITS % 8 == 0 && ROWS % 16 == 0 && DEEP % CHUNK == 0);
 
 // What a warp asks for: of rows g and g + 8 four words of each of CHUNK sixteens
@@ -112,20 +111,12 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
             __syncwarp();  // no more weights at a time than there is room for
         }
 
-    // The units of this thread: unit and row in the block, whether they are there, what they carry
+    const Units<UNITS, ROWS> cells{first_unit, first_row, left, H};
     const float clip = float(__longlong_as_double(clip_bits));
     float carried[EACH];
-    const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
-    const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
-    const auto there = [=](int e) {
-        return row_of(e) < ROWS && row_of(e) < left && first_unit + unit_of(e) < H;
-    };
-    const auto at_ends = [=](int e) {
-        return (first_row + row_of(e)) * size(H) + first_unit + unit_of(e);
-    };
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        carried[e] = dCarried && there(e) ? dCarried[at_ends(e)] : 0.0f;
+        carried[e] = dCarried && cells.there(e) ? dCarried[cells.place(e)] : 0.0f;
 
     for (int step = 0; step < int(times); ++step) {
         const int k = int(times) - 1 - step;  // of the steps as they went forward
@@ -134,18 +125,18 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
         const bool through = step && !(truncate && (k + 1) % truncate == 0);
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            if (!there(e)) continue;
+            if (!cells.there(e)) continue;
             const int mine = thread() + e * THREADS;
-            const size at = (now + row_of(e)) * H + first_unit + unit_of(e);
+            const size at = (now + cells.row(e)) * H + first_unit + cells.unit(e);
             #pragma unroll
             for (int q = 0; q < KEPT_GATES; ++q)
                 copy_async<4>(&ahead[q][mine],
-                              gates + at + (now + row_of(e)) * (GATES - 1) * H + q * H, 4);
+                              gates + at + (now + cells.row(e)) * (GATES - 1) * H + q * H, 4);
             copy_async<4>(&ahead[KEPT_GATES][mine], C + at, 4);
             if (CELL != RNN)
                 copy_async<4>(&ahead[KEPT - 1][mine],
                               k ? states + (backwards ? at + batch * H : at - batch * H)
-                                : state_before ? state_before + at_ends(e) : dY,
+                                : state_before ? state_before + cells.place(e) : dY,
                               k || state_before ? 4 : 0);
             copy_async<4>(&ahead[KEPT][mine], dY + at, 4);
         }
@@ -236,8 +227,8 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
         float dh[EACH];
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            dh[e] = there(e) ? ahead[KEPT][thread() + e * THREADS] : 0.0f;
-            if (!step && dH && there(e)) dh[e] += dH[at_ends(e)];
+            dh[e] = cells.there(e) ? ahead[KEPT][thread() + e * THREADS] : 0.0f;
+            if (!step && dH && cells.there(e)) dh[e] += dH[cells.place(e)];
             if (step && !through) carried[e] = 0;
             if (CELL == GRU) dh[e] += carried[e];
         }
@@ -246,9 +237,9 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
                 float sum = 0;
-                if (row_of(e) < ROWS)
+                if (cells.row(e) < ROWS)
                     #pragma unroll
-                    for (int v = 0; v < WARPS; ++v) sum += parts[v][row_of(e)][unit_of(e)];
+                    for (int v = 0; v < WARPS; ++v) sum += parts[v][cells.row(e)][cells.unit(e)];
                 const Line line = line_of(lift);
                 dh[e] += sum * line.down * line.rest;
             }
@@ -256,13 +247,13 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
         }
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            if (!there(e)) continue;
+            if (!cells.there(e)) continue;
             const int mine = thread() + e * THREADS;
             float kept[KEPT], dz[GATES], of_new;
             #pragma unroll
             for (int q = 0; q < KEPT; ++q) kept[q] = ahead[q][mine];
             unstep_of(kept, dh[e], carried[e], clip, dz, of_new);
-            const size at = (now + row_of(e)) * GATES * H + first_unit + unit_of(e);
+            const size at = (now + cells.row(e)) * GATES * H + first_unit + cells.unit(e);
             #pragma unroll
             for (int q = 0; q < GATES; ++q) {
                 const unsigned word = __float_as_uint(dz[q]);
@@ -273,5 +264,5 @@ recurrent_unsteps(const float* gates, const float* U, const float* C, const floa
     }
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        if (there(e)) dCarried_before[at_ends(e)] = carried[e];
+        if (cells.there(e)) dCarried_before[cells.place(e)] = carried[e];
 }

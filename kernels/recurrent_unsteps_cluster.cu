@@ -1,21 +1,21 @@
-// recurrent_unsteps_cluster.cu: what recurrent_unsteps.cu does, where all units find room in a cluster of
-// blocks, which send each other what they make of dz instead of dz.
+// recurrent_unsteps_cluster.cu: what recurrent_unsteps.cu does, where all units find room in a cluster
+// of blocks, which send each other what they make of dz instead of dz.
 //
-// A cluster has 8 rows of the batch, a block UNITS units of them and the columns of U that these units'
-// gates have, as pairs of half precision (pairs.cuh) in registers: a warp those of 16 TILES units, as
-// tiles A of products U dz^T. So a block makes, of its own dz, a part of dh of all units, and sends
-// each to the block that has the units (cluster.cuh), which adds them in the order of the blocks. A
-// thread has one unit of one row, or several, and what they carry, for all steps. What a step has of
+// A cluster has 8 rows of the batch, a block UNITS units of them and the columns of U that these
+// units' gates have, as pairs of half precision (pairs.cuh) in registers: a warp those of 16 TILES
+// units, as tiles A of products U dz^T. So a block makes, of its own dz, a part of dh of all units, and
+// sends each to the block that has the units (cluster.cuh), which adds them in the order of the blocks.
+// A thread has one unit of one row, or several, and what they carry, for all steps. What a step has of
 // its own is brought to shared memory STAGES - 1 steps ahead.
 //
 // Beside dz there remain its sums over time and the rows of a cluster, which are shares of the
 // gradients in the biases, and the gradient in the state before the first step.
 //
-// Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of its row in the
-// block, with which it is scaled.
+// Products are sums of three of pairs, to 22 bits of a number or 2^-39 of the largest of its row in
+// the block, with which it is scaled.
 //
-// Floor, a step: the way of a message to another block (about 0.3 us), one barrier of the block, UNITS / 4
-// products one after the other: 0.6 us. An H200 takes 1.3.
+// Floor, a step: the way of a message to another block (about 0.3 us), one barrier of the block,
+// UNITS / 4 products one after the other: 0.6 us. An H200 takes 1.3.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 4;    // of a block
 constexpr int UNITS = 16;   // of a block, 16 or 32
@@ -24,7 +24,6 @@ constexpr int STAGES = 3;   // steps whose numbers are in shared memory or on th
 constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 #endif
 #include "async.cuh"
-#include "block.cuh"
 #include "cells.cuh"
 #include "cluster.cuh"
 #include "launch.cuh"
@@ -33,14 +32,14 @@ constexpr int CELL = 0;     // 0: LSTM, 1: GRU, 2: RNN
 
 constexpr int ROWS = 8;
 constexpr int SIXTEENS = UNITS / 4;  // of k: a unit's gates are four of it
-constexpr int TILES = CLUSTER * UNITS / (16 * WARPS), OWN = UNITS / 16;  // of 16 units: a warp's, a block's
+constexpr int TILES = CLUSTER * UNITS / (16 * WARPS), OWN = UNITS / 16;  // of a warp, of a block
 constexpr int PITCH = UNITS + 4;     // no two lanes meet in a bank
-constexpr int EACH = (UNITS * ROWS + THREADS - 1) / THREADS;  // units of a thread
+constexpr int EACH = Units<UNITS, ROWS>::EACH;  // units of a thread
 constexpr int SUMS = GATES + (CELL == GRU);
 static_assert((UNITS == 16 || UNITS == 32) && CLUSTER * UNITS % (16 * WARPS) == 0 && CLUSTER >= 2);
 
-// In shared memory: two barriers, by turns; by rows, the factors that undo their scales; by rows and units,
-// a unit's gates as pairs; by turns, blocks and tiles, what a lane of a sender has of a tile; of
+// In shared memory: two barriers, by turns; by rows, the factors that undo their scales; by rows and
+// units, a unit's gates as pairs; by turns, blocks and tiles, what a lane of a sender has of a tile; of
 // steps, what is kept of them and dy, by threads.
 constexpr int FACTORS = 64, SPLIT = 128, PARTS = SPLIT + 16 * ROWS * PITCH;
 constexpr int AHEAD = PARTS + 2 * CLUSTER * OWN * 512;
@@ -75,17 +74,7 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
         const int q = a / 2 * 2 + e;
         return j < H && own < H && q < GATES ? U[(j * GATES + q) * size(H) + own] : 0.0f;
     };
-    unsigned most = 0;
-    #pragma unroll 1
-    for (int k = 0; k < SIXTEENS; ++k)
-        #pragma unroll
-        for (int i = 0; i < TILES; ++i)
-            #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                const unsigned bits = __float_as_uint(weight(k, i, e / 2, e % 2)) & 0x7fffffff;
-                most = most < bits ? bits : most;
-            }
-    const int lift = scale_of(__reduce_max_sync(ALL, most));
+    const int lift = scale_of(__reduce_max_sync(ALL, largest_weight<SIXTEENS, TILES>(weight)));
     const Scale scale(lift);
     const Line line = line_of(lift);
     unsigned high[SIXTEENS][TILES][4], low[SIXTEENS][TILES][4];
@@ -100,20 +89,12 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
                 low[k][i][a] = of.low;
             }
 
-    // The units of this thread: unit and row in the block, whether they are there, what they carry
+    const Units<UNITS, ROWS> cells{first_unit, first_row, left, H};
     const float clip = float(__longlong_as_double(clip_bits));
     float carried[EACH], sums[EACH][SUMS] = {};
-    const auto unit_of = [=](int e) { return (thread() + e * THREADS) % UNITS; };
-    const auto row_of = [=](int e) { return (thread() + e * THREADS) / UNITS; };
-    const auto there = [=](int e) {
-        return row_of(e) < ROWS && row_of(e) < left && first_unit + unit_of(e) < H;
-    };
-    const auto at_ends = [=](int e) {
-        return (first_row + row_of(e)) * size(H) + first_unit + unit_of(e);
-    };
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        carried[e] = dCarried && there(e) ? dCarried[at_ends(e)] : 0.0f;
+        carried[e] = dCarried && cells.there(e) ? dCarried[cells.place(e)] : 0.0f;
 
     // What a unit has of a step, by steps from the end
     const auto ahead = [=](int step, int q, int e) -> float& {
@@ -126,9 +107,9 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
     const auto bring = [&](int step) {
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            if (step >= int(times) || !there(e)) continue;
-            const size line_of_h = place_of(step) + row_of(e);
-            const size at = line_of_h * H + first_unit + unit_of(e);
+            if (step >= int(times) || !cells.there(e)) continue;
+            const size line_of_h = place_of(step) + cells.row(e);
+            const size at = line_of_h * H + first_unit + cells.unit(e);
             #pragma unroll
             for (int q = 0; q < KEPT_GATES; ++q)
                 copy_async<4>(&ahead(step, q, e), gates + at + (line_of_h * (GATES - 1) + q) * H, 4);
@@ -137,7 +118,7 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
                 const bool first = step == int(times) - 1;
                 const float* const before
                     = !first ? states + (backwards ? at + batch * H : at - batch * H)
-                    : state_before ? state_before + at_ends(e) : dY;
+                    : state_before ? state_before + cells.place(e) : dY;
                 copy_async<4>(&ahead(step, KEPT - 1, e), before, !first || state_before ? 4 : 0);
             }
             copy_async<4>(&ahead(step, KEPT, e), dY + at, 4);
@@ -154,13 +135,13 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
         float dh[EACH];
         #pragma unroll
         for (int e = 0; e < EACH; ++e)
-            dh[e] = !step && dH && there(e) ? dH[at_ends(e)] : 0.0f;
+            dh[e] = !step && dH && cells.there(e) ? dH[cells.place(e)] : 0.0f;
         if (through) {
             await(shared + turn % 2 * 8, turn / 2 % 2);
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
-                if (row_of(e) >= ROWS) continue;
-                const int u = unit_of(e), r = row_of(e);
+                if (cells.row(e) >= ROWS) continue;
+                const int u = cells.unit(e), r = cells.row(e);
                 const float* const parts = reinterpret_cast<const float*>(dynamic_shared + PARTS)
                     + (turn % 2 * CLUSTER * OWN + u / 16) * 128
                     + (u % 8 * 4 + r / 2) * 4 + u / 8 % 2 * 2 + r % 2;
@@ -175,9 +156,9 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
         if (step == int(times)) {
             #pragma unroll
             for (int e = 0; e < EACH; ++e) {
-                if (!there(e)) continue;
-                dH_before[at_ends(e)] = dh[e];
-                if (CELL == LSTM) dCarried_before[at_ends(e)] = carried[e];
+                if (!cells.there(e)) continue;
+                dH_before[cells.place(e)] = dh[e];
+                if (CELL == LSTM) dCarried_before[cells.place(e)] = carried[e];
             }
             break;
         }
@@ -185,14 +166,15 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
         await_groups<STAGES - 1>();
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
-            if (row_of(e) >= ROWS) continue;  // all lanes of a warp, or none
+            if (cells.row(e) >= ROWS) continue;  // all lanes of a warp, or none
             float dz[4] = {};
-            if (there(e)) {
+            if (cells.there(e)) {
                 float kept[KEPT], of_gates[GATES], of_new;
                 #pragma unroll
                 for (int q = 0; q < KEPT; ++q) kept[q] = ahead(step, q, e);
                 unstep_of(kept, dh[e] + ahead(step, KEPT, e), carried[e], clip, of_gates, of_new);
-                const size at = (place_of(step) + row_of(e)) * GATES * H + first_unit + unit_of(e);
+                const size at = (place_of(step) + cells.row(e)) * GATES * H + first_unit
+                                + cells.unit(e);
                 #pragma unroll
                 for (int q = 0; q < GATES; ++q) {
                     dz[q] = dZ[at + q * H] = of_gates[q];
@@ -217,11 +199,11 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
             const Scale of_row(up);
             const Pair some = pairs_of(of_row.of(dz[0]), of_row.of(dz[1]));
             const Pair more = pairs_of(of_row.of(dz[2]), of_row.of(dz[3]));
-            reinterpret_cast<Chunk*>(dynamic_shared + SPLIT)[row_of(e) * PITCH + unit_of(e)]
+            reinterpret_cast<Chunk*>(dynamic_shared + SPLIT)[cells.row(e) * PITCH + cells.unit(e)]
                 = {some.high | word(more.high) << 32, some.low | word(more.low) << 32};
-            if (unit_of(e) == 0) {
+            if (cells.unit(e) == 0) {
                 const Line down = line_of(up);
-                reinterpret_cast<word*>(dynamic_shared + FACTORS)[row_of(e)]
+                reinterpret_cast<word*>(dynamic_shared + FACTORS)[cells.row(e)]
                     = two_floats(down.down, down.rest);
             }
         }
@@ -258,7 +240,8 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
                 sum[i][e] = (sum[i][e] + (small[i][e] + other[i][e])) * line.down * line.rest
                             * factors[e % 2 * 2] * factors[e % 2 * 2 + 1];
             const int tile = warp() * TILES + i, to = tile / OWN;
-            const int place = PARTS + ((turn % 2 * CLUSTER + rank) * OWN + tile % OWN) * 512 + lane * 16;
+            const int place = PARTS + ((turn % 2 * CLUSTER + rank) * OWN + tile % OWN) * 512
+                              + lane * 16;
             send(address_in(shared + place, to),
                  {two_floats(sum[i][0], sum[i][1]), two_floats(sum[i][2], sum[i][3])},
                  address_in(shared + turn % 2 * 8, to));
@@ -270,17 +253,17 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
     float* const of_rows = reinterpret_cast<float*>(dynamic_shared + PARTS);
     #pragma unroll
     for (int e = 0; e < EACH; ++e)
-        if (row_of(e) < ROWS)
+        if (cells.row(e) < ROWS)
             #pragma unroll
             for (int q = 0; q < SUMS; ++q)
-                of_rows[(row_of(e) * SUMS + q) * UNITS + unit_of(e)] = sums[e][q];
+                of_rows[(cells.row(e) * SUMS + q) * UNITS + cells.unit(e)] = sums[e][q];
     __syncthreads();
     for (int e = thread(); e < SUMS * UNITS; e += THREADS) {
         float sum = 0;
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) sum += of_rows[r * SUMS * UNITS + e];
-        if (first_unit + e % UNITS < H)
-            sums_of_dZ[(blockIdx.x / CLUSTER * SUMS + e / UNITS) * size(H) + first_unit + e % UNITS] = sum;
+        const int unit = first_unit + e % UNITS;
+        if (unit < H) sums_of_dZ[(blockIdx.x / CLUSTER * SUMS + e / UNITS) * size(H) + unit] = sum;
     }
     meet_cluster();  // nobody ends while others may send something there
 }

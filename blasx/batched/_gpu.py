@@ -4,7 +4,6 @@ trace() counts. Nothing synchronises.
 """
 
 from functools import cache
-from math import inf
 
 import cupy
 import numpy as np
@@ -79,17 +78,6 @@ def blocks(kernel, me, n, *more):
     """The Blocks that serve order n, or None past the kernel's last row; `more`: constants beside
     the tuned ones, (name, value)."""
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
-
-
-@looked_up
-def _upto_on(kernel, letter, n, device):
-    return row(kernel, letter, n, gpu(device)).get("upto", inf)
-
-
-def upto(kernel, me, n):
-    """How much there may be of what the kernel's row for order n counts: right-hand sides, blocks.
-    """
-    return _upto_on(kernel, me.letter, n, current_device())
 
 
 def matrix(a, transposed=False):

@@ -5,9 +5,11 @@ largest order of these the one-matrix routine in a loop."""
 
 import cupy
 
+from .._kernel import current_device, gpu
+from .._tuned import looked_up, row
 from . import _gpu_qr
 from ._block import forms_q, rotation_bytes, sytrd_bytes
-from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale, upto
+from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale
 from ._gpu_jacobi import in_parts, jacobi
 from ._gpu_ragged import Branches
 
@@ -47,6 +49,13 @@ class _Room:
         return {name: base + members * at for name, at in self.at.items()}
 
 
+@looked_up
+def _passes(letter, n, device):
+    """Of QL: so many, of up to so many blocks (None: of any), and of more."""
+    found = row("steqr_lane", letter, n, gpu(device))
+    return found["PARTS"], found.get("upto"), found.get("many")
+
+
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     """QL is done in passes, each followed by its rotations. With more than two, of which a random
     matrix needs a third, Q is formed while QL is at the first, the rotations of one pass are
@@ -56,10 +65,10 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
     on_chip = reduce.values.get("SHARED", 1)
-    passes = 1
-    if vectors:
-        few = -(-batch // lanes) <= upto("steqr_lane", me, n)
-        passes = ql.values["PARTS"] if few else 2
+    passes, upto, many = _passes(me.letter, n, current_device())
+    if upto and -(-batch // lanes) > upto:
+        passes = many
+    passes = passes if vectors else 1
     turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
     rooms = 1 + (passes > 2)
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
