@@ -38,10 +38,10 @@ constexpr int EACH = Units<UNITS, ROWS>::EACH;  // units of a thread
 constexpr int SUMS = GATES + (CELL == GRU);
 static_assert((UNITS == 16 || UNITS == 32) && CLUSTER * UNITS % (16 * WARPS) == 0 && CLUSTER >= 2);
 
-// In shared memory: two barriers, by turns; by rows, the factors that undo their scales; by rows and
-// units, a unit's gates as pairs; by turns, blocks and tiles, what a lane of a sender has of a tile; of
-// steps, what is kept of them and dy, by threads.
-constexpr int FACTORS = 64, SPLIT = 128, PARTS = SPLIT + 16 * ROWS * PITCH;
+// In shared memory: two barriers, by turns; by turns and rows, the factors that undo their scales; by
+// turns, rows and units, a unit's gates as pairs; by turns, blocks and tiles, what a lane of a sender
+// has of a tile; of steps, what is kept of them and dy, by threads.
+constexpr int FACTORS = 64, SPLIT = FACTORS + 2 * 8 * ROWS, PARTS = SPLIT + 2 * 16 * ROWS * PITCH;
 constexpr int AHEAD = PARTS + 2 * CLUSTER * OWN * 512;
 
 __device__ inline word two_floats(float a, float b)
@@ -164,6 +164,8 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
         }
         bring(step + STAGES - 1);
         await_groups<STAGES - 1>();
+        Chunk* const pairs = reinterpret_cast<Chunk*>(dynamic_shared + SPLIT) + turn % 2 * ROWS * PITCH;
+        float* const factors = reinterpret_cast<float*>(dynamic_shared + FACTORS) + turn % 2 * 2 * ROWS;
         #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             if (cells.row(e) >= ROWS) continue;  // all lanes of a warp, or none
@@ -199,12 +201,11 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
             const Scale of_row(up);
             const Pair some = pairs_of(of_row.of(dz[0]), of_row.of(dz[1]));
             const Pair more = pairs_of(of_row.of(dz[2]), of_row.of(dz[3]));
-            reinterpret_cast<Chunk*>(dynamic_shared + SPLIT)[cells.row(e) * PITCH + cells.unit(e)]
+            pairs[cells.row(e) * PITCH + cells.unit(e)]
                 = {some.high | word(more.high) << 32, some.low | word(more.low) << 32};
             if (cells.unit(e) == 0) {
                 const Line down = line_of(up);
-                reinterpret_cast<word*>(dynamic_shared + FACTORS)[cells.row(e)]
-                    = two_floats(down.down, down.rest);
+                reinterpret_cast<word*>(factors)[cells.row(e)] = two_floats(down.down, down.rest);
             }
         }
         // Of what comes before, where a piece begins, nothing is known, but in the state at the start
@@ -216,13 +217,13 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
             continue;
         }
         __syncthreads();
-        // Who writes pairs, or parts, again has had what all warps of the cluster made of the last.
+        // Pairs are read until the next step's barrier. Who sends parts of two turns hence has had
+        // some of the next from every block, which each sent after a barrier that follows its reading.
         if (thread() == 0) expect(shared + turn % 2 * 8, CLUSTER * OWN * 512);
         float small[TILES][4] = {}, other[TILES][4] = {}, sum[TILES][4] = {};
         #pragma unroll
         for (int n = 0; n < SIXTEENS; ++n) {
-            const Chunk x = reinterpret_cast<const Chunk*>(dynamic_shared + SPLIT)[
-                g * PITCH + 4 * n + t];
+            const Chunk x = pairs[g * PITCH + 4 * n + t];
             const unsigned head[2] = {unsigned(x.first), unsigned(x.first >> 32)};
             const unsigned rest[2] = {unsigned(x.second), unsigned(x.second >> 32)};
             #pragma unroll
@@ -232,13 +233,12 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
                 tensor_product(sum[i], high[n][i], head, half{});
             }
         }
-        const float* const factors = reinterpret_cast<const float*>(dynamic_shared + FACTORS) + 4 * t;
         #pragma unroll
         for (int i = 0; i < TILES; ++i) {
             #pragma unroll
             for (int e = 0; e < 4; ++e)
                 sum[i][e] = (sum[i][e] + (small[i][e] + other[i][e])) * line.down * line.rest
-                            * factors[e % 2 * 2] * factors[e % 2 * 2 + 1];
+                            * factors[4 * t + e % 2 * 2] * factors[4 * t + e % 2 * 2 + 1];
             const int tile = warp() * TILES + i, to = tile / OWN;
             const int place = PARTS + ((turn % 2 * CLUSTER + rank) * OWN + tile % OWN) * 512
                               + lane * 16;
