@@ -7,9 +7,10 @@ full, while the caller's stream applies the block before it to the columns behin
     factoring    block 0 | 0 to 1, block 1  | 1 to 2, block 2  | ...
     applying             | 0 to 2, 3, ...   | 1 to 3, 4, ...   | ...
 
-Of a wide block only its `lead` need be up to date to begin with; what is right of it in the block
-is then the first that the caller's stream applies to. The two wait for each other by events, and
-the host for neither.
+Of a wide block only some columns need be up to date to begin with. The block before may have taken
+these along (`beyond`), from its first part on, so that nothing comes between its last and the
+next one's first; what is right of them is then the first that the caller's stream applies to. The
+two wait for each other by events, and the host for neither.
 """
 
 import threading
@@ -32,11 +33,12 @@ class ByBlocks:
         return [(j, min(self.block, self.order - j), self.sets[k % len(self.sets)])
                 for k, j in enumerate(range(0, self.order, self.block))]
 
-    late = None  # what the columns of a block after its lead wait for before they are used
+    late = None  # what columns that a block takes off its own, or the next one's, wait for
 
-    def lead(self, j, width):
-        """With how many columns of the block at j up to date its factorization begins."""
-        return width
+    def beyond(self, j, width):
+        """Up to which column the block at j is taken off while it is factored: of the next block
+        as many as that begins with, or none, and then that waits until it is up to date."""
+        return j + width
 
     def finish(self, j, width, its):
         """What else a block does, for which nobody waits: nothing."""
@@ -80,15 +82,18 @@ class ByBlocks:
 
     def _go_ahead(self, main, ahead, blocks, ends):
         applied, joined, reached = [], ends[:2][-1], self.reach(-1)
-        leads = [j + self.lead(j, width) for j, width, _ in blocks]
+        along, begun = [self.beyond(j, width) for j, width, _ in blocks], ends[:1]
+        for k, (end, last) in enumerate(zip(ends[1:], along)):  # of a block, before it begins
+            begun.append(last if last > ends[k] else end)
         for k, (j, width, its) in enumerate(blocks):
             with _cuda.beside(ahead):
                 if k < 2:
                     self.come(j, j + width)
-                if k:
-                    if k > 1:
-                        ahead.wait_event(applied[k - 2])
-                    self.take_off(*blocks[k - 1], j, leads[k])
+                whole = begun[k] == ends[k]
+                if k > 2 - whole:  # `its` of three sets are free, and what is taken off is there
+                    ahead.wait_event(applied[k - 3 + whole])
+                if k and whole:
+                    self.take_off(*blocks[k - 1], j, j + width)
                 self.factor(j, width, its)
                 factored = mark(ahead)
             if joined < reached:  # while the host waits for them, there is something to do
@@ -96,10 +101,13 @@ class ByBlocks:
                 for earlier in blocks[:k]:
                     self.take_off(*earlier, joined, reached)
             main.wait_event(factored)
-            if k + 1 < len(blocks) and leads[k + 1] < ends[k + 1]:
-                self.take_off(j, width, its, leads[k + 1], ends[k + 1])
-                self.late = mark(main)
-            self.take_off(j, width, its, ends[k:k + 2][-1], reached)
+            first = ends[k]
+            if k + 1 < len(blocks):
+                first = along[k + 1]
+                if begun[k + 1] < first:
+                    self.take_off(j, width, its, begun[k + 1], first)
+                    self.late = mark(main)
+            self.take_off(j, width, its, first, reached)
             applied.append(mark(main))
             self.finish(j, width, its)
             joined, reached = reached, self.reach(k)

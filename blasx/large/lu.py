@@ -110,15 +110,15 @@ class Factoring(ByBlocks):
 
     def factor(self, j, width, tops):
         """The block of `width` columns at j, all rows below, and what others need of it."""
-        narrower = self.widths(j)[2:]
+        narrower, last = self.widths(j)[2:], self.beyond(j, width)
         for k, part, top in self.parts(j, width, tops):
             self.factor_part(k, part, narrower)
             if part < self.n:
                 top.make(self, k, part)
-            if self.late and part < width:
+            if self.late:
                 cupy.cuda.get_current_stream().wait_event(self.late)
                 self.late = None
-            self.join(k, part, top, j, j + width)
+            self.join(k, part, top, j, last)
         if width > part:
             self.order_rows(j, width, 0, tops.moves)
 
@@ -249,9 +249,12 @@ class Graded(Factoring):
     def widths(self, j):
         return _widths(self.me.letter, self.order - j, self.device)
 
-    def lead(self, j, width):
-        begun = _lead(self.me.letter, self.order - j, self.device)
-        return min(self.widths(j)[1], width) if begun else width
+    def beyond(self, j, width):
+        end = j + width
+        if self.ahead and end < self.order and _lead(self.me.letter, self.order - end, self.device):
+            block, part, *_ = self.widths(end)
+            end += part if part < block else 0
+        return end
 
     def finish(self, j, width, tops):
         k = len(self.finished)
@@ -284,7 +287,8 @@ def _widths(letter, left, device):
 
 @looked_up
 def _lead(letter, left, device):
-    """Whether a block where so many columns are left begins with its first part alone."""
+    """Whether of a block where so many columns are left the first part is taken along by the block
+    before."""
     return row("getrf_rows", letter, left, gpu(device)).get("lead")
 
 

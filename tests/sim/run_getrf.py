@@ -21,6 +21,7 @@ from . import gpu
 SHAPES = ((50, 50), (53, 34), (35, 60), (1, 40), (40, 1))
 PLANS = (dict(block=12, panel=8, ahead=1), dict(block=40, panel=24, ahead=0),
          dict(joined=16, block=8, panel=8, ahead=1),
+         dict(joined=16, block=8, panel=8, ahead=1, lead=1),
          dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1))
 
 
