@@ -29,7 +29,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import apply_bytes, columns_bytes, reflectors_bytes
+from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
@@ -731,6 +731,16 @@ def columns_of_l_fits(letter, n, v, gpu):
             and v["BYTES"] <= TYPES[letter].dtype.itemsize and columns_bytes(n, v) <= gpu.shared)
 
 
+def moved_stages(letter, n):
+    return options(WARPS=(16, 32, 8)), options(STAGES=(2, 3)), options(COLUMNS=(16, 8, 32))
+
+
+def moved_fits(letter, n, v, gpu):
+    """Of blocks as wide as half of what is there, or 4096."""
+    return (gpu.capability >= 90 and v["WARPS"] <= 32 and v["STAGES"] > 1 and n < 2**16
+            and moved_bytes(TYPES[letter].dtype, n, min(n, 8192), v) <= gpu.shared)
+
+
 # -- potrf_panel: blocks of one large matrix that wait for each other
 
 
@@ -1287,6 +1297,8 @@ SPACES = {
                        largest=32768),
     "getrf_order": Space("getrf_large", order_stages, host_fits, optional=True, smallest=33,
                          letters="s", largest=32768),  # the row for all types
+    "getrf_moved": Space("getrf_large", moved_stages, moved_fits, optional=True, smallest=33,
+                         largest=32768),
     "getrf_columns": Space("getrf_large", columns_of_l_stages, columns_of_l_fits, optional=True,
                            smallest=33, largest=32768),
     "potrf_panel": Space("potrf_large", potrf_panel_stages, potrf_panel_fits,

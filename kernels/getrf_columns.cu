@@ -1,10 +1,9 @@
 // getrf_columns.cu: columns of a large matrix whose rows are put in order, in place: those of L to the
-// left of later interchanges, once, at the end of the factorization, or those to the right of a block
-// that is so wide that most of what lies between its interchanges moves anyway.
+// left of later interchanges, once, at the end of the factorization.
 //
 // A block has a column in its shared memory, or one word after the other of its numbers where they do
 // not fit, which touches nothing but these words. They come as they lie, are taken from where they are
-// to be, and only what moves is written. Where few rows do, getrf_rows.cu has less to read.
+// to be, and only what moves is written. Where few rows do, getrf_moved.cu has less to read.
 //
 // The floor: m numbers of a column each way.
 #include "block.cuh"
@@ -23,15 +22,15 @@ template <> struct word_of<8> { using type = unsigned long long; };
 template <> struct word_of<16> { struct alignas(16) type { unsigned long long x, y; }; };
 using piece_t = word_of<BYTES>::type;
 
-// Row i takes what is in row order[i], from row `first` on; or, with `columns`, as the list says whose
-// number is there for the column, from the row on that is there, too.
+// Row i takes what is in row order[i]; or, with `columns`, as the list says whose number is there for
+// the column, from the row on that is there, too.
 extern "C" __global__ void __launch_bounds__(THREADS)
-getrf_columns(scalar_t* A, size lda, size ms, size first, const int* order, const int* columns)
+getrf_columns(scalar_t* A, size lda, size ms, const int* order, const int* columns)
 {
     wait_for_stream();
     piece_t* const held = reinterpret_cast<piece_t*>(dynamic_shared);
     const int column = int(blockIdx.x), m = int(ms);
-    const int top = columns ? columns[2 * column + 1] : int(first);
+    const int top = columns ? columns[2 * column + 1] : 0;
     if (columns) order += columns[2 * column] * ms;
     for (int w = 0; w < WORDS; ++w) {
         piece_t* const p = reinterpret_cast<piece_t*>(A + column * lda) + w;

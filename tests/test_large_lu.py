@@ -10,13 +10,15 @@ from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noq
 
 from blasx import _spaces, _tuned
 from blasx._types import TYPES
-from blasx.large._bytes import panel_bytes, rows_bytes
+from blasx.large._bytes import moved_bytes, panel_bytes, rows_bytes
 
 KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_panel", "c", dict(CLUSTER=3, WARPS=2, ROWS=2, W=4)),
            ("getrf_top", "z", dict(WARPS=4)),
            ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
            ("getrf_order", "s", dict(WARPS=1)),
+           ("getrf_moved", "s", dict(WARPS=2, STAGES=3, COLUMNS=4)),
+           ("getrf_moved", "z", dict(WARPS=1, STAGES=2, COLUMNS=3)),
            ("getrf_columns", "s", dict(BYTES=2, WARPS=1)),
            ("getrf_columns", "z", dict(BYTES=16, WARPS=2)))
 
@@ -54,10 +56,14 @@ def test_rows_reach_as_far_as_registers_do(letter):
         assert plan.get("strip", 0) < plan["panel"] <= min(part, even)
         assert plan.get("joined", part) % part == part % 32 == 0
         assert rows_bytes(dtype, max(part, even), plan) <= _spaces.HOPPER.shared
+        if "joined" in plan:
+            moved, most = _tuned.table(90)["getrf_moved"][letter], 2 * plan["joined"]
+            assert all(moved_bytes(dtype, x["to"], most, x) <= _spaces.HOPPER.shared for x in moved)
 
 
 @pytest.mark.parametrize("kernel, letter", [
-    ("getrf_panel", "d"), ("getrf_rows", "z"), ("getrf_columns", "z"), ("getrf_order", "s")])
+    ("getrf_panel", "d"), ("getrf_rows", "z"), ("getrf_columns", "z"), ("getrf_order", "s"),
+    ("getrf_moved", "s")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, 8192))

@@ -22,6 +22,12 @@ def columns_bytes(rows, v):
     return rows * v["BYTES"]
 
 
+def moved_bytes(dtype, rows, most, v):
+    """kernels/getrf_moved.cu: a number of each row that moves, `most`, to STAGES columns, and
+    its word; of 32 rows two."""
+    return most * (v["STAGES"] * dtype.itemsize + 4) + 8 * -(-rows // 32)
+
+
 def reflectors_bytes(dtype, v):
     """kernels/geqrf_leaf.cu: barriers, sums of CLUSTER blocks to two columns with their heads, a
     head and the warps' sums; T and four rows of numbers; powers of two."""

@@ -17,7 +17,7 @@ from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
 from ..blas3 import _gemm_cublas
 from ._blocks import ByBlocks, serving
-from ._bytes import columns_bytes, panel_bytes, rows_bytes, up
+from ._bytes import columns_bytes, moved_bytes, panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
@@ -159,7 +159,7 @@ class Factoring(ByBlocks):
         end, parts = j + width, self.parts(j, width, tops)
         if len(parts) > 1 and first < last:  # rows of L are where the last interchange has them
             with _trace.step("swap", first):
-                self.put_in_order(first, last, j, tops.moves, 0)
+                self.move_rows(first, last, j, width, tops.moves)
         for k, part, top in parts:
             self.beside(k, part, top, first, last, len(parts) == 1)
             self.multiply(k, part, first, last, k + part, end)
@@ -186,10 +186,13 @@ class Factoring(ByBlocks):
         kernel.launch(-(-self.m // threads), 1, threads, 1, pack(
             self.piv.data.ptr, j, width, self.m, before, after, places, columns, number))
 
-    def put_in_order(self, first, last, top, order, columns):
-        """Rows from `top` on of columns first ... last."""
-        _put_in_order(self.me.letter, self.at(0, first), self.ld, self.m, last - first, top, order,
-                      columns, self.device)
+    def move_rows(self, first, last, j, width, order):
+        """Rows of columns first ... last, of which the interchanges of a block at j move some."""
+        kernel, rows = serving("getrf_moved", self.me.letter, self.m, self.device), self.m - j
+        values, most = kernel.constants, min(2 * width, rows)
+        kernel.launch(-(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1, pack(
+            self.at(0, first), self.ld, self.m, last - first, j, order, most),
+            moved_bytes(self.me.dtype, rows, most, values))
 
     def multiply(self, j, width, first, last, above, below):
         """A[above:below, first:last] -= A[above:below, j:j + width] A[j:j + width, first:last]"""
@@ -220,12 +223,12 @@ class Factoring(ByBlocks):
         return self.a.data.ptr + (i + j * self.ld) * self.size
 
 
-def _put_in_order(letter, a, ld, m, n, top, order, columns, device):
-    """kernels/getrf_columns.cu, the one for so many rows as move."""
-    kernel = serving("getrf_columns", letter, max(m - top, 1), device)
+def _put_in_order(letter, a, ld, m, n, order, columns, device):
+    """kernels/getrf_columns.cu"""
+    kernel = serving("getrf_columns", letter, m, device)
     values = kernel.constants
-    kernel.launch(n, 1, 32 * values["WARPS"], 1, pack(a, ld, m, top, order, columns),
-                  columns_bytes(m - top, values))
+    kernel.launch(n, 1, 32 * values["WARPS"], 1, pack(a, ld, m, order, columns),
+                  columns_bytes(m, values))
 
 
 class Graded(Factoring):
@@ -271,9 +274,10 @@ class Graded(Factoring):
         if not last:
             return
         with _trace.step("swap", 0):
-            _put_in_order("s", self.placed.data.ptr, self.m, self.m, k, 0,
+            _put_in_order("s", self.placed.data.ptr, self.m, self.m, k,
                           self.rows[k % 2].data.ptr, 0, self.device)
-            self.put_in_order(0, last, 0, self.placed.data.ptr, self.columns.data.ptr)
+            _put_in_order(self.me.letter, self.at(0, 0), self.ld, self.m, last,
+                          self.placed.data.ptr, self.columns.data.ptr, self.device)
 
 
 @looked_up

@@ -122,6 +122,7 @@ def main(folder, letter):
     for plan in PLANS:
         values = dict(getrf_panel=dict(CLUSTER=2, WARPS=1, ROWS=1, W=8), getrf_top=dict(WARPS=4),
                       getrf_columns=dict(BYTES=4, WARPS=1),
+                      getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5),
                       getrf_rows=dict(COLUMNS=8, WARPS=2, BLOCKS=1) | plan)
         with _tuned.using(letter, **values):
             for m, n in SHAPES:

@@ -17,6 +17,7 @@ from blasx._types import TYPES
 from blasx.large._bytes import (
     apply_bytes,
     columns_bytes,
+    moved_bytes,
     panel_bytes,
     reflectors_bytes,
     rows_bytes,
@@ -168,29 +169,51 @@ def getrf_order(sim, rng):
 
 
 def getrf_columns(sim, rng):
-    """All rows of columns from one on, by one list; and of each column by its own."""
+    """All rows of columns by one list; and of each column by its own, from a row on."""
     v = sim.constants
     for m, n, top in ((9 * 32 * v["WARPS"] + 5, 3, 7), (40, 5, 0), (3, 1, 3), (1, 1, 0)):
-        a, order = general(rng, sim.dtype, 1, m, n)[0], np.arange(m)
-        order[top:] = rng.permutation(order[top:])
-        order[:top] = order[:top][::-1]  # not looked at
+        a = general(rng, sim.dtype, 1, m, n)[0]
         tops = np.array([(k % 2, min(top + k % 2, m)) for k in range(n)])
-        lists = np.array([order, [*range(min(top + 1, m)),
+        lists = np.array([rng.permutation(m), [*range(min(top + 1, m)),
                                   *(min(top + 1, m) + rng.permutation(m - min(top + 1, m)))]])
-        for kept in (0, 1):
+        kept = lists.copy()
+        kept[0] = np.arange(m)
+        kept[0][top:] = top + rng.permutation(m - top)
+        for of, each in ((lists, 0), (kept, 1)):
             outputs = []
             for schedule in SCHEDULES:
                 x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
-                of_all, of_each = (Memory(y.astype(np.int32)) for y in (lists, tops))
-                sim.run(schedule, n, columns_bytes(m - top, v), x.address, m + 2, m, top,
-                        of_all.address, of_each.address * kept)
+                of_all, of_each = (Memory(y.astype(np.int32)) for y in (of, tops))
+                sim.run(schedule, n, columns_bytes(m, v), x.address, m + 2, m, of_all.address,
+                        of_each.address * each)
                 outputs.append([x.array.copy()])
             (x,) = same_under_all_schedules(outputs)
             assert (x[m:] == 7).all()
             for j, (k, first) in enumerate(tops):
-                right, k, first = a[:, j].copy(), k * kept, first if kept else top
-                right[first:] = a[lists[k][first:], j]
+                right, k, first = a[:, j].copy(), k * each, first * each
+                right[first:] = a[of[k][first:], j]
                 assert np.array_equal(x[:m, j], right)
+
+
+def getrf_moved(sim, rng):
+    """As interchanges of a block have it, all rows, none."""
+    v = sim.constants
+    for m, n, top, width in ((40 * 32 * v["WARPS"] + 5, v["COLUMNS"] + 3, 7, 90),
+                             (70, v["COLUMNS"] - 1, 0, 70), (33, 2, 0, 3), (5, 2, 5, 0),
+                             (1, 1, 0, 1)):
+        a, order = general(rng, sim.dtype, 1, m, n)[0], np.arange(m)
+        for j in range(top, top + width if m != 33 else 0):
+            p = rng.integers(j, m)
+            order[[j, p]] = order[[p, j]]
+        most, outputs = min(2 * width, m - top), []
+        for schedule in SCHEDULES:
+            x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
+            rows = Memory(order.astype(np.int32))
+            sim.run(schedule, -(-n // v["COLUMNS"]), moved_bytes(sim.dtype, m - top, most, v),
+                    x.address, m + 2, m, n, top, rows.address, most)
+            outputs.append([x.array.copy()])
+        (x,) = same_under_all_schedules(outputs)
+        assert (x[m:] == 7).all() and np.array_equal(x[:m], a[order])
 
 
 def geqrf_leaf(sim, rng):
