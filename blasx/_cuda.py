@@ -87,7 +87,7 @@ class _Local(threading.local):
 
     def __init__(self):
         self.handles = {}  # (library, device, beside) -> [handle, its stream]
-        self.beside = False
+        self.beside = 0
         self.keeping = False
 
 
@@ -96,15 +96,15 @@ _forked = False
 
 
 @contextmanager
-def beside(stream):
-    """Work in this stream, which runs beside the caller's, with handles of its own: the workspace
-    of a handle that two streams share could be used by both."""
-    _local.beside = True
+def beside(stream, number=1):
+    """Work in this stream, the `number`-th that runs beside the caller's, with handles of its own:
+    the workspace of a handle that two streams share could be used by both."""
+    before, _local.beside = _local.beside, number
     try:
         with stream:
             yield
     finally:
-        _local.beside = False
+        _local.beside = before
 
 
 def is_beside():

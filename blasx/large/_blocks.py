@@ -25,14 +25,16 @@ from .._tuned import capitals, looked_up, row
 class ByBlocks:
     """A matrix that is being factored. A subclass has its `n` columns, of which `order` are
     factored, `block` at a time, and two or more `sets`, used in turn, of what a block leaves for
-    the others: factor(j, width, its) makes it, of the `width` columns at j, and take_off(j, width,
-    its, first, last) applies it to columns to the right."""
+    the others: factor(j, width, its) makes it, of the `width` columns at j, and returns the event
+    after which it is there, where that is not in the current stream, and take_off(j, width, its,
+    first, last) applies it to columns to the right."""
 
     def blocks(self):
         """(place, width, its set) of all blocks."""
         return [(j, min(self.block, self.order - j), self.sets[k % len(self.sets)])
                 for k, j in enumerate(range(0, self.order, self.block))]
 
+    between = None  # a stream between the two, if there is one
     late = None  # what columns that a block takes off its own, or the next one's, wait for
 
     def beyond(self, j, width):
@@ -79,9 +81,11 @@ class ByBlocks:
             self._go_ahead(main, ahead, blocks, [j + width for j, width, _ in blocks])
         finally:  # nobody gets the memory of this call before its work is done
             main.wait_event(mark(ahead))
+            if self.between:
+                main.wait_event(mark(self.between))
 
     def _go_ahead(self, main, ahead, blocks, ends):
-        applied, joined, reached = [], ends[:2][-1], self.reach(-1)
+        applied, factored, joined, reached = [], None, ends[:2][-1], self.reach(-1)
         along, begun = [self.beyond(j, width) for j, width, _ in blocks], ends[:1]
         for k, (end, last) in enumerate(zip(ends[1:], along)):  # of a block, before it begins
             begun.append(last if last > ends[k] else end)
@@ -93,9 +97,9 @@ class ByBlocks:
                 if k > 2 - whole:  # `its` of three sets are free, and what is taken off is there
                     ahead.wait_event(applied[k - 3 + whole])
                 if k and whole:
+                    ahead.wait_event(factored)
                     self.take_off(*blocks[k - 1], j, j + width)
-                self.factor(j, width, its)
-                factored = mark(ahead)
+                factored = self.factor(j, width, its) or mark(ahead)
             if joined < reached:  # while the host waits for them, there is something to do
                 self.come(joined, reached)
                 for earlier in blocks[:k]:
@@ -128,9 +132,12 @@ def mark(stream):
 _local = threading.local()
 
 
-def stream(device):
-    """This thread's stream for factoring ahead on a device; it goes first."""
-    streams = _local.__dict__.setdefault("streams", {})
-    if device not in streams:
-        streams[device] = cupy.cuda.Stream(non_blocking=True, priority=-5)
-    return streams[device]
+FIRST, SECOND = -5, -3  # CUDA's priorities
+
+
+def stream(device, priority=FIRST):
+    """This thread's stream for factoring ahead on a device, which goes first, or the SECOND."""
+    streams, key = _local.__dict__.setdefault("streams", {}), (device, priority)
+    if key not in streams:
+        streams[key] = cupy.cuda.Stream(non_blocking=True, priority=priority)
+    return streams[key]

@@ -16,7 +16,7 @@ from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
 from ..blas3 import _gemm_cublas
-from ._blocks import ByBlocks, serving
+from ._blocks import SECOND, ByBlocks, mark, serving, stream
 from ._bytes import columns_bytes, moved_bytes, panel_bytes, rows_bytes, up
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
@@ -165,10 +165,10 @@ class Factoring(ByBlocks):
             self.multiply(k, part, first, last, k + part, end)
         self.multiply(j, width, first, last, end, self.m)
 
-    def beside(self, j, width, top, first, last, moved=True):
+    def beside(self, j, width, top, first, last, moved=True, after=0):
         """What is factored at j and columns first ... last: rows interchanged, and of those to the
-        right solved for."""
-        values, after = self.rows_of_u.constants, max(first, j + width)
+        right, from `after` on, solved for."""
+        values, after = self.rows_of_u.constants, max(first, j + width, after)
         left, right = max(min(j, last) - first, 0), max(last - after, 0)
         if not (left or right):
             return
@@ -242,6 +242,8 @@ class Graded(Factoring):
         self.remainders = self.kept and me.letter == "d" and _gpu_crt.pays(
             self.m, self.n, self.block, self.device)
         self.ahead = found.get("ahead") and len(blocks) > 1
+        if self.ahead and any(self.parted(j, width) for j, width, _ in blocks):
+            self.between = stream(self.device, SECOND)
         # The row in each place, of those of A, after one block and the next; where each was after
         # every block; whose each column is
         self.rows = cupy.empty((2, self.m), "i4")
@@ -252,12 +254,53 @@ class Graded(Factoring):
     def widths(self, j):
         return _widths(self.me.letter, self.order - j, self.device)
 
+    def reserve_ahead(self):
+        super().reserve_ahead()
+        if self.between:
+            with _cuda.beside(self.between, 2):
+                self.reserve(self.block)
+
     def beyond(self, j, width):
         end = j + width
-        if self.ahead and end < self.order and _lead(self.me.letter, self.order - end, self.device):
+        if self.ahead and end < self.order and self.said("lead", end):
             block, part, *_ = self.widths(end)
             end += part if part < block else 0
         return end
+
+    def said(self, what, j):
+        """What the row of a block at j says."""
+        return _said(self.me.letter, self.order - j, self.device, what)
+
+    def parted(self, j, width):
+        """Whether of the products in the block at j what the next part does not wait for is in
+        the stream between."""
+        return self.said("between", j) and self.widths(j)[1] < width
+
+    def factor(self, j, width, tops):
+        if not (self.between and self.parted(j, width)):
+            return super().factor(j, width, tops)
+        narrower, last, end = self.widths(j)[2:], self.beyond(j, width), j + width
+        ahead, between, done = cupy.cuda.get_current_stream(), self.between, None
+        for k, part, top in self.parts(j, width, tops):
+            self.factor_part(k, part, narrower)
+            top.make(self, k, part)
+            between.wait_event(mark(ahead))
+            if self.late:
+                ahead.wait_event(self.late)
+                between.wait_event(self.late)
+                self.late = None
+            if done:
+                ahead.wait_event(done)
+            first, after = k + part, min(k + 2 * part, end) if k + part < end else last
+            self.beside(k, part, top, first, after)
+            self.multiply(k, part, first, after, first, self.m)
+            with _cuda.beside(between, 2):
+                self.beside(k, part, top, j, last, after=after)
+                self.multiply(k, part, after, last, first, self.m)
+                done = mark(between)
+        with _cuda.beside(between, 2):
+            self.order_rows(j, width, 0, tops.moves)
+            return mark(between)
 
     def finish(self, j, width, tops):
         k = len(self.finished)
@@ -290,10 +333,10 @@ def _widths(letter, left, device):
 
 
 @looked_up
-def _lead(letter, left, device):
-    """Whether of a block where so many columns are left the first part is taken along by the block
-    before."""
-    return row("getrf_rows", letter, left, gpu(device)).get("lead")
+def _said(letter, left, device, what):
+    """Of a block where so many columns are left: `lead`, whether its first part is taken along by
+    the block before; `between`, as of Graded.parted."""
+    return row("getrf_rows", letter, left, gpu(device)).get(what)
 
 
 class Tops:

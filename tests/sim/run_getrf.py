@@ -22,7 +22,9 @@ SHAPES = ((50, 50), (53, 34), (35, 60), (1, 40), (40, 1))
 PLANS = (dict(block=12, panel=8, ahead=1), dict(block=40, panel=24, ahead=0),
          dict(joined=16, block=8, panel=8, ahead=1),
          dict(joined=16, block=8, panel=8, ahead=1, lead=1),
-         dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1))
+         dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1),
+         dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1, between=1),
+         dict(joined=16, block=8, panel=8, ahead=1, between=1))
 
 
 ORDERS = (lambda x: x[0], lambda x: x[-1], random.Random(5).choice)
@@ -78,13 +80,14 @@ def install(folder):
     import cupy
 
     from blasx import _cuda, _kernel
-    from blasx.large import _blocks
+    from blasx.large import _blocks, lu
     from tests import cublas_on_cpu
-    streams = [Stream(), Stream()]
+    streams = [Stream(), Stream(), Stream()]
     Stream.current = streams[0]
     cupy.cuda.get_current_stream = _cuda.get_current_stream = lambda: Stream.current
     cupy.cuda.Event = lambda **_: SimpleNamespace(done=False)
-    _blocks.stream = lambda device: streams[1]
+    _blocks.stream = lu.stream = lambda device, priority=_blocks.FIRST: streams[
+        1 if priority == _blocks.FIRST else 2]
     cells = ctypes.addressof(ctypes.c_char.from_buffer(_kernel._local.cells))
 
     def launch(kernel, *x):
