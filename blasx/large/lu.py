@@ -6,7 +6,9 @@ interchanged, of those to its right the rows of U solved (kernels/getrf_rows.cu)
 is below by a product. A panel is one launch, of one cluster (getrf_panel.cu). To the right of a
 block its parts are solved for one after the other, and what is below all of them loses one product,
 by remainders where it is deep (double precision), or by pairs (single). Look-ahead is that of
-_blocks.py; how wide blocks are, tuned rows say by what is left to be factored.
+_blocks.py; how wide blocks are, tuned rows say by what is left to be factored. Where products of
+large parts keep the GPU busy, what a part does to the next one goes first, and the rest of its
+block follows in a stream between that and the large products, beside the next panel.
 """
 
 import cupy
@@ -24,8 +26,8 @@ TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
 def plan(me, m, n):
     """The row for a matrix of this shape, or None where there are no kernels for it: what is of the
-    whole, `ahead`, `turns`, `cusolver` where that is faster; the first widths (_widths), and `even`
-    where blocks have to be of one (host.py)."""
+    whole, `ahead`, `turns`, `begins`, `cusolver` where that is faster; the first widths (_widths),
+    and `even` where blocks have to be of one (host.py)."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 
@@ -236,8 +238,10 @@ class Graded(Factoring):
     interchanges are put in order at the end, all at once."""
 
     def __init__(self, me, a, precision):
+        found = plan(me, *a.shape)
+        self.begins = found.get("begins")  # how wide the first block is: the rest waits for it
         super().__init__(me, a, None, None, precision=precision)
-        found, blocks = plan(me, *a.shape), self.blocks()
+        blocks = self.blocks()
         self.turns, self.block = found.get("turns"), max(width for _, width, _ in blocks)
         self.remainders = self.kept and me.letter == "d" and _gpu_crt.pays(
             self.m, self.n, self.block, self.device)
@@ -252,7 +256,8 @@ class Graded(Factoring):
         self.finished = []
 
     def widths(self, j):
-        return _widths(self.me.letter, self.order - j, self.device)
+        widths = _widths(self.me.letter, self.order - j, self.device)
+        return [min(x, self.begins) for x in widths] if self.begins and not j else widths
 
     def reserve_ahead(self):
         super().reserve_ahead()
@@ -277,6 +282,8 @@ class Graded(Factoring):
         return self.said("between", j) and self.widths(j)[1] < width
 
     def factor(self, j, width, tops):
+        """As before; in a block of `parted` columns first ... after are what its next part has, or
+        what the next block begins with."""
         if not (self.between and self.parted(j, width)):
             return super().factor(j, width, tops)
         narrower, last, end = self.widths(j)[2:], self.beyond(j, width), j + width
@@ -289,7 +296,7 @@ class Graded(Factoring):
                 ahead.wait_event(self.late)
                 between.wait_event(self.late)
                 self.late = None
-            if done:
+            if done:  # what the part before this one does to the next one
                 ahead.wait_event(done)
             first, after = k + part, min(k + 2 * part, end) if k + part < end else last
             self.beside(k, part, top, first, after)
@@ -334,8 +341,8 @@ def _widths(letter, left, device):
 
 @looked_up
 def _said(letter, left, device, what):
-    """Of a block where so many columns are left: `lead`, whether its first part is taken along by
-    the block before; `between`, as of Graded.parted."""
+    """Of a block where so many columns are left: `lead`, whether the block before takes its first
+    part along; `between`, as of Graded.parted."""
     return row("getrf_rows", letter, left, gpu(device)).get(what)
 
 

@@ -23,7 +23,7 @@ PLANS = (dict(block=12, panel=8, ahead=1), dict(block=40, panel=24, ahead=0),
          dict(joined=16, block=8, panel=8, ahead=1),
          dict(joined=16, block=8, panel=8, ahead=1, lead=1),
          dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1),
-         dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1, between=1),
+         dict(joined=20, block=8, panel=6, strip=4, ahead=1, lead=1, between=1, begins=8),
          dict(joined=16, block=8, panel=8, ahead=1, between=1))
 
 
