@@ -1114,8 +1114,8 @@ def lstm_back_fits(letter, n, v, gpu):
 
 
 def unsteps_cluster_bytes(v):
-    """Shared memory of a block: of two steps the pairs of its units and parts of dh from each block,
-    of each of STAGES steps seven numbers of a unit."""
+    """Shared memory of a block: of two steps pairs of its units and parts of dh from each block, of
+    STAGES steps seven numbers of a unit."""
     threads = 32 * v["WARPS"]
     each = -(-8 * v["UNITS"] // threads)
     return (192 + 256 * (v["UNITS"] + 4) + 64 * v["CLUSTER"] * v["UNITS"]
