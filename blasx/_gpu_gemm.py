@@ -12,8 +12,11 @@ once is split once:
         multiply_pairs(-1, *split(a), u, 1, c)      # c -= a b, rows of c in one piece
 
 The row of gemm_wgmma for n is for tiles of C of m n = n^2 elements; it serves where k is at least
-its `depth`, and m and n its `side`. Rows of gemm_half, for products of half precision and bfloat16
-and what follows them, are for as many elements; `vendor`: where nothing follows, cuBLAS is as fast.
+its `depth`, and m and n its `side`. Large ones, by the same of gemm_digits, are products of bytes,
+three digits of a number (kernels/digits.cuh), where lines are even, which the GPU finds when it
+splits them; where they are not, by pairs all the same. Rows of gemm_half, for products of half
+precision and bfloat16 and what follows them, are for as many elements; `vendor`: where nothing
+follows, cuBLAS is as fast.
 """
 
 import threading
@@ -34,7 +37,7 @@ from ._kernel import (
     multiprocessors,
     pack,
 )
-from ._spaces import crt_bytes, half_bytes, wgmma_bytes
+from ._spaces import crt_bytes, digits_bytes, digits_part, half_bytes, wgmma_bytes
 from ._tuned import at_least, capitals, constants, looked_up, row
 from .batched import _gpu_blas
 
@@ -44,12 +47,14 @@ _PACK = {letter: Struct(f"<3q{s}8q{s}4q").pack_into for letter, s in _SCALAR.ite
 _SIDE = 16  # threads a side of a block
 _LARGEST = 4096  # no row reaches so far
 
-# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias; of
-# gemm_half: m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias,
-# and these where there is but one
-_PACK_WGMMA, _PACK_HALF = Struct("<13q2f3q").pack_into, Struct("<3q2f5q").pack_into
-_PACK_BYTES = Struct("<7q2f").pack_into
-_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128]
+# Those of gemm_wgmma after its two maps: m n k, lines, A(4) B(4), alpha beta C(2), bias, whether
+# it is asked; of gemm_digits: m n k, lines, alpha beta C(2), whether that is; of gemm_half:
+# m n k, alpha beta C(2), bias, Z(2); of gemm_int8: m n k, C(2), scale, bias, and these where there
+# is but one
+_PACK_WGMMA, _PACK_HALF = Struct("<13q2f4q").pack_into, Struct("<3q2f5q").pack_into
+_PACK_DIGITS, _PACK_BYTES = Struct("<5q2f3q").pack_into, Struct("<7q2f").pack_into
+_OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128, 136]
+_OFFSETS_DIGITS = [0, 8, 16, 24, 32, 40, 44, 48, 56, 64]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
 _OFFSETS_BYTES = [*(8 * i for i in range(7)), 56, 60]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
@@ -72,9 +77,9 @@ class _Local(threading.local):
         self.parameters = {letter: ffi.new("void *[]", [cells + i for i in _offsets(letter)])
                            for letter in _SCALAR}
         self.a, self.b = TensorMap(3), TensorMap(3)
-        self.wgmma, self.half, self.bytes = (
+        self.wgmma, self.digits, self.half, self.bytes = (
             ffi.new("void *[]", [self.a.place, self.b.place, *(cells + i for i in offsets)])
-            for offsets in (_OFFSETS_WGMMA, _OFFSETS_HALF, _OFFSETS_BYTES))
+            for offsets in (_OFFSETS_WGMMA, _OFFSETS_DIGITS, _OFFSETS_HALF, _OFFSETS_BYTES))
 
 
 _local = _Local()
@@ -139,6 +144,9 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             if alpha.imag or beta.imag or any(min(x.strides) != c.itemsize for x in (a, b)):
                 return False
             alpha, beta = alpha.real, beta.real
+        elif by_digits(m, n, k, device):
+            multiply_digits(alpha, a, b, beta, c)
+            return True
         multiply_pairs(alpha, *split(a, b, conjugated=flags), beta, c)
         return True
     tile = kernel.constants["TILE"]
@@ -327,15 +335,16 @@ class Pairs:
                         (64, 64 if self.across else side, parts))
 
 
-def split(*operands, conjugated=(0, 0)):
+def split(*operands, conjugated=(0, 0), asked=0, memory=None):
     """The `Pairs` of one or two matrices of single precision with as many columns, along which they
     are to be multiplied; any strides. Two complex ones, in lines or side by side, are a left and a
-    right operand."""
+    right operand. `asked`: where a number of 32 bits is; if it is 0, nothing is done.
+    `memory`: for them, of who has some."""
     device = current_device()
     is_complex = operands[0].dtype.kind == "c"
     made = [Pairs(x, (TWICE * is_complex * i) | CONJUGATED * conjugated[i])
             for i, x in enumerate(operands)]
-    memory = cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
+    memory = memory or cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
     at = memory.ptr
     for x in made:
         x.memory, x.pairs, x.about = memory, at, at + x.nbytes
@@ -345,16 +354,17 @@ def split(*operands, conjugated=(0, 0)):
     shares = [x.shared(values) for x in made]
     numbers = [x.numbers(team) for x, (team, _) in zip(made, shares)]
     kernel.launch(sum(blocks for _, blocks in shares), 1, 32 * values["WARPS"], 1, pack(
-        shares[0][1], *numbers[0][:2], operands[0].shape[1], *numbers[0][2:], *numbers[-1]),
-        512 * values["WARPS"] * values["HELD"])
+        shares[0][1], *numbers[0][:2], operands[0].shape[1], *numbers[0][2:], *numbers[-1],
+        asked), 512 * values["WARPS"] * values["HELD"])
     return made
 
 
-def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE, bias=None):
+def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE, bias=None,
+                   asked=0):
     """C := alpha A B^T + beta C, A and B split, each row of C in one piece; or of C only the half
     LOWER or UPPER, with the diagonal; beta is of the numbers `bias` of each column, if given.
     `high_only`: of A and B what half precision has of their scaled lines; as many bytes are under
-    way in twice the stages. `turns`: as of _kernel.in_turns.
+    way in twice the stages. `turns`: as of _kernel.in_turns; `asked`: as of split.
     """
     device = current_device()
     m, n = a.lines, b.lines
@@ -368,10 +378,61 @@ def multiply_pairs(alpha, a, b, beta, c, high_only=False, turns=None, half=WHOLE
     b.describe(_local.b, wide, planes)
     _PACK_WGMMA(_local.cells, 0, m, n, a.k, a.about, b.about, a.of.data.ptr, a.next, a.step, a.how,
                 b.of.data.ptr, b.next, b.step, b.how, alpha, beta, c.data.ptr, c.strides[0] // 4,
-                0 if bias is None else bias.data.ptr)
+                0 if bias is None else bias.data.ptr, asked)
     tiles = -(-m // high) * -(-n // wide)
     kernel.launch(in_turns(tiles, multiprocessors(device), turns), 1, 128 * (values["GROUPS"] + 1),
                   1, _local.wgmma, wgmma_bytes(values, planes))
+
+
+# -- by digits
+
+
+@looked_up
+def _digit_rows(order, k, device):
+    """The row of gemm_digits for that many elements of C, or None, and the constants of
+    split_digits for lines of k numbers, or None where they are too long."""
+    found, lines = (row(kernel, "s", n, gpu(device))
+                    for kernel, n in (("gemm_digits", order), ("split_digits", k)))
+    return found, lines and capitals(lines)
+
+
+def by_digits(m, n, k, device):
+    """True if products of these extents were measured to be faster by digits than by pairs."""
+    found, lines = _digit_rows(isqrt(m * n), k, device)
+    return bool(found and lines) and min(m, n) >= found.get("side", 2**63) and k >= found["depth"]
+
+
+def multiply_digits(alpha, a, b, beta, c):
+    """C := alpha A B^T + beta C, of real A and B, each row of C in one piece, by their digits where
+    all lines are even (kernels/digits.cuh), else by pairs; both are launched, one of them works."""
+    device, (m, k), n = current_device(), a.shape, len(b)
+    found, lines = _digit_rows(isqrt(m * n), k, device)
+    values, room, part = capitals(found), -(-k // 128) * 128, digits_part(k, lines)
+    planes = 3 * room * (m + n)
+    memory = cupy.cuda.alloc(max(planes, sum(Pairs(x, 0).nbytes for x in (a, b)))
+                             + _LINE * (m + n))  # for either
+    uneven, places, at = cupy.zeros(1, "u4"), [], memory.ptr
+    for x in (a, b):
+        places.append((at, memory.ptr + planes + (_LINE * m if places else 0)))
+        at += 3 * room * m
+    cluster = lines["CLUSTER"]
+    blocks = [-(-len(x) // lines["LINES"]) * cluster for x in (a, b)]
+    numbers = [(x.data.ptr, len(x), *(s // 4 for s in x.strides), *place)
+               for x, place in zip((a, b), places)]
+    kernel_of("split_digits", "s", **lines).launch(
+        sum(blocks), 1, 32 * lines["WARPS"], 1,
+        pack(blocks[0], k, part, room, *numbers[0], *numbers[1], uneven.data.ptr),
+        digits_bytes(k, lines))
+    high, wide = 64 * values["GROUPS"], values["BN"] // values["CLUSTER"]
+    for x, (planes, _), tensor, side in zip((a, b), places, (_local.a, _local.b), (high, wide)):
+        tensor.describe(TensorMap.BYTE, planes, (k, len(x), 3), (room, room * len(x)),
+                        (128, side, 1))
+    _PACK_DIGITS(_local.cells, 0, m, n, k, *(about for _, about in places), alpha, beta,
+                 c.data.ptr, c.strides[0] // 4, uneven.data.ptr)
+    _launch_ring(kernel_of("gemm_digits", "s", **values, A_ACROSS=0, B_ACROSS=0), values, m, n,
+                 device, _local.digits, crt_bytes(values))
+    multiply_pairs(alpha, *split(a, b, asked=uneven.data.ptr, memory=memory), beta, c,
+                   asked=uneven.data.ptr)
 
 
 # -- half precision and bfloat16

@@ -672,6 +672,34 @@ def crt_join_fits(letter, n, v, gpu):
     return 80 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
 
 
+# -- split_digits: lines of one product as digits for gemm_digits, which is like gemm_int8
+
+
+def digits_part(k, v):
+    """What each block of a cluster has of a line."""
+    return -(-k // (128 * v["CLUSTER"])) * 128
+
+
+def digits_bytes(k, v):
+    """Shared memory: parts of LINES lines, and the largest number of each, here and of all."""
+    return v["LINES"] * (4 * digits_part(k, v) + 8)
+
+
+def digit_stages(letter, n):
+    return options(LINES=(16, 32, 8), CLUSTER=(8, 4, 16)), options(WARPS=(16, 8), BLOCKS=(2, 1, 3))
+
+
+def digit_fits(letter, n, v, gpu):
+    """Sums of products of bytes have 32 bits."""
+    return (gpu.capability == 90 and v["CLUSTER"] in (1, 2, 4, 8, 16) and v["LINES"] in (8, 16, 32)
+            and v["WARPS"] in (4, 8, 16, 32) and 3 * 2**14 * n < 2**31
+            and v["BLOCKS"] * (digits_bytes(n, v) + 1024) <= gpu.shared
+            and 32 * 32 * v["WARPS"] * v["BLOCKS"] <= 65536)
+
+
+# -- split_lines: lines as pairs
+
+
 def pair_stages(letter, n):
     return (options(LINES=(32, 64, 16), CLUSTER=(8, 16, 4, 2, 1)),
             options(HELD=(16, 8, 4, 32), WARPS=(8, 16, 4)))
@@ -1287,6 +1315,10 @@ SPACES = {
                        largest=16384),
     "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="dz", smallest=1024,
                       largest=16384),
+    "gemm_digits": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True,
+                         letters="s", smallest=1024, largest=16384),
+    "split_digits": Space("split", digit_stages, digit_fits, optional=True, letters="s",
+                          smallest=1024, largest=24576),
     "split_lines": Space("split", pair_stages, pair_fits, letters="s", smallest=1024,
                          largest=8192),
     "getrf_panel": Space("getrf_large", cluster_stages, cluster_fits, optional=True, smallest=33,

@@ -278,9 +278,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step, size a_team,
             size a_how, unsigned short* a_pairs, size a_room, Line* a_about, const float* B, size n,
             size b_next, size b_step, size b_team, size b_how, unsigned short* b_pairs, size b_room,
-            Line* b_about)
+            Line* b_about, const unsigned* asked)
 {
     wait_for_stream();
+    if (asked && !*asked) return;
     const bool left = blockIdx.x < blocks;  // which operand: one text for both
     split_operand({left ? A : B, left ? m : n, k, left ? a_next : b_next, left ? a_step : b_step,
                    left ? a_team : b_team, left ? a_how : b_how, left ? a_pairs : b_pairs,

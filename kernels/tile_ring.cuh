@@ -6,7 +6,8 @@
 // which each asks for its part on behalf of all. The first four warps of a block are the producer,
 // of which one thread asks for boxes of 128 bytes of k, STAGES of them under way, and those of the
 // next tile while this one is stored. A group of four warps each multiplies 64 rows. C is made of
-// PLANES at most, products of as many planes of A and of B, one after the other.
+// PLANES at most, products of as many planes of A and of B, one after the other, or of what a kernel
+// says are the products of its sums (as OneProduct does).
 #pragma once
 #include "cluster.cuh"
 #include "hopper.cuh"
@@ -45,6 +46,17 @@ struct Place {
     }
 };
 
+// What is multiplied at a time: BK of k, from BK `chunk` on, of a plane of A and one of B
+struct Box { int chunk, a, b; };
+
+// The products of a plane of C, in RUNS, after each of which but the last a kernel changes the sums
+struct OneProduct {
+    static constexpr int RUNS = 1;
+
+    __device__ static int stages(int, int chunks) { return chunks; }
+    __device__ static Box box(int, int stage, int, int plane) { return {stage, plane, plane}; }
+};
+
 // BK of k of LINES lines, for this block or for all of the cluster
 template <int ACROSS, int LINES, bool ALL_BLOCKS>
 __device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k, int line,
@@ -62,8 +74,9 @@ __device__ void load_lines(unsigned to, const TensorMap& X, unsigned full, int k
     }
 }
 
-__device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks,
-                               int rank, unsigned shared, unsigned full, unsigned empty)
+template <class Products>
+__device__ void produce(const TensorMap& A, const TensorMap& B, Tiles tiles, int chunks, int rank,
+                        unsigned shared, unsigned full, unsigned empty)
 {
     constexpr int MINE = BN / CLUSTER;
     Place at{0, 0};
@@ -71,14 +84,17 @@ __device__ inline void produce(const TensorMap& A, const TensorMap& B, Tiles til
         int i, j, plane;
         if (!tiles.place(tile, i, j, plane)) continue;
         i = (i * CLUSTER + rank) * BM, j = j * BN + rank * MINE;
-        for (int c = 0; c < chunks; ++c, at.next()) {
-            await(empty + 8 * at.stage, at.phase ^ 1);
-            expect(full + 8 * at.stage, STAGE);
-            const unsigned to = shared + at.stage * STAGE;
-            load_lines<A_ACROSS, BM, false>(to, A, full + 8 * at.stage, c * BK, i, plane);
-            load_lines<B_ACROSS, MINE, (CLUSTER > 1)>(to + PART_A + rank * MINE * TILE_ROW, B,
-                                                      full + 8 * at.stage, c * BK, j, plane);
-        }
+        for (int run = 0; run < Products::RUNS; ++run)
+            for (int c = 0; c < Products::stages(run, chunks); ++c, at.next()) {
+                const Box box = Products::box(run, c, chunks, plane);
+                await(empty + 8 * at.stage, at.phase ^ 1);
+                expect(full + 8 * at.stage, STAGE);
+                const unsigned to = shared + at.stage * STAGE;
+                load_lines<A_ACROSS, BM, false>(to, A, full + 8 * at.stage, box.chunk * BK, i, box.a);
+                load_lines<B_ACROSS, MINE, (CLUSTER > 1)>(to + PART_A + rank * MINE * TILE_ROW, B,
+                                                          full + 8 * at.stage, box.chunk * BK, j,
+                                                          box.b);
+            }
     }
 }
 
@@ -92,16 +108,14 @@ __device__ inline void release(unsigned empty)
     }
 }
 
-// sums := A B^T for the 64 rows of a group; one stage is multiplied while the next is asked for
+// sums += A B^T for the 64 rows of a group; one stage is multiplied while the next is asked for
 template <class S>
-__device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group,
-                              unsigned shared, unsigned full, unsigned empty)
+__device__ void add_products(S (&sums)[SUMS], Place& at, int stages, int group,
+                             unsigned shared, unsigned full, unsigned empty)
 {
-    #pragma unroll
-    for (int e = 0; e < SUMS; ++e) sums[e] = 0;
     keep(sums);
     unsigned before = 0;
-    for (int c = 0; c < chunks; ++c) {
+    for (int c = 0; c < stages; ++c) {
         await(full + 8 * at.stage, at.phase);
         const unsigned from = shared + at.stage * STAGE;
         const word a = tile_at<A_ACROSS>(from + 64 * group * TILE_ROW, 64 * TILE_ROW);
@@ -122,11 +136,16 @@ __device__ void multiply_tile(S (&sums)[SUMS], Place& at, int chunks, int group,
     release(before);
 }
 
+struct Nothing {
+    template <class... X> __device__ void operator()(X&&...) const {}
+};
+
 // The kernel, which has shared memory for 2 STAGES barriers: for each tile of this block begin(i, j),
-// and, when its sums are there, store(sums, i, j, plane); (i, j) is where the rows of this warp begin.
-template <class S, class Begin, class Store>
+// between(run, sums), and, when its sums are there, store(sums, i, j, plane); (i, j) is where the rows
+// of this warp begin.
+template <class S, class Products = OneProduct, class Begin, class Store, class Between = Nothing>
 __device__ void take_tiles(word* barriers, const TensorMap& A, const TensorMap& B, Tiles tiles,
-                           int chunks, Begin begin, Store store)
+                           int chunks, Begin begin, Store store, Between between = {})
 {
     const unsigned shared = (shared_address(dynamic_shared) + 1023u) & ~1023u;
     const unsigned full = shared_address(barriers), empty = full + 8 * STAGES;
@@ -141,7 +160,7 @@ __device__ void take_tiles(word* barriers, const TensorMap& A, const TensorMap& 
     const int rank = blockIdx.x % CLUSTER;
     if (threadIdx.x < 128) {
         give_registers<GIVEN>();
-        if (threadIdx.x == 0) produce(A, B, tiles, chunks, rank, shared, full, empty);
+        if (threadIdx.x == 0) produce<Products>(A, B, tiles, chunks, rank, shared, full, empty);
     } else {
         take_registers<TAKEN>();
         const int group = threadIdx.x / 128 - 1;
@@ -152,7 +171,13 @@ __device__ void take_tiles(word* barriers, const TensorMap& A, const TensorMap& 
             i = (i * CLUSTER + rank) * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
             begin(i, j);
             S sums[SUMS];
-            multiply_tile(sums, at, chunks, group, shared, full, empty);
+            #pragma unroll
+            for (int e = 0; e < SUMS; ++e) sums[e] = 0;
+            #pragma unroll
+            for (int run = 0; run < Products::RUNS; ++run) {
+                add_products(sums, at, Products::stages(run, chunks), group, shared, full, empty);
+                if (run + 1 < Products::RUNS) between(run, sums);
+            }
             store(sums, i, j, plane);
         }
     }

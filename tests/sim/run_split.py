@@ -104,7 +104,7 @@ def run(launch, values, rng, shapes, k, layouts):
         a, b = (Side(x, layout, values) for x, layout in zip(given, layouts))
         first, second = a.numbers(), b.numbers()
         launch(a.blocks + b.blocks, threads, 16 * threads * values["HELD"], schedule, ffi.new(
-            "uint64_t[]", [a.blocks, *first[:2], k, *first[2:], *second]))
+            "uint64_t[]", [a.blocks, *first[:2], k, *first[2:], *second, 0]))
         results.add(a.found() + b.found())
     assert len(results) == 1, "the result depends on the schedule"
 

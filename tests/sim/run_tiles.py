@@ -17,6 +17,7 @@ from .gpu import Array, install
 RING = {"GROUPS": 2, "BN": 64, "STAGES": 3, "CLUSTER": 1, "WIDE": 2}
 PAIRS = {"GROUPS": 2, "BN": 64, "STAGES": 2, "EACH": 2, "WIDE": 2, "triangles": 2, "tf32": 1}
 LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
+DIGITS = {"LINES": 16, "CLUSTER": 2, "WARPS": 4, "BLOCKS": 1}
 REMAINDERS = RING | {"BN": 128, "STAGES": 2, "triangles": 2}
 
 
@@ -133,6 +134,49 @@ def pairs(blasx, rng):
     assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
 
 
+def of_digits(a, b):
+    """What products by digits are, bit for bit (kernels/digits.cuh), with 2^8 dropped once."""
+    def digits(x):
+        down = np.frexp(abs(x).max(1))[1] - 23
+        q = np.rint(np.ldexp(x.astype("f8"), -down[:, None]))
+        big = abs(q).max(1) > 127 * 0x10101
+        down, q = down + big, np.rint(np.ldexp(x.astype("f8"), -(down + big)[:, None]))
+        q = q.astype("i8")
+        low = (q + 128) % 256 - 128
+        middle = ((q - low) // 256 + 128) % 256 - 128
+        return down, ((q - low) // 256 - middle) // 256, middle, low
+    (da, x, y, z), (db, u, v, w) = digits(a), digits(b.T)
+    least = (x @ w.T + y @ v.T + z @ u.T + 128) // 256
+    whole = (256 * (x @ u.T) + x @ v.T + y @ u.T + least).astype("f4")
+    return np.ldexp(whole, da[:, None] + db + 24)
+
+
+def digits(blasx, rng):
+    """sgemm of even lines, which the model gives bit for bit; others are as without digits."""
+    from blasx import _tuned
+    spoil = {"even": lambda a: a, "large": lambda a: a.__setitem__((3, 7), 1e4),
+             "small": lambda a: a.__setitem__((5, slice(128, 256, 2)), 1e-5),
+             "same": lambda a: a.__setitem__(9, 0.1),
+             "nan": lambda a: a.__setitem__((0, 0), np.nan)}
+    for (m, n, k), orders in product(((136, 72, 400), (24, 140, 256)), ("CF", "FC")):
+        for what, change in spoil.items():
+            a, b = (rng.standard_normal(x).astype("f4") for x in ((m, k), (k, n)))
+            a[2], a[4] = 0, 1e-39 * a[4]
+            b[:, 5] *= np.float32(2.0**60)
+            change(a)
+            c, of = rng.standard_normal((m, n)).astype("f4"), (on_gpu(a, orders[0]),
+                                                               on_gpu(b, orders[1]))
+            pairs = ran("gemm_wgmma", blasx.sgemm, 1.0, *of)
+            with _tuned.using("s", gemm_digits=RING | {"side": 1, "depth": 1},
+                              split_digits=DIGITS):
+                got = ran("gemm_digits", blasx.sgemm, 1.0, *of)
+                twice = ran("gemm_digits", blasx.sgemm, -2.0, *of, 0.5, on_gpu(c))
+            exact = of_digits(a, b) if what == "even" else pairs
+            assert np.array_equal(got, exact, equal_nan=True), (m, n, k, orders, what)
+            wrong = abs(twice + 2 * got.astype("f8") - c / 2)
+            assert not (wrong > 2**-23 * abs(twice)).any()
+
+
 def remainders(blasx, rng):
     """dgemm and one triangle of a product: k + 3 times 2^-53 of |A| |B|."""
     a, b = (rng.standard_normal(x) * 2.0 ** rng.integers(-9, 9, x) for x in ((40, 150), (150, 70)))
@@ -157,7 +201,7 @@ def main(folder):
           _tuned.using("h", gemm_half=RING), _tuned.using("i", gemm_int8=RING),
           mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 3),
           mock.patch.object(_gpu_crt, "multiprocessors", lambda device: 3)):
-        for part in (halves, of_bytes, pairs, remainders):
+        for part in (halves, of_bytes, pairs, digits, remainders):
             part(blasx, rng)
             print(part.__name__, flush=True)
     print("ok")
