@@ -47,13 +47,14 @@ def forget():
 @contextmanager
 def using(letter, **kernels):
     """These constants for matrices of every order; None: not this kernel."""
+    before = dict(_forced)
     _forced.update({(kernel, letter): values for kernel, values in kernels.items()})
     forget()
     try:
         yield
     finally:
-        for kernel in kernels:
-            del _forced[kernel, letter]
+        _forced.clear()
+        _forced.update(before)
         forget()
 
 

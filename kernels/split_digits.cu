@@ -81,6 +81,8 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
     const int groups = int(part) / 4;
     Four* const held = reinterpret_cast<Four*>(dynamic_shared);
     const auto place = [=](int l, int g) { return l * groups + (g ^ l % 8); };
+    // Once a line is known not to be even, nothing is needed but that all blocks end.
+    const bool needed = !*static_cast<const volatile unsigned*>(uneven);
     unsigned* const found = reinterpret_cast<unsigned*>(held + LINES * groups);
     unsigned* const most = found + LINES;
 
@@ -90,7 +92,7 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
         const int l = threadIdx.x % LINES;
         unsigned largest = 0;
         #pragma unroll 4
-        for (int g = threadIdx.x / LINES; g < groups; g += THREADS / LINES) {
+        for (int g = threadIdx.x / LINES; needed && g < groups; g += THREADS / LINES) {
             const Four v = of.read(line + l, first + 4 * g, false);
             largest = larger_pattern(largest, v);
             held[place(l, g)] = v;
@@ -98,7 +100,7 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
         atomicMax(&found[l], largest);
     } else {
         const bool whole = of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0;
-        for (int l = warp; l < LINES; l += WARPS) {
+        for (int l = warp; needed && l < LINES; l += WARPS) {
             unsigned largest = 0;
             #pragma unroll 8
             for (int g = lane; g < groups; g += 32) {
@@ -124,14 +126,15 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
     done_in_cluster<CLUSTER>();
 
     const size there = k - first < part ? k - first : part;  // numbers of a line, none if below 1
-    for (int l = warp; l < LINES && line + l < of.lines; l += WARPS) {
+    for (int l = warp; needed && l < LINES && line + l < of.lines; l += WARPS) {
         const bool finite = most[l] < 0x7f800000;
         const int exponent = finite ? scale_of_digits(most[l]) : 0;
         const Scale scale(exponent);
         unsigned char* const to = of.planes + (line + l) * room + first;
         const size plane = of.lines * room;
         int lowest = 0;
-        float remains = 0;
+        unsigned count = 0;
+        float remains = 0, sizes = 0;
         bool even = finite;
         #pragma unroll 2
         for (int g = lane; 4 * (g - lane) < there; g += 32) {
@@ -140,16 +143,17 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
             Evenness some;
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const float x = scale.of(finite ? v.x[e] : 0);
-                const int q = __float2int_rn(x);
-                remains += x - float(q);
-                words[e] = digits_of(q);
+                const Rounded x(scale.of(finite ? v.x[e] : 0));
+                remains += x.rest;
+                words[e] = x.digits();
                 lowest += int(static_cast<signed char>(words[e]));
-                some.take(q, v.x[e] != 0);
+                some.take(x.size, v.x[e]);
             }
             some.sum = __reduce_add_sync(ALL, some.sum);
             some.some = __reduce_add_sync(ALL, some.some);
             even = even && (4 * (g - lane) + 128 > there || some.even());
+            sizes += float(some.sum);
+            count += some.count();
             #pragma unroll
             for (int d = 0; d < DIGITS; ++d)
                 *reinterpret_cast<unsigned*>(to + d * plane + 4 * g) = bytes_of(words, 2 - d);
@@ -157,6 +161,7 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
         lowest = int(__reduce_add_sync(ALL, unsigned(lowest)));
         for (int step = 16; step; step /= 2) remains += across(remains, step);
         if (lane == 0) {
+            even = even && sizes >= float(count) * (0x1p23f / 13);
             if (there > 0 && !(even && by_chance(lowest, remains, float(there)))) *uneven = 1;
             if (rank == 0) of.about[line + l] = line_of(exponent - 12);
         }

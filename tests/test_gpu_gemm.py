@@ -85,6 +85,53 @@ def test_errors_are_at_most_those_of_cublas(cp, kind, shape):
         ours, theirs)
 
 
+@pytest.fixture
+def by_digits(cp):
+    """Every product by digits if its lines are even, whatever its size."""
+    found = _tuned.capitals(_tuned.table(90)["gemm_digits"]["s"][-1])
+    with _tuned.using("s", gemm_small=None, gemm_tiled=None,
+                      gemm_wgmma=ROWS[-1], gemm_digits=found | {"side": 1, "depth": 1}):
+        yield
+
+
+@pytest.mark.parametrize("k", [4096, 12288, 24576])
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_by_digits(cp, by_digits, kind, k):
+    """At most 1.5 times cuBLAS's; where lines are not even the same bits as by pairs."""
+    a, b = operands(cp, kind, 1024, 1000, k)
+    with blasx.trace() as ran:
+        c = blasx.sgemm(1, a, b)
+    assert "gemm_digits" in str(ran)
+    ours, theirs = errors(cp, c, a, b), errors(cp, cp.matmul(a, b), a, b)
+    assert all(x <= 1.5 * y for x, y in zip(ours, theirs)), (ours, theirs)
+    assert kind in ("spread", "opposite") or ours[0] <= 2**-21
+    with _tuned.using("s", gemm_digits=None):
+        pairs = blasx.sgemm(1, a, b)
+    assert bool((c == pairs).all()) == (kind in ("spread", "large meets zero", "opposite"))
+
+
+def test_what_digits_are(cp, by_digits):
+    """The bits of a model, for every order of the operands, edges of tiles, lines of zeros and of
+    all sizes; numbers that are the same all along a line, or not finite, are left to pairs."""
+    from tests.sim.run_tiles import of_digits
+    for (m, n, k), orders in product(((300, 129, 500), (65, 257, 1100), (256, 256, 4096)),
+                                     product("CFS", "CFS", "CFV")):
+        a, b = operands(cp, "graded", m, n, k)
+        a[3] = 0
+        exact = cp.asarray(of_digits(a.get(), b.get()))
+        left, right, c = (laid_out(cp, x, order)
+                          for x, order in zip((a, b, cp.full((m, n), cp.nan, "f4")), orders))
+        assert (blasx.sgemm(1, left, right, 0, c, overwrite_c=1) == exact).all(), (m, n, k, orders)
+        two = blasx.sgemm(-2, left, right, 1, c)
+        assert (two == -exact).all()
+        left[5] = 0.1
+        assert (abs(blasx.sgemm(1, left, right)[5] - 0.1 * right.sum(0, "f8"))
+                <= 2**-20 * abs(right).sum(0, "f8")).all()
+        left[7, 11] = cp.nan
+        got = blasx.sgemm(1, left, right)
+        assert cp.isnan(got[7]).all() and not cp.isnan(got[:7]).any()
+
+
 def test_errors_of_long_sums(cp):
     for kind in ("normal", "uniform"):
         a, b = operands(cp, kind, 1024, 1024, 65536)
