@@ -4,8 +4,7 @@
 // Tiles and who has what of them: tile_ring.cuh. A stage is 128 of k. The six products of digits go
 // through the same sums of 32 bits, the least first: what three of them add up to is divided by 2^8
 // before the next two are added, and these again before the last; the 8 bits that drop out of the
-// second division are kept, so that what is rounded in the end, once, to single precision is the
-// whole. Sums are exact for k <= 43690.
+// second division are kept, so that what is rounded in the end to single precision is the whole. Sums are exact for k <= 43690.
 //
 // Floor: 12 m n k operations at 1979 Top/s, or what 700 W allow, about 1600 in bursts, 1450 for long:
 // 4.1 ms at 8192, 4.6. A stage is as in gemm_int8.cu.
@@ -50,32 +49,35 @@ struct Result {
     }
 };
 
-// 2^8 sum + rest, rounded once
-__device__ inline float joined(int sum, unsigned rest)
+// (2^8 sum + rest) / times, by an inverse that is rounded, and once more for what that leaves
+__device__ inline float joined(int sum, unsigned rest, float times, float inverse)
 {
-    const int high = sum & ~0xfff;
-    return fmaf(float(high), 256, float((sum - high) << 8 | int(rest)));
+    const int head = sum & ~0xfff;
+    const float high = float(head) * 256, low = float((sum - head) << 8 | int(rest));  // exact
+    const float whole = high + low, x = whole * inverse;
+    return fmaf(fmaf(-x, times, whole) + (high - whole + low), inverse, x);
 }
 
 // (i, j) is where the rows of this warp begin; of four sums a word has the rests.
 __device__ inline void store_tile(const int (&sums)[SUMS], const unsigned (&rests)[SUMS / 4], int i,
-                                  int j, const Line* a, const Line* b, const Result& result)
+                                  int j, const Scaled* a, const Scaled* b, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    Line rows[2];
+    Scaled rows[2];
     #pragma unroll
     for (int r = 0; r < 2; ++r) rows[r] = a[min(i + g + 8 * r, result.m - 1)];
     #pragma unroll
     for (int q = 0; q < BN / 8; ++q) {
         const int col = j + 8 * q + 2 * t;
-        const Line first = b[min(col, result.n - 1)], second = b[min(col + 1, result.n - 1)];
+        const Scaled first = b[min(col, result.n - 1)], second = b[min(col + 1, result.n - 1)];
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             const int row = i + g + 8 * r;
             if (row >= result.m || col >= result.n) continue;
-            const auto product = [&](int e, const Line& line) {
-                return joined(sums[4 * q + e], rests[q] >> 8 * e & 255)
-                       * (rows[r].down * line.down) * (rows[r].rest * line.rest);
+            const auto product = [&](int e, const Scaled& column) {
+                return joined(sums[4 * q + e], rests[q] >> 8 * e & 255, rows[r].times * column.times,
+                              rows[r].inverse * column.inverse)
+                       * (rows[r].down * column.down) * (rows[r].rest * column.rest);
             };
             const float x = product(2 * r, first), y = product(2 * r + 1, second);
             float* const to = result.C + row * result.ld + col;
@@ -93,7 +95,7 @@ __device__ inline void store_tile(const int (&sums)[SUMS], const unsigned (&rest
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_digits(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap B, size m, size n,
-            size k, const Line* a, const Line* b, float alpha, float beta, float* C, size ldc,
+            size k, const Scaled* a, const Scaled* b, float alpha, float beta, float* C, size ldc,
             const unsigned* uneven)
 {
     wait_for_stream();

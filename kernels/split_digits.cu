@@ -35,17 +35,18 @@ struct Operand {
     size lines, k;
     size next, step;        // from a line to the next, and along it
     unsigned char* planes;  // [DIGITS][lines][room]
-    Line* about;
+    Scaled* about;
 
     // Four numbers of a line from p on; zeros where there is nothing
     __device__ Four read(size line, size p, bool whole) const
     {
         const float* const x = X + line * next + p * step;
         const size left = line < lines ? k - p : 0;
-        if (whole && left >= 4) return *reinterpret_cast<const Four*>(x);
-        Four v;
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) v.x[e] = e < left ? x[e * step] : 0;
+        if (left >= 4)
+            return whole ? *reinterpret_cast<const Four*>(x)
+                         : Four{x[0], x[step], x[2 * step], x[3 * step]};
+        Four v{};
+        for (int e = 0; e < left; ++e) v.x[e] = x[e * step];
         return v;
     }
 };
@@ -60,6 +61,17 @@ __device__ inline unsigned larger_pattern(unsigned most, const Four& v)
     return most;
 }
 
+// sum + the bytes of x, which have signs
+__device__ inline int plus_digits(int sum, unsigned x)
+{
+#ifndef BLASX_SIM
+    return __dp4a(int(x), 0x01010101, sum);
+#else
+    for (int e = 0; e < 32; e += 8) sum += static_cast<signed char>(x >> e);
+    return sum;
+#endif
+}
+
 // Bytes `which` of four words
 __device__ inline unsigned bytes_of(const unsigned (&x)[4], unsigned which)
 {
@@ -69,8 +81,8 @@ __device__ inline unsigned bytes_of(const unsigned (&x)[4], unsigned which)
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
 split_digits(size blocks, size k, size part, size room, const float* A, size m, size a_next,
-             size a_step, unsigned char* a_planes, Line* a_about, const float* B, size n,
-             size b_next, size b_step, unsigned char* b_planes, Line* b_about, unsigned* uneven)
+             size a_step, unsigned char* a_planes, Scaled* a_about, const float* B, size n,
+             size b_next, size b_step, unsigned char* b_planes, Scaled* b_about, unsigned* uneven)
 {
     wait_for_stream();
     const bool left = blockIdx.x < blocks;
@@ -128,42 +140,42 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
     const size there = k - first < part ? k - first : part;  // numbers of a line, none if below 1
     for (int l = warp; needed && l < LINES && line + l < of.lines; l += WARPS) {
         const bool finite = most[l] < 0x7f800000;
-        const int exponent = finite ? scale_of_digits(most[l]) : 0;
-        const Scale scale(exponent);
+        const DigitScale scale(finite ? most[l] : 0);
         unsigned char* const to = of.planes + (line + l) * room + first;
         const size plane = of.lines * room;
         int lowest = 0;
-        unsigned count = 0;
-        float remains = 0, sizes = 0;
+        float remains = 0, sum = 0;
         bool even = finite;
         #pragma unroll 2
         for (int g = lane; 4 * (g - lane) < there; g += 32) {
             const Four v = held[place(l, g)];
-            unsigned words[4];
-            Evenness some;
+            unsigned words[4], small = 0;
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const Rounded x(scale.of(finite ? v.x[e] : 0));
-                remains += x.rest;
-                words[e] = x.digits();
-                lowest += int(static_cast<signed char>(words[e]));
-                some.take(x.size, v.x[e]);
+                const float x = finite ? scale.of(v.x[e]) : 0;
+                const int q = __float2int_rn(x);
+                if (e == 0) remains += x - float(q);
+                words[e] = unsigned(q) + 0x8080;
+                sum += fabsf(x);
+                small += fabsf(x) < 0x1p18f;
             }
-            some.sum = __reduce_add_sync(ALL, some.sum);
-            some.some = __reduce_add_sync(ALL, some.some);
-            even = even && (4 * (g - lane) + 128 > there || some.even());
-            sizes += float(some.sum);
-            count += some.count();
-            #pragma unroll
-            for (int d = 0; d < DIGITS; ++d)
-                *reinterpret_cast<unsigned*>(to + d * plane + 4 * g) = bytes_of(words, 2 - d);
+            const bool whole = 4 * (g - lane) + 128 <= there;
+            even = even && !(whole && __reduce_add_sync(ALL, small) > 64);
+            const unsigned z = bytes_of(words, 0) ^ 0x80808080;
+            lowest = plus_digits(lowest, z);
+            *reinterpret_cast<unsigned*>(to + 4 * g) = bytes_of(words, 2);
+            *reinterpret_cast<unsigned*>(to + plane + 4 * g) = bytes_of(words, 1) ^ 0x80808080;
+            *reinterpret_cast<unsigned*>(to + 2 * plane + 4 * g) = z;
         }
         lowest = int(__reduce_add_sync(ALL, unsigned(lowest)));
-        for (int step = 16; step; step /= 2) remains += across(remains, step);
+        for (int step = 16; step; step /= 2) {
+            remains += across(remains, step);
+            sum += across(sum, step);
+        }
         if (lane == 0) {
-            even = even && sizes >= float(count) * (0x1p23f / 13);
-            if (there > 0 && !(even && by_chance(lowest, remains, float(there)))) *uneven = 1;
-            if (rank == 0) of.about[line + l] = line_of(exponent - 12);
+            even = even && sum >= float(there) * (0x1p23f / 10) && by_chance(lowest, remains, there);
+            if (there > 0 && most[l] > 0 && !even) *uneven = 1;
+            if (rank == 0) of.about[line + l] = scale.undone();
         }
     }
     await_all_done<CLUSTER>();

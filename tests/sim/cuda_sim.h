@@ -618,6 +618,7 @@ static inline int __double2hiint(double x) { int64_t i; std::memcpy(&i, &x, 8); 
 static inline int __double2loint(double x) { int64_t i; std::memcpy(&i, &x, 8); return int(i); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned(uint64_t(x) * y >> 32); }
 static inline long long __double2ll_rn(double x) { return llrint(x); }
+static inline int __float2int_rn(float x) { return int(lrintf(x)); }
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) double2 { double x, y; };
 struct alignas(8) float2 { float x, y; };

@@ -135,24 +135,34 @@ def pairs(blasx, rng):
 
 
 def of_digits(a, b):
-    """What products by digits are, bit for bit (kernels/digits.cuh), with 2^8 dropped once."""
+    """What products by digits are (kernels/digits.cuh), with 2^8 dropped once: the bits, or, once
+    in millions, a neighbour."""
     def digits(x):
-        down = np.frexp(abs(x).max(1))[1] - 23
-        q = np.rint(np.ldexp(x.astype("f8"), -down[:, None]))
-        big = abs(q).max(1) > 127 * 0x10101
-        down, q = down + big, np.rint(np.ldexp(x.astype("f8"), -(down + big)[:, None]))
-        q = q.astype("i8")
+        most, room = abs(x).max(1).astype("f8"), 127 * 0x10101
+        down = np.frexp(most)[1] - 23
+        down += np.ldexp(most, -down) > room
+        times = np.full(len(x), 1.0)
+        for more in (1.25, 1.5, 1.75):
+            times[np.ldexp(most, -down).astype("f4") * np.float32(more) <= room] = more
+        q = np.ldexp(x.astype("f8"), -down[:, None]) * times[:, None]
+        q = np.rint(q.astype("f4")).astype("f8")
         low = (q + 128) % 256 - 128
-        middle = ((q - low) // 256 + 128) % 256 - 128
-        return down, ((q - low) // 256 - middle) // 256, middle, low
-    (da, x, y, z), (db, u, v, w) = digits(a), digits(b.T)
+        middle = ((q - low) / 256 + 128) % 256 - 128
+        return down, times, ((q - low) / 256 - middle) / 256, middle, low
+    (da, fa, x, y, z), (db, fb, u, v, w) = digits(a), digits(b.T)
     least = (x @ w.T + y @ v.T + z @ u.T + 128) // 256
-    whole = (256 * (x @ u.T) + x @ v.T + y @ u.T + least).astype("f4")
-    return np.ldexp(whole, da[:, None] + db + 24)
+    whole = 256 * (x @ u.T) + x @ v.T + y @ u.T + least
+    return np.ldexp((whole / (fa[:, None] * fb)).astype("f4"), da[:, None] + db + 24)
+
+
+def close_to(got, exact, xp):
+    """Whether they are the same, but for neighbours, of which there are few."""
+    off = ~((got == exact) | (xp.isnan(got) & xp.isnan(exact)))
+    return (abs(got - exact)[off] <= 2**-23 * abs(exact)[off]).all() and off.mean() < 1e-5
 
 
 def digits(blasx, rng):
-    """sgemm of even lines, which the model gives bit for bit; others are as without digits."""
+    """sgemm of even lines, which the model gives; others are as without digits."""
     from blasx import _tuned
     spoil = {"even": lambda a: a, "large": lambda a: a.__setitem__((3, 7), 1e4),
              "small": lambda a: a.__setitem__((5, slice(128, 256, 2)), 1e-5),
@@ -172,7 +182,7 @@ def digits(blasx, rng):
                 got = ran("gemm_digits", blasx.sgemm, 1.0, *of)
                 twice = ran("gemm_digits", blasx.sgemm, -2.0, *of, 0.5, on_gpu(c))
             exact = of_digits(a, b) if what == "even" else pairs
-            assert np.array_equal(got, exact, equal_nan=True), (m, n, k, orders, what)
+            assert close_to(got, exact, np), (m, n, k, orders, what)
             wrong = abs(twice + 2 * got.astype("f8") - c / 2)
             assert not (wrong > 2**-23 * abs(twice)).any()
 
