@@ -37,7 +37,14 @@ from ._kernel import (
     multiprocessors,
     pack,
 )
-from ._spaces import crt_bytes, digits_bytes, digits_part, half_bytes, wgmma_bytes
+from ._spaces import (
+    crt_bytes,
+    digit_products_bytes,
+    digits_bytes,
+    digits_part,
+    half_bytes,
+    wgmma_bytes,
+)
 from ._tuned import at_least, capitals, constants, looked_up, row
 from .batched import _gpu_blas
 
@@ -430,7 +437,7 @@ def multiply_digits(alpha, a, b, beta, c):
     _PACK_DIGITS(_local.cells, 0, m, n, k, *(about for _, about in places), alpha, beta,
                  c.data.ptr, c.strides[0] // 4, uneven.data.ptr)
     _launch_ring(kernel_of("gemm_digits", "s", **values, A_ACROSS=0, B_ACROSS=0), values, m, n,
-                 device, _local.digits, crt_bytes(values))
+                 device, _local.digits, digit_products_bytes(values))
     multiply_pairs(alpha, *split(a, b, asked=uneven.data.ptr, memory=memory), beta, c,
                    asked=uneven.data.ptr)
 

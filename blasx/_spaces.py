@@ -675,6 +675,15 @@ def crt_join_fits(letter, n, v, gpu):
 # -- split_digits: lines of one product as digits for gemm_digits, which is like gemm_int8
 
 
+def digit_products_bytes(v):
+    """Shared memory: stages, and of 128 columns, for each warp, how they are scaled."""
+    return crt_bytes(v) + 4 * v["GROUPS"] * 128 * 16
+
+
+def digit_products_fit(letter, n, v, gpu):
+    return crt_fits(letter, n, v, gpu) and digit_products_bytes(v) + 256 <= gpu.shared
+
+
 def digits_part(k, v):
     """What each block of a cluster has of a line."""
     return -(-k // (128 * v["CLUSTER"])) * 128
@@ -1315,7 +1324,7 @@ SPACES = {
                        largest=16384),
     "crt_join": Space("crt", crt_join_stages, crt_join_fits, letters="dz", smallest=1024,
                       largest=16384),
-    "gemm_digits": Space("gemm", half_product_stages, crt_fits, (4096, 8192, 16384), True,
+    "gemm_digits": Space("gemm", half_product_stages, digit_products_fit, (4096, 8192, 16384), True,
                          letters="s", smallest=1024, largest=16384),
     "split_digits": Space("split", digit_stages, digit_fits, optional=True, letters="s",
                           smallest=1024, largest=24576),

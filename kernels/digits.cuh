@@ -12,8 +12,8 @@
 //
 //   - of 128 neighbours at most half are below 2^18: no part of a line is small beside the rest, so
 //     that what has small factors on one side and large ones on the other counts;
-//   - in every block's part of a line the mean is at least 2^23 / 10 (of normal numbers it is
-//     2^23 / 6.5 or more if the largest is 4.1 standard deviations, 2^23 / 9 if it is 5.7),
+//   - in every block's part of a line the mean is at least 2^23 / 12 (of normal numbers it is
+//     2^23 / 6.5 or more if the largest is 4.1 standard deviations, 2^23 / 10 if it is 6.3),
 //   - and the lowest digits, and what rounding did, add up to at most 7 standard deviations of what
 //     they would by chance: no error is the same all along a line.
 //

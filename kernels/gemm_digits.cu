@@ -16,6 +16,7 @@ constexpr int CLUSTER = 2;  // blocks that share B
 constexpr int WIDE = 8;     // tiles of a cluster that follow each other downwards, then across
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // bytes are multiplied along their lines only
 #endif
+#include "async.cuh"
 #include "digits.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
@@ -58,9 +59,30 @@ __device__ inline float joined(int sum, unsigned rest, float times, float invers
     return fmaf(fmaf(-x, times, whole) + (high - whole + low), inverse, x);
 }
 
+// How a tile's columns are scaled, 64 of them and the next 64: a copy for each warp
+struct Columns {
+    static constexpr int MANY = 64;
+    Scaled of[2][MANY];
+
+    __device__ void fetch(int part, int j, const Scaled* b, int n)
+    {
+        __syncwarp();  // all have read those that were there
+        #pragma unroll
+        for (int c = threadIdx.x % 32; c < MANY; c += 32)
+            copy_async<16, true>(&of[part % 2][c], b + min(j + MANY * part + c, n - 1), 16);
+        end_group();
+    }
+    template <bool LAST> __device__ void await() const
+    {
+        await_groups<LAST ? 0 : 1>();
+        __syncwarp();
+    }
+};
+
 // (i, j) is where the rows of this warp begin; of four sums a word has the rests.
 __device__ inline void store_tile(const int (&sums)[SUMS], const unsigned (&rests)[SUMS / 4], int i,
-                                  int j, const Scaled* a, const Scaled* b, const Result& result)
+                                  int j, const Scaled* a, const Scaled* b, Columns& columns,
+                                  const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     Scaled rows[2];
@@ -69,7 +91,16 @@ __device__ inline void store_tile(const int (&sums)[SUMS], const unsigned (&rest
     #pragma unroll
     for (int q = 0; q < BN / 8; ++q) {
         const int col = j + 8 * q + 2 * t;
-        const Scaled first = b[min(col, result.n - 1)], second = b[min(col + 1, result.n - 1)];
+        if (q % 8 == 0) {
+            if (q + 8 < BN / 8) {
+                columns.fetch(q / 8 + 1, j, b, result.n);
+                columns.await<false>();
+            } else {
+                columns.await<true>();
+            }
+        }
+        const Scaled* const two = columns.of[q / 8 % 2] + 8 * (q % 8) + 2 * t;
+        const Scaled first = two[0], second = two[1];
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             const int row = i + g + 8 * r;
@@ -102,11 +133,13 @@ gemm_digits(const __grid_constant__ TensorMap A, const __grid_constant__ TensorM
     __shared__ word barriers[2 * STAGES];
     if (*uneven) return;
     const Result result{alpha, beta, C, ldc, int(m), int(n), (size(C) | 4 * ldc) % 8 == 0};
+    Columns& columns = reinterpret_cast<Columns*>(dynamic_shared + STAGES * STAGE + 1024)[
+        threadIdx.x < 128 ? 0 : threadIdx.x / 32 - 4];
     unsigned rests[SUMS / 4];
     take_tiles<int, SixProducts>(barriers, A, B, Tiles(m, n), int((k + BK - 1) / BK),
-        [](int, int) {},
+        [&](int, int j) { columns.fetch(0, j, b, result.n); },
         [&](const int (&sums)[SUMS], int i, int j, int) {
-            store_tile(sums, rests, i, j, a, b, result);
+            store_tile(sums, rests, i, j, a, b, columns, result);
         },
         [&](int run, int (&sums)[SUMS]) {
             #pragma unroll

@@ -37,16 +37,15 @@ struct Operand {
     unsigned char* planes;  // [DIGITS][lines][room]
     Scaled* about;
 
-    // Four numbers of a line from p on; zeros where there is nothing
-    __device__ Four read(size line, size p, bool whole) const
+    // Four numbers of a line from p on; zeros where there is nothing, which is not asked for INSIDE.
+    template <bool INSIDE> __device__ Four read(size line, size p, bool whole) const
     {
         const float* const x = X + line * next + p * step;
-        const size left = line < lines ? k - p : 0;
-        if (left >= 4)
-            return whole ? *reinterpret_cast<const Four*>(x)
-                         : Four{x[0], x[step], x[2 * step], x[3 * step]};
-        Four v{};
-        for (int e = 0; e < left; ++e) v.x[e] = x[e * step];
+        const size left = INSIDE ? 4 : line < lines ? k - p : 0;
+        if (INSIDE && whole) return *reinterpret_cast<const Four*>(x);
+        Four v;
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) v.x[e] = e < left ? x[e * step] : 0;
         return v;
     }
 };
@@ -60,6 +59,58 @@ __device__ inline unsigned larger_pattern(unsigned most, const Four& v)
     }
     return most;
 }
+
+// A block's part of the lines, in shared memory
+struct Part {
+    const Operand& of;
+    size line, first;   // where it begins
+    int groups;         // of four numbers, of each line
+    Four* held;
+    unsigned* found;    // the largest number of each line, as a pattern
+
+    __device__ Four& at(int l, int g) const { return held[l * groups + (g ^ l % 8)]; }
+
+    // Lines side by side: neighbouring threads have neighbouring lines.
+    template <bool INSIDE> __device__ void bring_across() const
+    {
+        const int l = threadIdx.x % LINES;
+        unsigned largest = 0;
+        #pragma unroll 4
+        for (int g = threadIdx.x / LINES; g < groups; g += THREADS / LINES) {
+            const Four v = of.read<INSIDE>(line + l, first + 4 * g, false);
+            largest = larger_pattern(largest, v);
+            at(l, g) = v;
+        }
+        atomicMax(&found[l], largest);
+    }
+    // Each warp has a line.
+    template <bool INSIDE> __device__ void bring_along(bool whole) const
+    {
+        for (int l = threadIdx.x / 32; l < LINES; l += WARPS) {
+            unsigned largest = 0;
+            #pragma unroll 8
+            for (int g = threadIdx.x % 32; g < groups; g += 32) {
+                const Four v = of.read<INSIDE>(line + l, first + 4 * g, whole);
+                largest = larger_pattern(largest, v);
+                at(l, g) = v;
+            }
+            largest = __reduce_max_sync(ALL, largest);
+            if (threadIdx.x % 32 == 0) found[l] = largest;
+        }
+    }
+    __device__ void bring() const
+    {
+        const bool inside = line + LINES <= of.lines && first + 4 * groups <= of.k;
+        if (llabs(of.next) < llabs(of.step)) {
+            if (inside) bring_across<true>();
+            else bring_across<false>();
+        } else if (inside && of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0) {
+            bring_along<true>(true);
+        } else {
+            bring_along<false>(false);
+        }
+    }
+};
 
 // sum + the bytes of x, which have signs
 __device__ inline int plus_digits(int sum, unsigned x)
@@ -92,38 +143,15 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
     const size line = (blockIdx.x - (left ? 0 : blocks)) / CLUSTER * LINES, first = rank * part;
     const int groups = int(part) / 4;
     Four* const held = reinterpret_cast<Four*>(dynamic_shared);
-    const auto place = [=](int l, int g) { return l * groups + (g ^ l % 8); };
-    // Once a line is known not to be even, nothing is needed but that all blocks end.
-    const bool needed = !*static_cast<const volatile unsigned*>(uneven);
     unsigned* const found = reinterpret_cast<unsigned*>(held + LINES * groups);
     unsigned* const most = found + LINES;
+    const Part mine{of, line, first, groups, held, found};
+    // Once a line is known not to be even, nothing is needed but that all blocks end.
+    const bool needed = !*static_cast<const volatile unsigned*>(uneven);
 
     for (int l = threadIdx.x; l < LINES; l += THREADS) found[l] = 0;
     __syncthreads();
-    if (llabs(of.next) < llabs(of.step)) {  // lines side by side
-        const int l = threadIdx.x % LINES;
-        unsigned largest = 0;
-        #pragma unroll 4
-        for (int g = threadIdx.x / LINES; needed && g < groups; g += THREADS / LINES) {
-            const Four v = of.read(line + l, first + 4 * g, false);
-            largest = larger_pattern(largest, v);
-            held[place(l, g)] = v;
-        }
-        atomicMax(&found[l], largest);
-    } else {
-        const bool whole = of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0;
-        for (int l = warp; needed && l < LINES; l += WARPS) {
-            unsigned largest = 0;
-            #pragma unroll 8
-            for (int g = lane; g < groups; g += 32) {
-                const Four v = of.read(line + l, first + 4 * g, whole);
-                largest = larger_pattern(largest, v);
-                held[place(l, g)] = v;
-            }
-            largest = __reduce_max_sync(ALL, largest);
-            if (lane == 0) found[l] = largest;
-        }
-    }
+    if (needed) mine.bring();
     meet_cluster<CLUSTER>();
     for (int l = threadIdx.x; l < LINES; l += THREADS) {
         unsigned largest = 0;
@@ -148,7 +176,7 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
         bool even = finite;
         #pragma unroll 2
         for (int g = lane; 4 * (g - lane) < there; g += 32) {
-            const Four v = held[place(l, g)];
+            const Four v = mine.at(l, g);
             unsigned words[4], small = 0;
             #pragma unroll
             for (int e = 0; e < 4; ++e) {
@@ -173,7 +201,7 @@ split_digits(size blocks, size k, size part, size room, const float* A, size m, 
             sum += across(sum, step);
         }
         if (lane == 0) {
-            even = even && sum >= float(there) * (0x1p23f / 10) && by_chance(lowest, remains, there);
+            even = even && sum >= float(there) * (0x1p23f / 12) && by_chance(lowest, remains, there);
             if (there > 0 && most[l] > 0 && !even) *uneven = 1;
             if (rank == 0) of.about[line + l] = scale.undone();
         }
