@@ -50,7 +50,8 @@ struct Result {
     }
 };
 
-// (2^8 sum + rest) / times, by an inverse that is rounded, and once more for what that leaves
+// (2^8 sum + rest) / times, by an inverse that is rounded, and once more for what that leaves: the
+// number next to it, of two as near either
 __device__ inline float joined(int sum, unsigned rest, float times, float inverse)
 {
     const int head = sum & ~0xfff;

@@ -94,7 +94,7 @@ def by_digits(cp):
         yield
 
 
-@pytest.mark.parametrize("k", [4096, 12288, 24576])
+@pytest.mark.parametrize("k", [2048, 4096, 12288, 24576])
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_by_digits(cp, by_digits, kind, k):
     """At most 1.5 times cuBLAS's; where lines are not even the same bits as by pairs."""
