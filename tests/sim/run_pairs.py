@@ -44,7 +44,7 @@ def entries(lines, k, address, next, step, how, parts):
 
 def multiply(pairs, numbers, scalars, across, parts, with_bias):
     """gemm_wgmma, but that sums are exact; returns how many elements it computed again."""
-    m, n, k, a_about, b_about, *of, C, ld, bias, _ = numbers
+    m, n, k, a_about, b_about, *of, C, ld, bias = numbers
     alpha, beta = map(np.float32, scalars)
     sides, lines = [], []
     for (address, (columns, rows, _), (row, plane)), about, turned in zip(
