@@ -24,6 +24,7 @@ from .batched._block import (
     shared_bytes,
     small_triangle_bytes,
     solve_bytes,
+    square_bytes,
     svd_room,
     sytrd_bytes,
     tiled_bytes,
@@ -217,6 +218,22 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
+# -- warp_solve.cuh: a warp to a matrix and its right-hand sides
+
+
+def warp_solve_stages(letter, n):
+    """UPTO: the right-hand sides up to which it is used; what is timed has one."""
+    return (options(N=(-(-n // 32) * 32,), WARPS=(1,), UPTO=(1,)),
+            options(BLOCKS=(1, 8, 12, 16, 24, 32)))
+
+
+def warp_solve_fits(letter, n, v, gpu):
+    rows = v["N"] // 32 * words(letter)
+    return (n <= v["N"] and v["N"] % 32 == 0 and v["WARPS"] == 1 and 9 * rows <= PART
+            and (10 * rows + 24) * 32 * v["BLOCKS"] <= 65536 and v["BLOCKS"] <= 32
+            and square_bytes(TYPES[letter].dtype, n) <= gpu.shared)
+
+
 # -- cholesky_block.cuh: a block to a matrix, ROWS tile rows of it to a warp
 
 
@@ -262,7 +279,7 @@ def lane_stages(letter, n):
 
 def lane_fits(letter, n, v, gpu):
     part = v["N"] * v["C"] * words(letter)
-    return (n <= v["N"] <= 64 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
+    return (n <= v["N"] <= 96 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
             and v["LANES"] in LANES and v["WARPS"] <= 32
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
@@ -272,9 +289,10 @@ def inverse_stages(letter, n):
     """Past 32 a lane to a column, or two."""
     if n <= 32:
         return lane_stages(letter, n)
-    heights = [N for N in (40, 48, 64) if n <= N][:2]
-    return ([dict(N=N, LANES=lanes, C=64 // lanes, WARPS=lanes // 32)
-             for N in heights for lanes in (64, 32)], options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
+    heights = [N for N in (40, 48, 64, 72, 80) if n <= N][:2]
+    return ([dict(N=N, LANES=32 * w, C=-(-N // (32 * w)), WARPS=w)
+             for N in heights for w in ((2, 1) if N <= 64 else (3,))],
+            options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
 
 
 def inverse_fits(letter, n, v, gpu):
@@ -283,8 +301,8 @@ def inverse_fits(letter, n, v, gpu):
     if v["N"] <= 32:
         return lane_fits(letter, n, v, gpu)
     part = v["N"] * v["C"] * words(letter)
-    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64)
-            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["WARPS"] == 2)
+    return (n <= v["N"] <= 96 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64, 96)
+            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["LANES"] == 32 * v["WARPS"])
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and small_triangle_bytes(letter, v, False) <= gpu.shared)
 
@@ -345,7 +363,7 @@ def warp_qr_stages(letter, n):
 def warp_qr_fits(letter, n, v, gpu):
     dtype, part = TYPES[letter].dtype, v["N"] * words(letter)  # of V and of two tile columns
     static = dtype.itemsize * (136 + v["N"]) + 1024
-    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= PART
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 176
             and 32 * (part + 50) * v["BLOCKS"] <= 65536
             and qr_bytes(dtype, v["N"], v) + static <= gpu.shared)
 
@@ -1268,9 +1286,11 @@ SPACES = {
                          largest=256),
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
+    **{f"{routine}_warp": Space(routine, warp_solve_stages, warp_solve_fits, (40, 48, 64), True,
+                                smallest=33, largest=160) for routine in ("getrs", "potrs")},
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
-                         largest=64),
+                         largest=80),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),

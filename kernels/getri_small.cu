@@ -1,6 +1,6 @@
-// getri_small.cu: the inverses of a batch of n x n matrices, n <= N <= 64, from their LU factors.
+// getri_small.cu: the inverses of a batch of n x n matrices, n <= N <= 96, from their LU factors.
 //
-// A team of LANES lanes, of a warp or a block of two, has a member: its factors, which all of the
+// A team of LANES lanes, of a warp or a block of two or three, has a member: its factors, which all of the
 // team read at once, in shared memory by columns; of X every lane C columns in registers, so that
 // none waits for another. Column
 // j of X begins as that of the identity, its one where the interchanges bring it, and is solved
@@ -45,7 +45,7 @@ __device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits
             #pragma unroll
             for (int c = 0; c < C; ++c) {
                 if (q + VECTOR > j) {
-                    if (lifted >> j & 1) x[c][j] = mul(x[c][j], LIFT);
+                    if (has(lifted, j)) x[c][j] = mul(x[c][j], LIFT);
                     x[c][j] = mul(u.x[j % VECTOR], x[c][j]);
                 }
                 #pragma unroll
@@ -84,7 +84,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     }
     await_groups<0>();
     team_sync();
-    const int zero = __ffsll(where(t, [=](int i) {
+    const int zero = first_of(where(t, [=](int i) {
         return i < n && abs1(square[i * (DOWN + 1)]) == 0; }));
     if (t == 0 && here) info[b] = zero;
     scalar_t x[C][N];

@@ -23,7 +23,7 @@ constexpr int TALL = N + 1;                          // a column of X there: no 
 constexpr int STRIP = (LANES * C * TALL + VECTOR - 1) / VECTOR * VECTOR;
 constexpr int TEAMS = THREADS / LANES;
 constexpr int NEAR = LANES < 32 ? LANES : 32;        // of a team in a warp
-static_assert(N % VECTOR == 0 && N <= 64 && (LANES <= 32 ? 32 % LANES == 0 : TEAMS == 1));
+static_assert(N % VECTOR == 0 && N <= 96 && (LANES <= 32 ? 32 % LANES == 0 : TEAMS == 1));
 
 __device__ inline void team_sync()
 {
@@ -32,18 +32,35 @@ __device__ inline void team_sync()
 }
 
 // A bit for each i < N, the same for all of a team
-template <bool LONG> struct bits { using type = unsigned; };
-template <> struct bits<true> { using type = unsigned long long; };
-using Bits = bits<(N > 32)>::type;
+struct Words { unsigned word[(N + 31) / 32]; };
+template <int WORDS> struct bits { using type = Words; };
+template <> struct bits<1> { using type = unsigned; };
+template <> struct bits<2> { using type = unsigned long long; };
+using Bits = bits<(N + 31) / 32>::type;
+
+template <class T> __device__ void add_bits(T& x, unsigned some, int from) { x |= T(some) << from; }
+__device__ inline void add_bits(Words& x, unsigned some, int from) { x.word[from / 32] |= some; }
+template <class T> __device__ bool has(T x, int i) { return x >> i & 1; }
+__device__ inline bool has(const Words& x, int i) { return x.word[i / 32] >> i % 32 & 1; }
+// The first, counted from 1, or 0
+template <class T> __device__ int first_of(T x) { return __ffsll(x); }
+__device__ inline int first_of(const Words& x)
+{
+    int found = 0;
+    #pragma unroll
+    for (int w = (N + 31) / 32 - 1; w >= 0; --w)
+        if (x.word[w]) found = 32 * w + __ffs(x.word[w]);
+    return found;
+}
 
 // Those for which f(i)
 template <class F> __device__ Bits where(int t, F f)
 {
-    Bits found = 0;
+    Bits found{};
     #pragma unroll
     for (int e = 0; e < N; e += NEAR) {
         const unsigned some = __ballot_sync(~0u, f(e + t % NEAR)) >> (threadIdx.x % 32 - t % NEAR);
-        found |= Bits(some & ~0u >> (32 - NEAR)) << e;
+        add_bits(found, some & ~0u >> (32 - NEAR), e);
     }
     return found;
 }
@@ -106,7 +123,7 @@ __device__ Bits diagonal_of(scalar_t* L, int n, bool unit, int t)
 {
     const auto there = [=](int i) { return i < n && !unit; };
     const Bits lifted = SOLVE ? where(t, [=](int i) {
-        return there(i) && abs1(L[i * (DOWN + 1)]) < TINY; }) : 0;
+        return there(i) && abs1(L[i * (DOWN + 1)]) < TINY; }) : Bits{};
     if (LANES > 32) __syncthreads();   // all warps have looked
     #pragma unroll
     for (int e = 0; e < N; e += LANES) {
@@ -134,7 +151,7 @@ __device__ void all_columns(scalar_t (&x)[C][N], const scalar_t* L, Bits lifted,
             #pragma unroll
             for (int c = 0; c < C; ++c) {
                 if (SOLVE && q <= j) {
-                    if (lifted >> j & 1) x[c][j] = mul(x[c][j], LIFT);
+                    if (has(lifted, j)) x[c][j] = mul(x[c][j], LIFT);
                     x[c][j] = mul(l.x[j % VECTOR], x[c][j]);
                 }
                 #pragma unroll

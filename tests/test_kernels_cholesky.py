@@ -75,6 +75,7 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
         ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
+        *(("potrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
         ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)))
 
 
@@ -82,6 +83,8 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
     orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
     module = "run_cholesky"
+    if kernel == "potrs_warp":  # by rows, by columns, and without a unit stride
+        orders = "57", "64", "34"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)

@@ -47,6 +47,11 @@ def potrs_bytes(dtype, n):
     return 64 * dtype.itemsize * tiles
 
 
+def square_bytes(dtype, n):
+    """kernels/warp_solve.cuh: a factor by rows, an odd number of scalars apart."""
+    return n * (n | 1) * dtype.itemsize
+
+
 def solve_bytes(dtype, n, constants):
     rows = min(n, constants["DEEP"]) * leading(constants["NB"], dtype)
     return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n

@@ -80,6 +80,12 @@ def blocks(kernel, me, n, *more):
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
 
 
+def solving(name, me, n, sides):
+    """The Blocks that serve order n and so many right-hand sides, or None."""
+    block = blocks(name, me, n)
+    return block if block and sides <= block.values["UPTO"] else None
+
+
 def matrix(a, transposed=False):
     """Address and strides (rows, columns, members), in elements, of a stack of matrices."""
     size = a.itemsize

@@ -6,7 +6,7 @@ import cupy
 from .. import _cuda
 from .._spaces import MOST
 from .._tuned import LARGEST
-from ._block import cholesky_bytes, potrs_bytes
+from ._block import cholesky_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
@@ -19,6 +19,7 @@ from ._gpu import (
     matrix,
     nrhs,
     pointers,
+    solving,
     stacked,
     unsolved,
 )
@@ -94,11 +95,15 @@ def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
     x, info = like(b, overwrite_b), infos(len(b), zero=True)
     if not b.size:
         return x, info
-    n, block = c.shape[1], blocks("potrs_block", me, c.shape[1])
-    if block is not None and nrhs(b) <= block.values["UPTO"]:
-        slabs = -(-nrhs(b) // SIDES)
-        block(len(b) * slabs, potrs_bytes(me.dtype, n), *matrix(c, not lower), *columns(b),
-              *columns(x), 0 if failed is None else failed.data.ptr, not lower, n, nrhs(b), slabs)
+    n, sides = c.shape[1], nrhs(b)
+    of = (*matrix(c, not lower), *columns(b), *columns(x), 0 if failed is None else failed.data.ptr,
+          not lower, n, sides)
+    if warp := solving("potrs_warp", me, n, sides):
+        warp(len(b), square_bytes(me.dtype, n), *of)
+        return x, info
+    if block := solving("potrs_block", me, n, sides):
+        slabs = -(-sides // SIDES)
+        block(len(b) * slabs, potrs_bytes(me.dtype, n), *of, slabs)
         return x, info
     y, out = stacked(b), stacked(x)
     if c.shape[1] > MOST:

@@ -6,7 +6,13 @@ import cupy
 from .. import _cuda
 from .._spaces import MOST
 from .._tuned import LARGEST
-from ._block import lu_bytes, shared_bytes, small_triangle_bytes, solve_bytes
+from ._block import (
+    lu_bytes,
+    shared_bytes,
+    small_triangle_bytes,
+    solve_bytes,
+    square_bytes,
+)
 from ._gpu import (
     INT,
     blocks,
@@ -20,6 +26,7 @@ from ._gpu import (
     nrhs,
     pivots_and_infos,
     pointers,
+    solving,
     stacked,
     unsolved,
 )
@@ -67,8 +74,13 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
         return _large_getrs(me, lu, piv, b, trans, overwrite_b)
     x = like(b, overwrite_b)
     if n > LARGEST and b.size:
-        info = infos(batch)
-        _substitute(me, lu, cupy.ascontiguousarray(piv), b, x, info, trans)
+        info, piv = infos(batch), cupy.ascontiguousarray(piv)
+        warp = solving("getrs_warp", me, n, nrhs(b))
+        if warp:
+            warp(batch, square_bytes(me.dtype, n), *matrix(lu, trans != 0), piv.data.ptr,
+                 *columns(b), *columns(x), info.data.ptr, trans, n, nrhs(b))
+        else:
+            _substitute(me, lu, piv, b, x, info, trans)
         return x, info
     info = infos(batch, zero=not b.size)
     if b.size:

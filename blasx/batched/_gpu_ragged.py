@@ -18,8 +18,15 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from .._tuned import LARGEST
 from . import _gpu_cholesky, _gpu_lu
-from ._block import cholesky_bytes, lu_bytes, potrs_bytes, shared_bytes, solve_bytes
-from ._gpu import INT, blocks, kernel
+from ._block import (
+    cholesky_bytes,
+    lu_bytes,
+    potrs_bytes,
+    shared_bytes,
+    solve_bytes,
+    square_bytes,
+)
+from ._gpu import INT, blocks, kernel, solving
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
@@ -63,16 +70,18 @@ def _factor(call, a, lu, piv, shapes):
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     n, nrhs, x = extents(lu)[:, 0], columns(b), outputs(b, overwrite_b)
-    call = Call(me, n * nrhs > 0, lambda n: _substituting(me, n), n)
+    call = Call(me, n * nrhs > 0, lambda n, nrhs: _substituting(me, n, nrhs), n, nrhs)
     _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run()
     call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,))
     return like(b, x), call.info()
 
 
-def _substituting(me, n):
+def _substituting(me, n, nrhs):
     if n > MOST:
         return None
-    return kernel("getrs_small", me, n) if n <= LARGEST else blocks("getrs_block", me, n),
+    if n <= LARGEST:
+        return kernel("getrs_small", me, n),
+    return solving("getrs_warp", me, n, nrhs) or blocks("getrs_block", me, n),
 
 
 def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
@@ -87,6 +96,8 @@ def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
               *part(*of, call.infos if kept else 0, trans, n, nrhs), parts)
 
     call.serve("getrs_small", lambda block, part: block(part.members, *part(*of, trans, n, nrhs)))
+    call.serve("getrs_warp", lambda block, part: block(
+        part.members, square_bytes(call.me.dtype, part.most(n)), *part(*of, trans, n, nrhs)))
     call.serve("getrs_block", by_blocks)
     return call
 
@@ -106,7 +117,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
         at_once = 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n)
         if at_once:
             return at_once,
-        return _factoring(me, n) + (_substituting(me, n) if nrhs else ())
+        return _factoring(me, n) + ((blocks("getrs_block", me, n),) if nrhs else ())
 
     call = Call(me, n > 0, plan, n, np.minimum(nrhs, BESIDE + 1))
     _factor(call, a, lu, piv, shapes)
@@ -158,21 +169,25 @@ def potrs(me, c, b, lower, overwrite_b):
 def _positive(me, n, nrhs):
     if n <= LARGEST:
         return kernel("potrs_small", me, n),
-    block = blocks("potrs_block", me, n)
-    return (block,) if block and nrhs <= block.values["UPTO"] else None
+    block = solving("potrs_warp", me, n, nrhs) or solving("potrs_block", me, n, nrhs)
+    return (block,) if block else None
 
 
 def _substitute_positive(call, c, b, x, n, nrhs, lower, kept=False):
     n, nrhs = call.sizes(n), call.sizes(nrhs)
     of = call.matrices(c, not lower), call.matrices(b), call.matrices(x)
+    failed = call.infos if kept else 0
 
     def by_blocks(block, part):
         slabs = -(-part.most(nrhs) // SIDES)
         block(part.members * slabs, potrs_bytes(call.me.dtype, part.most(n)),
-              *part(*of, call.infos if kept else 0, not lower, n, nrhs), slabs)
+              *part(*of, failed, not lower, n, nrhs), slabs)
 
     call.serve("potrs_small", lambda block, part: block(
         part.members, *part(*of, call.infos, not lower, n, nrhs)))
+    call.serve("potrs_warp", lambda block, part: block(
+        part.members, square_bytes(call.me.dtype, part.most(n)),
+        *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_block", by_blocks)
     return call
 

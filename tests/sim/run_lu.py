@@ -12,7 +12,13 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import lu_bytes, shared_bytes, small_triangle_bytes, solve_bytes
+from blasx.batched._block import (
+    lu_bytes,
+    shared_bytes,
+    small_triangle_bytes,
+    solve_bytes,
+    square_bytes,
+)
 
 from .build import PREFIX
 from .run import (
@@ -114,26 +120,33 @@ def gesv_shared(sim, rng, n, order, in_place):
 
 
 def getrs_block(sim, rng, n, order, in_place):
-    width = sim.constants["WIDTH"]
-    for nrhs, trans, kept in ((1, 0, 0), (width + 1, 0, 1), (3, 1, 0), (width, 2, 0)):
+    width = sim.constants.get("WIDTH")  # of getrs_warp none: a member has one block
+    few = width or 4
+    for nrhs, trans, kept in ((1, 0, 0), (few + 1, 0, bool(width)), (3, 1, 0), (few, 2, 0)):
         a = general(rng, sim.dtype, 1, n, n).repeat(2, 0)
         a[1] = rng.standard_normal((n, n))
         lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
         lu, piv = np.array([x[0] for x in lus]), np.array([x[1] for x in lus], np.int32)
         b = general(rng, sim.dtype, 1, 2 * n, nrhs)[0].reshape(2, n, nrhs)
-        parts, outputs = -(-nrhs // width), []
+        parts, outputs = -(-nrhs // width) if width else 1, []
+        room = (solve_bytes(sim.dtype, n, sim.constants) if width
+                else square_bytes(sim.dtype, n))
         for schedule in SCHEDULES:
             factors, pivots, given = Memory(lu, order), Memory(piv), Memory(b, order)
             x = given if in_place else poisoned(b.shape, a.dtype, order)
             info = Memory(np.array([0, 7 * kept], np.int32))
-            sim.run(schedule, 2 * parts, solve_bytes(sim.dtype, n, sim.constants),
-                    *factors.matrix(trans != 0), pivots.address, *given.matrix(), *x.matrix(),
-                    info.address, info.address * kept, trans, n, nrhs, parts)
+            sim.run(schedule, 2 * parts, room, *factors.matrix(trans != 0), pivots.address,
+                    *given.matrix(), *x.matrix(), info.address,
+                    *([info.address * kept] if width else []), trans, n, nrhs,
+                    *([parts] if width else []))
             outputs.append([y.array.copy() for y in (x, info)])
         x, info = same_under_all_schedules(outputs)
         op = (lambda y: y, lambda y: y.T, lambda y: y.conj().T)[trans]
         for i in range(2):
             check_solved(op(a[i]), b[i], x[i], info[i])
+
+
+getrs_warp = getrs_block
 
 
 def inverted(sim, rng, n, batch):

@@ -16,16 +16,18 @@ from blasx._routine import Typed
 from .gpu import copied, install
 from .run import general, positive
 
+WARP = dict(N=64, WARPS=1, BLOCKS=1, UPTO=2)
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
+           "getrs_warp": WARP,
            "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
     "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2)},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                 "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
+                 "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32), "potrs_warp": WARP},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
     "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_block": PANELS,
