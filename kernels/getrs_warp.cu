@@ -65,11 +65,10 @@ getrs_warp(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int
     const int n = size_of(ns, m), nrhs = size_of(columns, m);
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
-    const Square lu = square_of(n);
     if (lane() == 0) *array_of(info, 1, m) = 0;
     int at[ROWS];
     origins(at, array_of(piv, n, m), n);
-    fetch<false>(lu, matrix_of(LU, lu_row, lu_col, lu_next, m), n, trans == 2);
+    const Square lu = fetched<false>(matrix_of(LU, lu_row, lu_col, lu_next, m), n, trans == 2);
     const Diagonal d(lu, n);
     if (nrhs == 1) solve<1>(lu, d, at, b, x, trans, n, nrhs, 0);
     else

@@ -47,8 +47,7 @@ potrs_warp(const scalar_t* C, size c_row, size c_col, size c_next,
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
     const bool positive = !failed || !*array_of(failed, size(1), m);
-    const Square l = square_of(n);
-    fetch<true>(l, matrix_of(C, c_row, c_col, c_next, m), n, false);
+    const Square l = fetched<true>(matrix_of(C, c_row, c_col, c_next, m), n, false);
     const Diagonal d(l, n);
     if (nrhs == 1) solve<1>(l, d, b, x, upper, positive, n, nrhs, 0);
     else

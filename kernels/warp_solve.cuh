@@ -5,7 +5,11 @@
 // rows l, l + 32, ... in registers. A step is a column of the triangle: one number of the solution
 // goes to all lanes, which take its product with their rows' numbers off what they hold; no step
 // waits for memory. A warp is a block: as many are on their way as their factors find room.
+//
+// Rows of odd length that follow each other in memory lie there as they do here: they come as one
+// line, 16 bytes at a time from the last multiple of 16 before it on.
 #pragma once
+#include "async.cuh"
 #include "block.cuh"
 #include "shuffle.cuh"
 
@@ -28,10 +32,6 @@ struct Square {
     scalar_t* p;
     int ld;
 };
-__device__ inline Square square_of(int n)
-{
-    return {reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
-}
 
 // `to` := `from`, or its conjugate, n x n, V neighbours of a line at once; LOWER: nothing above the
 // diagonal is wanted.
@@ -64,16 +64,47 @@ __device__ void fetch(Square to, const Strided<const scalar_t>& from, int n, boo
                     to.p[place[u] + v * to_step] = conjugated ? conj(got[u].x[v]) : got[u].x[v];
     }
 }
-template <bool LOWER>
-__device__ void fetch(Square to, const Strided<const scalar_t>& from, int n, bool conjugated)
+// The same of rows that follow each other, at `from`, which `to` begins as far past a multiple of 16
+// bytes as
+template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from, int n)
 {
-    const bool lines = from.cs == 1 || from.rs == 1;
-    const size next = from.cs == 1 ? from.rs : from.cs;
-    if (lines && n % PACK == 0 && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0)
+    constexpr int bytes = sizeof(scalar_t);
+    const int before = int(size(from) % 16) / bytes, end = n * n + before;
+    const int down = 32 * PACK / n, over = 32 * PACK - down * n;
+    int o = 0, f = lane() * PACK - before;
+    while (f >= n) f -= n, ++o;
+    for (int e = lane() * PACK; e < end; e += 32 * PACK) {
+        if (!LOWER || f <= o || f + PACK > n)
+            copy_async<16, true>(to.p - before + e, from - before + e,
+                                 min(PACK, end - e) * bytes);
+        o += down, f += over;
+        if (f >= n) f -= n, ++o;
+    }
+    end_group();
+    await_groups<0>();
+}
+// The factor in shared memory (as `square_bytes` says)
+template <bool LOWER>
+__device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
+{
+    Square to{reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
+    const auto in_packs = [&](int pack) {
+        const size next = from.cs == 1 ? from.rs : from.cs, width = pack * sizeof(scalar_t);
+        return (from.cs == 1 || from.rs == 1) && n % pack == 0
+               && (size(from.p) | next * size(sizeof(scalar_t))) % width == 0;
+    };
+    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n && !conjugated) {
+        to.p += size(from.p) % 16 / sizeof(scalar_t);
+        fetch_line<LOWER>(to, from.p, n);
+    } else if (in_packs(PACK)) {
         fetch<PACK, LOWER>(to, from, n, conjugated);
-    else
+    } else if (PACK > 2 && in_packs(2)) {
+        fetch<2, LOWER>(to, from, n, conjugated);
+    } else {
         fetch<1, LOWER>(to, from, n, conjugated);
+    }
     __syncwarp();
+    return to;
 }
 
 // The reciprocals of the diagonal, of numbers lifted where they would overflow

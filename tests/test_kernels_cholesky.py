@@ -83,7 +83,7 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     from tests.sim import build, run_lu
     orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
     module = "run_cholesky"
-    if kernel == "potrs_warp":  # by rows, by columns, and without a unit stride
+    if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
         orders = "57", "64", "34"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))

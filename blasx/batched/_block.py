@@ -48,8 +48,9 @@ def potrs_bytes(dtype, n):
 
 
 def square_bytes(dtype, n):
-    """kernels/warp_solve.cuh: a factor by rows, an odd number of scalars apart."""
-    return n * (n | 1) * dtype.itemsize
+    """kernels/warp_solve.cuh: a factor by rows, an odd number of scalars apart, and what of 16
+    bytes is before it and after."""
+    return n * (n | 1) * dtype.itemsize + 32
 
 
 def solve_bytes(dtype, n, constants):
