@@ -282,9 +282,6 @@ template <int TM, int TN, bool, bool B_BY_ROWS> struct HalfTile {
     }
 };
 
-// Whether a tile reads its slices number by number
-template <class T> constexpr bool ONE_BY_ONE = SPLIT || sizeof(typename real_of<T>::type) == 8;
-
 // The tile for the type
 template <class T, int TM, int TN, bool A, bool B> struct Choice {
     using type = VectorTile<TM, TN, A, B>;

@@ -3,11 +3,8 @@
 // TEAM warps own a BM x BN tile of one member's C, a warp TM x TN of it in registers
 // (product_tiles.cuh). Slices of A and B, BK deep, come to shared memory by asynchronous copies,
 // each as its operand lies in memory, by rows or by columns, 16 bytes a copy where neighbours are
-// that long: every layout and transpose is read in whole sectors. Lines that do not begin at
-// multiples of 16 bytes come so, too, if tiles read their numbers one by one: a line lies as far past
-// such a multiple as it does in memory, as far for all lines of a lane, which are multiples of 4
-// apart. By rows or by columns is a constant of the program, for each layout multiplies in loops of
-// its own, which take seconds to compile.
+// that long: every layout and transpose is read in whole sectors. Which of the two is a constant of
+// the program, for each layout multiplies in loops of its own, which take seconds to compile.
 //
 // RESIDENT = 1: all k fits into STAGES slices, which arrive one after the other, and nothing is
 // overwritten: one barrier a slice. Blocks are small, and while one waits another multiplies.
@@ -65,7 +62,6 @@ struct Product {  // one member's, and the tile of C that begins at (i, j)
     int m, n, k, i, j;
     Operand a, b;
     bool a_vectors, b_vectors, c_vectors, hermitian, read;
-    bool a_shifted, b_shifted;  // lines begin anywhere, and come 16 bytes at a time all the same
     Strided<const scalar_t> c;
     Strided<scalar_t> o;
     sum_t alpha, beta;
@@ -162,50 +158,14 @@ __device__ void fetch(scalar_t* to, const scalar_t* from, size step, size stride
     }
 }
 
-// Numbers from the last multiple of 16 bytes to p
-__device__ inline int past_vector(const scalar_t* p)
-{
-    return int(size(p) % 16) / int(sizeof(scalar_t));
-}
-// Whether lines of INNER numbers find room wherever they begin, and a line has no more than a copy
-// a thread
-__host__ __device__ constexpr bool begins_anywhere(int INNER, bool along_k)
-{
-    return VECTOR_OF_16 > 1 && pitch(INNER, along_k) >= INNER + VECTOR_OF_16
-           && INNER / VECTOR_OF_16 < TEAM_THREADS;
-}
-// `fetch` of neighbours that begin anywhere, each line as far past a multiple of 16 bytes as it does
-template <int INNER, int OUTER, bool ALONG_K>
-__device__ void fetch_shifted(scalar_t* to, const scalar_t* from, size stride, int inner_end,
-                              int outer_end, int depth)
-{
-    constexpr int LD = pitch(INNER, ALONG_K), V = VECTOR_OF_16;
-    const int few = (min(INNER, ALONG_K ? depth : inner_end) + 2 * V - 2) / V;
-    const int lines = min(OUTER, ALONG_K ? outer_end : depth), down = TEAM_THREADS / few;
-    int o = in_team() / few;
-    const int f = (in_team() - o * few) * V;
-    if (o >= down) return;
-    from += o * stride, to += o * LD + f;
-    #pragma unroll 4
-    for (; o < lines; o += down) {
-        const int before = past_vector(from), left = inner_end + before - f;
-        copy<V>(to, from - before + f, o < outer_end ? max(0, min(left, V)) : 0);
-        from += down * stride, to += down * LD;
-    }
-}
-
-// The same of an operand by rows or columns of R x C; `vectors`: 16 bytes at a time; `shifted`:
-// from where they begin
+// The same of an operand by rows or columns of R x C; `vectors`: 16 bytes at a time
 template <int R, int C, bool ALONG_K, bool BY_ROWS, int WANTED = WHOLE>
-__device__ void fetch(scalar_t* to, const Operand& x, bool vectors, bool shifted, int rows,
-                      int columns, int depth)
+__device__ void fetch(scalar_t* to, const Operand& x, bool vectors, int rows, int columns,
+                      int depth)
 {
     constexpr int INNER = BY_ROWS ? C : R, OUTER = BY_ROWS ? R : C;
     const size step = BY_ROWS ? x.cs : x.rs, stride = BY_ROWS ? x.rs : x.cs;
     const int inner = BY_ROWS ? columns : rows, outer = BY_ROWS ? rows : columns;
-    if constexpr (begins_anywhere(INNER, ALONG_K) && WANTED == WHOLE)
-        if (shifted)
-            return fetch_shifted<INNER, OUTER, ALONG_K>(to, x.p, stride, inner, outer, depth);
     if (vectors)
         fetch<INNER, OUTER, ALONG_K, VECTOR_OF_16, WANTED>(to, x.p, 1, stride, inner, outer, depth);
     else
@@ -220,14 +180,14 @@ __device__ void fetch_symmetric(scalar_t* to, const Product& w, int p, int depth
     const int rows = w.m - w.i, columns = w.k - p;
     const Operand mirrored{w.a.p, w.a.cs, w.a.rs, 0};
     if (p < w.i)
-        fetch<BM, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, false, rows,
-                                            columns, depth);
+        fetch<BM, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, rows, columns,
+                                            depth);
     else if (p > w.i)
-        fetch<BM, BK, !A_BY_ROWS, !A_BY_ROWS>(to, part(mirrored, w.i, p), w.a_vectors, false, rows,
+        fetch<BM, BK, !A_BY_ROWS, !A_BY_ROWS>(to, part(mirrored, w.i, p), w.a_vectors, rows,
                                               columns, depth);
     else
         fetch<BM, BK, A_BY_ROWS, A_BY_ROWS, A_BY_ROWS ? UP_TO_DIAGONAL : FROM_DIAGONAL>(
-            to, part(w.a, w.i, p), w.a_vectors, false, rows, columns, depth);
+            to, part(w.a, w.i, p), w.a_vectors, rows, columns, depth);
 }
 
 // Numbers of k in the slice from p on, in whole steps
@@ -243,11 +203,11 @@ __device__ void fetch_stage(const Product& w, scalar_t* to, int p)
     if constexpr (KIND == SYMMETRIC)
         fetch_symmetric<A_BY_ROWS>(to, w, p, depth);
     else
-        fetch<BM, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, w.a_shifted,
-                                            w.m - w.i, left, depth);
+        fetch<BM, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, w.m - w.i, left,
+                                            depth);
     if (KIND == RANK_K && (RESIDENT || w.i == w.j)) return;
-    fetch<BK, BN, !B_BY_ROWS, B_BY_ROWS>(to + slice(BM), part(w.b, p, w.j), w.b_vectors,
-                                         w.b_shifted, left, w.n - w.j, depth);
+    fetch<BK, BN, !B_BY_ROWS, B_BY_ROWS>(to + slice(BM), part(w.b, p, w.j), w.b_vectors, left,
+                                         w.n - w.j, depth);
 }
 
 __device__ inline bool wanted(int kind, int i, int j) { return kind != RANK_K || i >= j; }
@@ -405,15 +365,14 @@ __device__ void add_diagonal(T& tile, const Product& w, const scalar_t* a, int i
     }
 }
 
-// The tile at (i, j) of a team's += the slice from p on, which is at `a`; the lane's lines begin
-// `a_past` and `b_past` multiples of 16 bytes
+// The tile at (i, j) of a team's += the slice from p on, which is at `a`
 template <int KIND, bool A_BY_ROWS, bool B_BY_ROWS, class T>
 __device__ void add_slice(T& tile, const Product& w, const scalar_t* a, int p, int i, int j,
-                          bool conj_a, int a_past = 0, int b_past = 0)
+                          bool conj_a)
 {
     constexpr int LDA = leading_of_a(A_BY_ROWS), STEP = T::STEP;
     const scalar_t* b = KIND == RANK_K && (RESIDENT || w.i == w.j) ? a : a + slice(BM);
-    a += i * (A_BY_ROWS ? LDA : 1) + a_past, b += j * (B_BY_ROWS ? 1 : T::LDB) + b_past;
+    a += i * (A_BY_ROWS ? LDA : 1), b += j * (B_BY_ROWS ? 1 : T::LDB);
     const int depth = depth_of<STEP>(w, p);
     #pragma unroll 2
     for (int q = 0; q < depth; q += STEP) {
@@ -433,11 +392,6 @@ template <int KIND> __device__ void compute(const Product& w)
     const int i = warp_of_team() / (BN / TN) * TM, j = warp_of_team() % (BN / TN) * TN;
     const bool idle = w.i + i >= w.m || w.j + j >= w.n
                       || (KIND == RANK_K && w.i + i + TM <= w.j + j);
-    const int down = threadIdx.x % 32 / 4, along = threadIdx.x % 4;  // where a lane begins to read
-    const int a_past = w.a_shifted
-                       ? past_vector(w.a.p + (A_BY_ROWS ? down * w.a.rs : along * w.a.cs)) : 0;
-    const int b_past = w.b_shifted
-                       ? past_vector(w.b.p + (B_BY_ROWS ? along * w.b.rs : down * w.b.cs)) : 0;
     T tile{};
     const auto bring = [&](int stage, int p) {
         fetch_stage<KIND, A_BY_ROWS, B_BY_ROWS, STEP>(w, room + stage * STAGE, p);
@@ -454,8 +408,7 @@ template <int KIND> __device__ void compute(const Product& w)
                 add_slice<KIND, !A_BY_ROWS, B_BY_ROWS>(tile, w, at, p, i, j,
                                                        w.a.conjugated != w.hermitian);
         } else {
-            add_slice<KIND, A_BY_ROWS, B_BY_ROWS>(tile, w, at, p, i, j, w.a.conjugated, a_past,
-                                                  b_past);
+            add_slice<KIND, A_BY_ROWS, B_BY_ROWS>(tile, w, at, p, i, j, w.a.conjugated);
         }
     };
     constexpr int AHEAD = RESIDENT ? STAGES : STAGES - 1;
@@ -515,11 +468,6 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     w.a = {a.p, a.rs, a.cs, int(conj_a)}, w.b = {b.p, b.rs, b.cs, int(conj_b)};
     w.a_vectors = in_vectors(a.p, A_ACROSS ? a.cs : a.rs, A_ACROSS ? a.rs : a.cs, 0);
     w.b_vectors = b_by_rows(KIND) ? in_vectors(b.p, b.rs, b.cs, 0) : in_vectors(b.p, b.cs, b.rs, 0);
-    constexpr bool ANYWHERE = KIND == GENERAL && ONE_BY_ONE<scalar_t>;
-    w.a_shifted = ANYWHERE && begins_anywhere(A_ACROSS ? BM : BK, !A_ACROSS) && !w.a_vectors
-                  && (A_ACROSS ? a.rs : a.cs) == 1;
-    w.b_shifted = ANYWHERE && begins_anywhere(B_ACROSS ? BK : BN, B_ACROSS) && !w.b_vectors
-                  && (B_ACROSS ? b.rs : b.cs) == 1;
     w.alpha = number<sum_t>(alpha_re, alpha_im), w.beta = number<sum_t>(beta_re, beta_im);
     w.read = ((beta_re | beta_im) & 0x7fffffffffffffff) != 0;  // not a zero of either sign
     w.c_vectors = in_vectors(w.o.p, w.o.rs, w.o.cs, 0)
