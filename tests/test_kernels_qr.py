@@ -94,6 +94,15 @@ def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("letter, panel, sizes", [
+    *((x, 16, ("48,40", "37,29", "21,60", "70,3", "5,50")) for x in "sdcz"),
+    *((x, 32, ("80,72", "77,41", "41,90", "100,20")) for x in "sd")])
+def test_panels_from_the_left_run_on_the_cpu(tmp_path, letter, panel, sizes):
+    problem = {"NB": panel, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}, sizes
+    run = simulate(tmp_path, "geqrf_left", letter, problem=problem)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 PLANTED = {  # bug: kernel, what the text says, what it shall say
     "a missing barrier": ("geqrf_block", "rows - p, count - p, p);\n            __syncthreads();",
                           "rows - p, count - p, p);"),

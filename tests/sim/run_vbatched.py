@@ -30,7 +30,7 @@ VALUES = {
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32), "potrs_warp": WARP},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
-    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_block": PANELS,
+    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "blas": {"gemm_thread": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
