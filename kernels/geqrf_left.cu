@@ -68,38 +68,63 @@ template <int K> struct Reflectors {
           packs(of.cs == 1 && (size(of.p) | size(of.rs * sizeof(scalar_t)))
                 % alignof(typename Pack<K>::type) == 0) {}
 
-    // v[l] = V(row, column + l), or what V has in the place of R
-    __device__ void read(scalar_t (&v)[K], int row, int column) const
+    // Where a lane reads: ACROSS, rows 2 t and 2 t + 1 of a tile, a reflector to a group of lanes;
+    // else a row to a group, numbers 2 t and 2 t + 1 of the reflectors
+    template <bool ACROSS> static __device__ int row(int tile, int e)
     {
-        const int r = row - top;
+        return 8 * tile + (ACROSS ? 2 * t() + e : g());
+    }
+    template <bool ACROSS> static __device__ int column(int e)
+    {
+        return K * (ACROSS ? g() : 2 * t() + e);
+    }
+    // What memory has there, which nobody waits for yet
+    template <bool ACROSS> __device__ void ask(scalar_t (&v)[2][K], int tile) const
+    {
         #pragma unroll
-        for (int l = 0; l < K; ++l) v[l] = scalar_t{};
-        if (row < rows) {
-            const scalar_t* const p = V.p + r * V.rs + column * V.cs;
+        for (int e = 0; e < 2; ++e) {
+            #pragma unroll
+            for (int l = 0; l < K; ++l) v[e][l] = scalar_t{};
+            if (row<ACROSS>(tile, e) >= rows) continue;
+            const scalar_t* const p = V.p + (row<ACROSS>(tile, e) - top) * V.rs
+                                      + column<ACROSS>(e) * V.cs;
             if (packs)
-                read_packs(v, p);
+                read_packs(v[e], p);
             else
                 #pragma unroll
-                for (int l = 0; l < K; ++l) v[l] = p[l * V.cs];
+                for (int l = 0; l < K; ++l) v[e][l] = p[l * V.cs];
         }
-        if (r < 8 * K)
+    }
+    // What V has in the place of R
+    template <bool ACROSS> __device__ void trim(scalar_t (&v)[2][K], int tile) const
+    {
+        if (8 * tile < top + 8 * K)
             #pragma unroll
-            for (int l = 0; l < K; ++l)
-                if (r <= column + l) v[l] = scalar_t{real_t(r == column + l && row < rows)};
-    }
-    // Rows 2 t and 2 t + 1 of a tile, a reflector to a group of lanes
-    __device__ void across(scalar_t (&v)[2][K], int tile) const
-    {
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) read(v[e], 8 * tile + 2 * t() + e, K * g());
-    }
-    // A row to a group of lanes, numbers 2 t and 2 t + 1 of the reflectors
-    __device__ void down(scalar_t (&v)[2][K], int tile) const
-    {
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) read(v[e], 8 * tile + g(), K * (2 * t() + e));
+            for (int e = 0; e < 2; ++e) {
+                const int i = row<ACROSS>(tile, e), above = i - top - column<ACROSS>(e);
+                #pragma unroll
+                for (int l = 0; l < K; ++l)
+                    if (above <= l) v[e][l] = scalar_t{real_t(above == l && i < rows)};
+            }
     }
 };
+
+// Asks for a panel, rows i to m of columns k and on, of n: it comes to L2, a line to a thread
+__device__ inline void bring(Strided<const scalar_t> of, int i, int k, int m, int n)
+{
+    constexpr int LINE = 128 / sizeof(scalar_t);
+    const bool by_rows = of.cs == 1;
+    const int width = n - k < NB ? n - k : NB;
+    const int inner = by_rows ? width : m - i, lines = (inner + LINE - 1) / LINE;
+    const int all = lines * (by_rows ? m - i : width);
+    for (int e = thread(); e < all; e += THREADS) {
+        const int o = e / lines, x = e % lines * LINE;
+        [[maybe_unused]] const scalar_t* const p = by_rows ? &of(i + o, k + x) : &of(i + x, k + o);
+#ifndef BLASX_SIM
+        asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+#endif
+    }
+}
 
 // What a lane has of the 16 I columns times 8 K reflectors of W^T
 template <int K, int I> using Product = scalar_t[I][K][4];
@@ -127,7 +152,8 @@ __device__ void project(Product<K, I>& w, const Reflectors<K>& V, scalar_t (&v)[
     #pragma unroll 1
     for (; tile < tiles; tile += WARPS) {
         scalar_t next[2][K], c[I][4];
-        V.across(next, tile + WARPS);
+        V.template ask<true>(next, tile + WARPS);
+        V.template trim<true>(v, tile);
         #pragma unroll
         for (int i = 0; i < I; ++i)
             #pragma unroll
@@ -147,7 +173,7 @@ __device__ void project(Product<K, I>& w, const Reflectors<K>& V, scalar_t (&v)[
     }
 }
 
-// C -= V W of this warp's tiles, w: -W^T; v: what V has down the first
+// C -= V W of this warp's tiles, w: -W^T as an operand; v: what V has down the first
 template <int K, int I>
 __device__ void subtract(const Product<K, I>& w, const Reflectors<K>& V, scalar_t (&v)[2][K],
                          scalar_t* C, int tile, int tiles)
@@ -155,7 +181,8 @@ __device__ void subtract(const Product<K, I>& w, const Reflectors<K>& V, scalar_
     #pragma unroll 1
     for (; tile < tiles; tile += WARPS) {
         scalar_t next[2][K], c[I][4];
-        V.down(next, tile + WARPS);
+        V.template ask<false>(next, tile + WARPS);
+        V.template trim<false>(v, tile);
         scalar_t* const at = C + (8 * tile + 2 * t()) * LD + g();
         #pragma unroll
         for (int i = 0; i < I; ++i)
@@ -165,8 +192,7 @@ __device__ void subtract(const Product<K, I>& w, const Reflectors<K>& V, scalar_
         for (int l = 0; l < K; ++l)
             #pragma unroll
             for (int i = 0; i < I; ++i)
-                tensor_product(c[i], {w[i][l][0], w[i][l][2], w[i][l][1], w[i][l][3]},
-                               {v[0][l], v[1][l]});
+                tensor_product(c[i], w[i][l], {v[0][l], v[1][l]});
         #pragma unroll
         for (int i = 0; i < I; ++i)
             #pragma unroll
@@ -227,7 +253,7 @@ template <int K> __device__ int place(int c, int l)
     return ((c % K * K + l % K) * 32 + l / K * 4 + c / K / 2) * 2 + c / K % 2;
 }
 
-// w := -(sum of the warps' parts w) conj T; T: as `place` says, conjugated. Three barriers; the
+// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated. Three barriers; the
 // caller synchronises before parts are written again by another function than this.
 template <int K, int I>
 __device__ void times_t(Product<K, I>& w, const Shared& s, const scalar_t* T)
@@ -255,9 +281,8 @@ __device__ void times_t(Product<K, I>& w, const Shared& s, const scalar_t* T)
             kept(a, s.parts, tile / K * K + l);
             tensor_product(x, {a[0], a[2], a[1], a[3]}, of_t[d][l]);
         }
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) x[e] = mul(x[e], real_t(-1));
-        keep(last, tile, x);
+        const real_t minus = -1;
+        keep(last, tile, {mul(x[0], minus), mul(x[2], minus), mul(x[1], minus), mul(x[3], minus)});
     }
     __syncthreads();
     #pragma unroll
@@ -290,35 +315,36 @@ __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k,
 {
     const int tiles = (m + 7) / 8;
     scalar_t* const V = C + k * LD;
-    factor_panel(V, s, m - k, count, 0);
-    __syncthreads();
-    if constexpr (NB > PB) {
-        const Reflectors<2> first({V, LD, 1}, k, m);
-        if (warp() == 0)
-            form_t<PB>(s, [=](int c, int l, scalar_t x) { T[place<2>(c, l)] = conj(x); });
-        __syncthreads();
-        Product<2, 1> w;
-        scalar_t v[2][2];
-        int tile = own_tile(k / 8);
-        first.across(v, tile);
-        project<false, 2, 1>(w, first, v, C + PB, tile, tiles);
-        first.down(v, tile);
-        times_t<2, 1>(w, s, T);
-        subtract<2, 1>(w, first, v, C + PB, tile, tiles);
-        __syncthreads();
-        factor_panel(V + PB * LD + PB, s, m - k - PB, count - PB, PB);
-        __syncthreads();
-        if (wanted) {
-            tile = own_tile((k + PB) / 8);
-            first.across(v, tile);
-            project<true, 2, 1>(w, first, v, C + PB, tile, tiles, k + PB);
-            sum_up<2, 1>(w, s, [&](int tile, const scalar_t (&x)[4]) {
-                #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    s.z[2 * (2 * t() + e % 2) + tile][PB + g() + 8 * (e / 2)] = x[e];
-            });
+    const Reflectors<2> first({V, LD, 1}, k, m);
+    Product<2, 1> w;
+    scalar_t v[2][2];
+    int tile = own_tile(k / 8);
+    #pragma unroll 1
+    for (int p = 0; p < NB; p += PB) {
+        if (NB > PB && p) {
+            if (warp() == 0)
+                form_t<PB>(s, [=](int c, int l, scalar_t x) { T[place<2>(c, l)] = conj(x); });
+            __syncthreads();
+            first.ask<true>(v, tile);
+            project<false, 2, 1>(w, first, v, C + PB, tile, tiles);
+            first.ask<false>(v, tile);
+            times_t<2, 1>(w, s, T);
+            subtract<2, 1>(w, first, v, C + PB, tile, tiles);
             __syncthreads();
         }
+        factor_panel(V + p * LD + p, s, m - k - p, count - p, p);
+        __syncthreads();
+    }
+    if (NB > PB && wanted) {
+        tile = own_tile((k + PB) / 8);
+        first.ask<true>(v, tile);
+        project<true, 2, 1>(w, first, v, C + PB, tile, tiles, k + PB);
+        sum_up<2, 1>(w, s, [&](int tile, const scalar_t (&x)[4]) {
+            #pragma unroll
+            for (int e = 0; e < 4; ++e)
+                s.z[2 * (2 * t() + e % 2) + tile][PB + g() + 8 * (e / 2)] = x[e];
+        });
+        __syncthreads();
     }
     if (wanted && warp() == 0)
         form_t<NB>(s, [=](int c, int l, scalar_t x) { T[place<NB / 8>(c, l)] = conj(x); });
@@ -333,8 +359,9 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
     __shared__ Shared s;
     const size b = blockIdx.x;
     const int m = size_of(ms, b), n = size_of(ns, b), steps = m < n ? m : n, tiles = (m + 7) / 8;
-    const auto in = matrix_of(A, a_row, a_col, a_next, b);
+    const Strided<const scalar_t> in = matrix_of(A, a_row, a_col, a_next, b);
     const auto out = matrix_of(QR, q_row, q_col, q_next, b);
+    const Strided<const scalar_t> result{out.p, out.rs, out.cs};
     scalar_t* const tau = array_of(TAU, steps, b);
     scalar_t* const T = array_of(TS, ts_next, b);
     scalar_t* const C = reinterpret_cast<scalar_t*>(dynamic_shared);
@@ -355,20 +382,23 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             });
         const bool scaled = scale_columns(C, s, unusual, m);
         scalar_t v[2][K];
-        if (before) earlier(0).across(v, own_tile(0));
+        if (before) earlier(0).ask<true>(v, own_tile(0));
         #pragma unroll 1
         for (int j = 0; j < before; j += NB) {
             const auto V = earlier(j);
+            if (j + NB < before) bring(result, j + NB, j + NB, m, n);
             const int tile = own_tile(j / 8);
             Product<K, I> w;
             project<false, K, I>(w, V, v, C, tile, tiles);
-            V.down(v, tile);
+            V.ask<false>(v, tile);
             times_t<K, I>(w, s, T + j * NB);
             scalar_t next[2][K] = {};
-            if (j + NB < before) earlier(j + NB).across(next, own_tile(j / 8 + K));
+            if (j + NB < before) earlier(j + NB).ask<true>(next, own_tile(j / 8 + K));
             subtract<K, I>(w, V, v, C, tile, tiles);
             copy(v, next);
         }
+        if (k + NB < n) bring(in, 0, k + NB, m, n);
+        if (k) bring(result, 0, 0, m, n);
         __syncthreads();
         if (k < steps) {
             const int count = steps - k < NB ? steps - k : NB;

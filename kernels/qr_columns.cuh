@@ -136,7 +136,12 @@ __device__ inline void factor_panel(scalar_t* V, Panel& s, int rows, int count, 
         scalar_t alpha = s.row[j % 2][0];
         bool none = j >= count;
         Power undo{1, 1};
-        if (!none && !(squares >= LEAST)) {           // rare: x is zero, tiny or nan
+        Reflector h;
+        if (!none && squares >= LEAST) {
+            h = reflector<sizeof(scalar_t) == sizeof(real_t)>(alpha, squares, false);
+        } else if (none) {
+            h = {{}, {}, real(alpha)};
+        } else {                                      // rare: x is zero, tiny or nan
             real_t most = 0;
             #pragma unroll
             for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
@@ -156,8 +161,8 @@ __device__ inline void factor_panel(scalar_t* V, Panel& s, int rows, int count, 
             }
             sum = block_sums(part, s, j % 2);
             squares = real(of_lane(sum, 0));
+            h = reflector(alpha, squares, none);
         }
-        const Reflector h = reflector(alpha, squares, none);
         const int c = lane() % PB;
         const bool earlier = c >= PB - j;
         const scalar_t head = s.row[j % 2][c];
