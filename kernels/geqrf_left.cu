@@ -23,9 +23,16 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int LD = NB + (sizeof(scalar_t) == 4 ? 4 : sizeof(scalar_t) == 8 ? 2 : 1);
 #include "qr_columns.cuh"
 #include "tensor.cuh"
+constexpr bool REAL = sizeof(scalar_t) == sizeof(real_t);
 static_assert((NB == 16 || NB == 32) && WARPS > 1);
 
-struct Shared : Panel {
+struct Shared {
+    scalar_t z[NB][LD];       // V^H V above the diagonal
+    scalar_t tau[NB];
+    scalar_t row[2][PB];      // the row in which a step finds alpha
+    scalar_t sums[2][WARPS][PB];
+    real_t most[WARPS];
+    alignas(16) scalar_t f[WARPS][PB];
     real_t sizes[NB];         // of the columns
     scalar_t* parts;          // of W^T, a part to each warp, and one more for (W^T) conj T
 };
@@ -332,7 +339,7 @@ __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k,
             subtract<2, 1>(w, first, v, C + PB, tile, tiles);
             __syncthreads();
         }
-        factor_panel(V + p * LD + p, s, m - k - p, count - p, p);
+        factor_panel<REAL>(V + p * LD + p, s, m - k - p, count - p, p);
         __syncthreads();
     }
     if (NB > PB && wanted) {

@@ -2,7 +2,8 @@
 //
 // A panel of PB columns is factored with its rows in registers, a row to a thread (ROWS of them,
 // THREADS apart): a step sums x^H a for all columns over the lanes, then over the warps, at one
-// barrier. In shared memory rows of NB numbers are LD apart, which the kernel says, as it does NB.
+// barrier. In shared memory rows of NB numbers are LD apart: the kernel says so, and NB, and what S
+// it keeps there, with members z, tau, row, sums, most and f.
 #pragma once
 #include "block.cuh"
 #include "compiling.cuh"
@@ -13,16 +14,6 @@ constexpr int DEEP = sizeof(scalar_t) == 4 ? 16 : 8;  // loads that are under wa
 constexpr int PB = NB < 16 ? NB : 16;  // columns whose rows fit registers
 
 struct alignas(16) Vector { scalar_t x[16 / sizeof(scalar_t)]; };
-
-// What the steps of a panel keep
-struct Panel {
-    scalar_t z[NB][LD];              // V^H V above the diagonal
-    scalar_t tau[NB];
-    scalar_t row[2][PB];             // the row in which a step finds alpha
-    scalar_t sums[2][WARPS][PB];
-    real_t most[WARPS];
-    alignas(16) scalar_t f[WARPS][PB];
-};
 
 __device__ inline int lane() { return threadIdx.x % 32; }
 
@@ -77,7 +68,8 @@ template <int K, int MASK = 16> __device__ scalar_t lane_sums(const scalar_t (&x
 }
 
 // Sums over the block: lane l has that of number l % PB. One barrier; `turn` alternates.
-__device__ inline scalar_t block_sums(const scalar_t (&x)[PB], Panel& s, int turn)
+template <class S>
+__device__ scalar_t block_sums(const scalar_t (&x)[PB], S& s, int turn)
 {
     const scalar_t mine = lane_sums(x);
     if (lane() % (32 / PB) == 0) s.sums[turn][warp()][lane() / (32 / PB)] = mine;
@@ -89,7 +81,7 @@ __device__ inline scalar_t block_sums(const scalar_t (&x)[PB], Panel& s, int tur
 }
 
 // The largest over the block; two barriers
-__device__ inline real_t block_most(real_t x, Panel& s)
+template <class S> __device__ real_t block_most(real_t x, S& s)
 {
     #pragma unroll
     for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
@@ -103,7 +95,9 @@ __device__ inline real_t block_most(real_t x, Panel& s)
 
 // Factor the rows x PB panel in V: R on and above the diagonal, the reflectors below it; tau and
 // V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector.
-__device__ inline void factor_panel(scalar_t* V, Panel& s, int rows, int count, int first)
+// NEAR: real numbers, by qr.cuh's reflectors without a branch.
+template <bool NEAR = false, class S>
+__device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
 {
     scalar_t a[ROWS][PB];
     #pragma unroll
@@ -137,30 +131,30 @@ __device__ inline void factor_panel(scalar_t* V, Panel& s, int rows, int count, 
         bool none = j >= count;
         Power undo{1, 1};
         Reflector h;
-        if (!none && squares >= LEAST) {
-            h = reflector<sizeof(scalar_t) == sizeof(real_t)>(alpha, squares, false);
-        } else if (none) {
-            h = {{}, {}, real(alpha)};
-        } else {                                      // rare: x is zero, tiny or nan
-            real_t most = 0;
-            #pragma unroll
-            for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
-            most = block_most(most, s);
-            none = most == 0 && imaginary(alpha) == 0;
-            const Power power = to_one(larger(most, alpha));
-            undo = power.inverse();
-            alpha = power.times(alpha);
-            #pragma unroll
-            for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
-            #pragma unroll
-            for (int c = 0; c < PB; ++c) {
-                part[c] = scalar_t{};
+        if (NEAR && !none && squares >= LEAST) {
+            h = reflector<true>(alpha, squares, false);
+        } else {
+            if (!none && !(squares >= LEAST)) {       // rare: x is zero, tiny or nan
+                real_t most = 0;
                 #pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
+                for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
+                most = block_most(most, s);
+                none = most == 0 && imaginary(alpha) == 0;
+                const Power power = to_one(larger(most, alpha));
+                undo = power.inverse();
+                alpha = power.times(alpha);
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
+                #pragma unroll
+                for (int c = 0; c < PB; ++c) {
+                    part[c] = scalar_t{};
+                    #pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+                        part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
+                }
+                sum = block_sums(part, s, j % 2);
+                squares = real(of_lane(sum, 0));
             }
-            sum = block_sums(part, s, j % 2);
-            squares = real(of_lane(sum, 0));
             h = reflector(alpha, squares, none);
         }
         const int c = lane() % PB;
@@ -216,7 +210,7 @@ template <int K> __device__ void row_of(scalar_t (&v)[K], const scalar_t* V, int
 
 // T of K reflectors from tau and V^H V, by one warp, a row to a lane: T e_l = tau_l (e_l - T V^H v_l);
 // store(c, l, T(c, l))
-template <int K, class Store> __device__ void form_t(const Panel& s, Store store)
+template <int K, class S, class Store> __device__ void form_t(const S& s, Store store)
 {
     const int c = lane();
     if (c < K) {

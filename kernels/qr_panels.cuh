@@ -24,8 +24,14 @@ static_assert(NB == 8 || NB == 16 || NB == 32);
 #include "tensor.cuh"
 
 // What a block keeps beside V
-struct Shared : Panel {
+struct Shared {
     scalar_t t[NB][LD];              // T
+    scalar_t z[NB][LD];              // V^H V above the diagonal
+    scalar_t tau[NB];
+    scalar_t row[2][PB];             // the row in which a step finds alpha
+    scalar_t sums[2][WARPS][PB];
+    real_t most[WARPS];
+    alignas(16) scalar_t f[WARPS][PB];
     scalar_t* w;                     // ROOM numbers in dynamic shared memory for each warp
 };
 constexpr int ACROSS = STRIP + 4, ROOM = TENSOR ? NB * ACROSS : 0;
