@@ -119,18 +119,21 @@ template <int K> struct Reflectors {
 // Asks for a panel, rows i to m of columns k and on, of n: it comes to L2, a line to a thread
 __device__ inline void bring(Strided<const scalar_t> of, int i, int k, int m, int n)
 {
-    constexpr int LINE = 128 / sizeof(scalar_t);
-    const bool by_rows = of.cs == 1;
-    const int width = n - k < NB ? n - k : NB;
-    const int inner = by_rows ? width : m - i, lines = (inner + LINE - 1) / LINE;
-    const int all = lines * (by_rows ? m - i : width);
-    for (int e = thread(); e < all; e += THREADS) {
-        const int o = e / lines, x = e % lines * LINE;
-        [[maybe_unused]] const scalar_t* const p = by_rows ? &of(i + o, k + x) : &of(i + x, k + o);
+    constexpr int LINE = 128 / sizeof(scalar_t), LINES = (NB + LINE - 1) / LINE;
+    const auto ask = []([[maybe_unused]] const scalar_t* p) {
 #ifndef BLASX_SIM
         asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
 #endif
-    }
+    };
+    const int width = n - k < NB ? n - k : NB;
+    if (of.cs == 1)
+        for (int e = thread(); e < (m - i) * LINES; e += THREADS) {
+            const int j = e % LINES * LINE;
+            if (j < width) ask(&of(i + e / LINES, k + j));
+        }
+    else
+        for (int j = warp(); j < width; j += WARPS)
+            for (int r = i + lane() * LINE; r < m; r += 32 * LINE) ask(&of(r, k + j));
 }
 
 // What a lane has of the 16 I columns times 8 K reflectors of W^T
@@ -412,12 +415,16 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             factor(C, s, T + k * NB, m, k, count, k + NB < n);
             if (thread() < count) tau[k + thread()] = s.tau[thread()];
         }
-        moved<NB>(m, width, out.cs == 1, [=](int i, int j) { return C[i * LD + j]; },
-            [=](int i, int j, scalar_t x) {
-                if (scaled && i <= k + j && !is_usual(s.sizes[j]))
-                    x = to_one(s.sizes[j]).inverse().times(x);
-                out(i, k + j) = x;
+        if (scaled) {
+            __syncthreads();
+            for_each(k + NB < m ? k + NB : m, NB, true, [=](int i, int j) {
+                if (i <= k + j && !is_usual(s.sizes[j]))
+                    C[i * LD + j] = to_one(s.sizes[j]).inverse().times(C[i * LD + j]);
             });
+            __syncthreads();
+        }
+        moved<NB>(m, width, out.cs == 1, [=](int i, int j) { return C[i * LD + j]; },
+                  [=](int i, int j, scalar_t x) { out(i, k + j) = x; });
         __syncthreads();
     }
 }

@@ -130,33 +130,28 @@ __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
         scalar_t alpha = s.row[j % 2][0];
         bool none = j >= count;
         Power undo{1, 1};
-        Reflector h;
-        if (NEAR && !none && squares >= LEAST) {
-            h = reflector<true>(alpha, squares, false);
-        } else {
-            if (!none && !(squares >= LEAST)) {       // rare: x is zero, tiny or nan
-                real_t most = 0;
+        if (!none && !(squares >= LEAST)) {           // rare: x is zero, tiny or nan
+            real_t most = 0;
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
+            most = block_most(most, s);
+            none = most == 0 && imaginary(alpha) == 0;
+            const Power power = to_one(larger(most, alpha));
+            undo = power.inverse();
+            alpha = power.times(alpha);
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
+            #pragma unroll
+            for (int c = 0; c < PB; ++c) {
+                part[c] = scalar_t{};
                 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
-                most = block_most(most, s);
-                none = most == 0 && imaginary(alpha) == 0;
-                const Power power = to_one(larger(most, alpha));
-                undo = power.inverse();
-                alpha = power.times(alpha);
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i) x[i] = power.times(x[i]);
-                #pragma unroll
-                for (int c = 0; c < PB; ++c) {
-                    part[c] = scalar_t{};
-                    #pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-                        part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
-                }
-                sum = block_sums(part, s, j % 2);
-                squares = real(of_lane(sum, 0));
+                for (int i = 0; i < ROWS; ++i)
+                    part[c] = plus_inner(part[c], x[i], c ? a[i][c] : x[i]);
             }
-            h = reflector(alpha, squares, none);
+            sum = block_sums(part, s, j % 2);
+            squares = real(of_lane(sum, 0));
         }
+        const Reflector h = reflector<NEAR>(alpha, squares, none);
         const int c = lane() % PB;
         const bool earlier = c >= PB - j;
         const scalar_t head = s.row[j % 2][c];
