@@ -1320,7 +1320,7 @@ SPACES = {
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
     "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,
                           letters="sd", smallest=17, largest=160),
-    "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17, largest=768),
+    "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),

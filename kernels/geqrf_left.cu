@@ -8,9 +8,10 @@
 //
 // by the tensor cores. Every warp has each WARPS-th tile of eight rows of C, and of all V: it sums
 // its part of W^T, the block adds the parts up and multiplies by T, at three barriers, and the warp
-// subtracts from its rows. V is read as it lies, a tile ahead, twice: m n^2 / NB - n^3 / (3 NB)
-// numbers of a matrix cross L2 so, none is written but the result. T of all panels lies in global
-// memory, in the order in which lanes read it.
+// subtracts from its rows. V is read as it lies, a tile ahead, twice, once asked for by L2 and once
+// found there: (m n^2 - n^3 / 3) / (2 NB) numbers of a matrix come from memory so, where L2 does not
+// hold all matrices, and nothing is written but the result. The floor is 2 m n; every column waits
+// for a barrier. T of all panels lies in global memory, in the order in which lanes read it.
 #include "block.cuh"
 #include "launch.cuh"
 
