@@ -15,6 +15,7 @@ from itertools import product
 from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
+    left_bytes,
     lu_bytes,
     panel_bytes,
     potrs_bytes,
@@ -383,6 +384,20 @@ def reflector_fits(letter, n, v, gpu):
 
 def panel_fits(letter, n, v, gpu):
     return 32 * v["WARPS"] * v["ROWS"] >= n and reflector_fits(letter, n, v, gpu)
+
+
+def left_stages(letter, n):
+    return (options(NB=(16, 32), ROWS=(2, 1, 4)), options(WARPS=(4, 8, 2, 16)),
+            options(BLOCKS=(1, 2, 4, 6, 8)))
+
+
+def left_fits(letter, n, v, gpu):
+    size, panel = 4 * words(letter), v["NB"]
+    static = size * (panel * (panel + 6) + 3 * 16 * (v["WARPS"] + 1)) + 512
+    return (32 * v["WARPS"] * v["ROWS"] >= n and panel in (16, 32) and 2 <= v["WARPS"] <= 32
+            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and 16 * v["ROWS"] * words(letter) <= PART
+            and panel**2 // 32 * words(letter) <= PART
+            and left_bytes(letter, v, n) + static <= gpu.shared)
 
 
 def triangle_stages(letter, n):
@@ -1305,6 +1320,7 @@ SPACES = {
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
     "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,
                           letters="sd", smallest=17, largest=160),
+    "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),

@@ -24,6 +24,7 @@ BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
 PROBLEMS = {  # constants that are quick to build, and sizes
     "geqrf_small": (LANES, ("8,8", "5,7", "7,4")),
     "geqrf_block": (PANELS, ("19,11", "9,12")),
+    "geqrf_left": (PANELS | {"NB": 16}, ("37,29", "21,60")),
     "ormqr_block": (PANELS, ("19,18", "26,9")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
@@ -94,11 +95,24 @@ def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("letter, panel, sizes", [
+    *((x, 16, ("48,40", "37,29", "21,60", "70,3", "5,50")) for x in "sdcz"),
+    *((x, 32, ("80,72", "77,41", "41,90", "100,20")) for x in "sd")])
+def test_panels_from_the_left_run_on_the_cpu(tmp_path, letter, panel, sizes):
+    drift("geqrf_left", letter, 256 if letter == "z" else 512 if panel == 32 else 128)
+    run = simulate(tmp_path, "geqrf_left", letter, problem=(PANELS | {"NB": panel}, sizes))
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 PLANTED = {  # bug: kernel, what the text says, what it shall say
     "a missing barrier": ("geqrf_block", "rows - p, count - p, p);\n            __syncthreads();",
                           "rows - p, count - p, p);"),
     "a sign": ("geqrf_small", "const real_t sign = re < 0", "const real_t sign = re > 0"),
     "tau not conjugated": ("geqrf_block", "mul(conj(h.tau), add(head", "mul(h.tau, add(head"),
+    "a part read before it is there": (
+        "geqrf_left", "i * K + l, w[i][l]);\n    __syncthreads();", "i * K + l, w[i][l]);"),
+    "T not conjugated": ("geqrf_left", "T[place<NB / 8>(c, l)] = conj(x)",
+                         "T[place<NB / 8>(c, l)] = x"),
     "a row too many": ("ormqr_block", "moved<PB>(m - k, NB, QR.cs",
                        "moved<PB>(m - k + 1, NB, QR.cs"),
 }

@@ -65,6 +65,13 @@ def panel_bytes(letter, constants, rows):
     return size * (rows * (panel + past) + warps * panel * strip)
 
 
+def left_bytes(letter, constants, rows):
+    """kernels/geqrf_left.cu: all `rows` of a panel, in eights, and the parts of W."""
+    size, past = {"s": (4, 4), "d": (8, 2), "c": (8, 2), "z": (16, 1)}[letter]
+    panel = constants["NB"]
+    return size * (-(-rows // 8) * 8 * (panel + past) + (constants["WARPS"] + 1) * panel**2)
+
+
 def qr_bytes(dtype, columns, constants):
     """kernels/geqrf_shared.cu: columns, in eights, of N rows: whole lines of 128 bytes, or an odd
     number of eights."""

@@ -5,7 +5,7 @@ import cupy
 import numpy as np
 
 from .._spaces import MOST
-from ._block import panel_bytes, qr_bytes
+from ._block import left_bytes, panel_bytes, qr_bytes
 from ._gpu import (
     INT,
     blocks,
@@ -30,15 +30,25 @@ def geqrf(me, a, overwrite_a):
     qr = like(a, overwrite_a)
     if a.size:
         small, shared = (blocks(name, me, max(m, n)) for name in ("geqrf_small", "geqrf_shared"))
+        left = blocks("geqrf_left", me, m)
         where = *matrix(a), *matrix(qr), tau.data.ptr
         if small:
             members = small.threads // small.values["LANES"]
             small(-(-batch // members), 0, *where, m, n, batch)
         elif shared:
             shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
+        elif left:
+            ts = cupy.ndarray((batch, of_t(min(m, n), left.values["NB"])), a.dtype)
+            left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1],
+                 m, n)
         else:
             _by_panels(me, where, a, m, n)
     return qr, tau, info
+
+
+def of_t(steps, panel):
+    """Numbers of T of all panels of geqrf_left."""
+    return (steps + panel - 1) // panel * panel**2
 
 
 def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):

@@ -9,9 +9,9 @@ import numpy as np
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
-from ._block import panel_bytes, qr_bytes
+from ._block import left_bytes, panel_bytes, qr_bytes
 from ._gpu import blocks
-from ._gpu_qr import least_squares
+from ._gpu_qr import least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
 
@@ -20,21 +20,30 @@ def geqrf(me, a, overwrite_a):
     shapes = extents(a)
     qr, tau = outputs(a, overwrite_a), Ragged.empty_like(cupy.empty(0, me.dtype), shapes.min(1))
 
+    panels = np.ones(1 + MOST, np.int64)  # of geqrf_left, by rows
+
     def plan(most, m):
         if most > MOST:
             return None
-        return (blocks("geqrf_small", me, most) or blocks("geqrf_shared", me, most)
-                or blocks("geqrf_block", me, m)),
+        found = blocks("geqrf_small", me, most) or blocks("geqrf_shared", me, most)
+        if not found and (found := blocks("geqrf_left", me, m)):
+            panels[m] = found.values["NB"]
+        return found or blocks("geqrf_block", me, m),
 
     call = Call(me, shapes.all(1), plan, shapes.max(1), shapes[:, 0])
     m, n = call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1])
     of = call.matrices(a), call.matrices(qr), call.vectors(tau)
+    ts = Ragged.empty_like(tau.data, of_t(shapes.min(1), panels[np.minimum(shapes[:, 0], MOST)]))
+    of_left = call.vectors(ts)
     no_b, no_columns = call.add(np.zeros((len(a), 3))), call.sizes(0 * shapes[:, 0])
     call.serve("geqrf_small", lambda block, part: block(
         -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
         part.members))
     call.serve("geqrf_shared", lambda block, part: block(
         part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
+    call.serve("geqrf_left", lambda block, part: block(
+        part.members, left_bytes(me.letter, block.values, part.most(m)),
+        *part(*of, of_left, 0, m, n)))
     call.serve("geqrf_block", lambda block, part: block(
         part.members,
         panel_bytes(me.letter, block.values, part.most(m)) + part.most(n) * me.real.itemsize,

@@ -14,7 +14,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import qr_bytes
+from blasx.batched._block import left_bytes, qr_bytes
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 
@@ -139,6 +139,19 @@ def geqrf_shared(sim, rng, m, n, order, in_place):
     def launch(schedule, source, target, tau):
         sim.run(schedule, len(source.array), qr_bytes(sim.dtype, n, sim.constants),
                 *source.matrix(), *target.matrix(), tau.address, m, n)
+        return ()
+
+    geqrf(sim, rng, m, n, order, in_place, launch)
+
+
+def geqrf_left(sim, rng, m, n, order, in_place):
+    panel = sim.constants["NB"]
+
+    def launch(schedule, source, target, tau):
+        batch, of_t = len(source.array), -(-min(m, n) // panel) * panel**2
+        ts = poisoned((batch, of_t), source.array.dtype, "C")
+        sim.run(schedule, batch, left_bytes(sim.letter, sim.constants, m), *source.matrix(),
+                *target.matrix(), tau.address, ts.address, of_t, m, n)
         return ()
 
     geqrf(sim, rng, m, n, order, in_place, launch)

@@ -30,7 +30,9 @@ VALUES = {
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32), "potrs_warp": WARP},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
-    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_block": PANELS,
+    "left": {"geqrf_small": None, "geqrf_shared": None,
+             "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
+    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "blas": {"gemm_thread": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
@@ -116,6 +118,14 @@ def tiles(sim, me, members):
     assert set(sim.launched) == {"geqrf_shared"}
 
 
+def left(sim, me, members):
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((50, 50), (33, 37), (0, 2), (64, 20), (20, 41), (7, 3))
+    a[0] = copied(np.asfortranarray(a[0]))
+    compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
+    assert set(sim.launched) == {"geqrf_left"}
+
+
 def panels(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
     a = members((19, 11), (9, 12), (0, 1), (26, 9))
@@ -152,8 +162,8 @@ def blas(sim, me, members):
                                                        0),), 1, a, right, infos=False)
 
 
-FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, panels=panels,
-                blas=blas)
+FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, left=left,
+                panels=panels, blas=blas)
 
 
 def compare(many, one, members, *operands, infos=True):
