@@ -97,7 +97,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
-    if (trans_a, trans_b) != (0, 0):
+    if trans_a != 0 or trans_b != 0:
         trans_a = me.choice(trans_a, "trans_a", TRANS)
         trans_b = me.choice(trans_b, "trans_b", TRANS)
     m, k = a.shape[::-1] if trans_a else a.shape
@@ -140,7 +140,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
             me.fortran("gemm", "NTC"[trans_a], "NTC"[trans_b], m, n, k, me.scalar(alpha),
                        a, ld(a), b, ld(b), me.scalar(beta), c, ld(c))
         elif c is None and alpha == 1 and not (me.is_complex and 2 in (trans_a, trans_b)):
-            c = _by_numpy(a.T if trans_a else a, b.T if trans_b else b)
+            _trace.note("numpy")
+            c = multiplied(b if trans_b else b.T, a if trans_a else a.T).T
         else:
             (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
             c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
@@ -153,13 +154,17 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     return c.reshape(-1) if one else c
 
 
-def _by_numpy(a, b):
-    """A B, by columns, as B^T A^T by rows. NumPy's BLAS is ahead of the one that SciPy carries in
-    small products (bench/FACTS.md); matrices without a unit stride it would multiply by itself."""
-    if not (a.flags.forc and b.flags.forc):
+def multiplied(a, b):
+    """A B, by rows, of NumPy matrices of one type that fit, which nobody looks at again. NumPy's
+    BLAS is ahead of the one that SciPy carries in small products (bench/FACTS.md)."""
+    if not (a.flags.forc and b.flags.forc):  # of no unit stride NumPy would multiply them by itself
         a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
-    _trace.note("numpy")
-    return np.matmul(b.T, a.T).T
+    elif len(a) * b.shape[1] <= _FEW and len(b) > 1:  # or it says that 0 times nan is 0
+        return a.dot(b)
+    return a @ b
+
+
+_FEW = 16_000  # numbers of A B: `dot` takes less time to begin than `@`, but clears A B first
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):
