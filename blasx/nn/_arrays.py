@@ -126,8 +126,8 @@ def product_into(a, b, c):
 
 
 def add_product(a, b, c):
-    """C := A B + C in place; by gemm itself where C lies by columns."""
-    if c.flags.f_contiguous and c.dtype == a.dtype:
+    """C := A B + C in place; on the GPU by gemm itself where C lies by columns."""
+    if type(c) is not ndarray and c.flags.f_contiguous and c.dtype == a.dtype:
         _GEMM[a.dtype](1.0, a, b, 1.0, c, overwrite_c=1)
     else:
         c += product(a, b)
