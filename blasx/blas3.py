@@ -164,12 +164,12 @@ def multiplied(a, b, out=None):
     BLAS is ahead of the one that SciPy carries in small and thin products (bench/FACTS.md)."""
     if not (a.flags.forc and b.flags.forc):  # of no unit stride NumPy would multiply them by itself
         a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
-    elif out is None and len(a) * b.shape[1] <= _FEW and len(b) > 1:  # or `dot`: 0 times nan is 0
+    elif out is None and len(a) * b.shape[1] * a.itemsize <= _FEW and len(b) > 1:  # or 0 nan is 0
         return a.dot(b)
     return a @ b if out is None else np.matmul(a, b, out=out)
 
 
-_FEW = 16_000  # numbers of A B: `dot` takes less time to begin than `@`, but clears A B first
+_FEW = 1 << 16  # bytes of A B: `dot` takes less time to begin than `@`, but clears A B first
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):

@@ -108,13 +108,16 @@ def product(a, b, bias=None):
     gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. On the GPU the
     order makes no difference, and what follows lies by rows.
     """
+    across = len(a) < b.shape[1]
     if type(a) is type(b) is ndarray and a.dtype is b.dtype in _ONES and not traced:
-        c = multiplied(a, b) if len(a) >= b.shape[1] else multiplied(b.T, a.T).T
-    else:
-        gemm, gpu = _GEMM[a.dtype], fused(a)
-        if gpu and bias is not None:  # one kernel of large ones and of half precision
-            return gemm(1.0, b.T, a.T, bias=bias.reshape(-1, 1)).T
-        c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
+        c = multiplied(b.T, a.T) if across else multiplied(a, b)
+        if bias is not None:
+            c += bias[:, None] if across else bias
+        return c.T if across else c
+    gemm, gpu = _GEMM[a.dtype], fused(a)
+    if gpu and bias is not None:  # one kernel of large ones and of half precision
+        return gemm(1.0, b.T, a.T, bias=bias.reshape(-1, 1)).T
+    c = gemm(1.0, a, b) if across and not gpu else gemm(1.0, b.T, a.T).T
     if bias is not None:
         c += bias
     return c
