@@ -73,7 +73,7 @@ class Typed:
         """
         if x.__class__ not in NATIVE or x.dtype is not self.dtype or x.ndim != 2:
             x = self._cast(x, argument, 2)
-        if x.__class__ is ndarray and x.size > _lapack.LARGEST and max(x.shape) > _lapack.LARGEST:
+        if x.size > _lapack.LARGEST and x.__class__ is ndarray and max(x.shape) > _lapack.LARGEST:
             self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} rows and columns")
         if shape is not None:
             self.shaped(x, argument, shape)

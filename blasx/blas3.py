@@ -71,7 +71,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
 
     Notes
     -----
-    2 m n k operations. CPU: NumPy's product where there is no C, else SciPy's wrapper; GPU: own
+    2 m n k operations. CPU: NumPy's product where no C is added, else SciPy's wrapper; GPU: own
     kernels for products of order 512 at most and, on Hopper, for large ones of single and of double
     precision, cuBLAS gemm for others, no synchronisation. Large ones of single precision are three
     products of half precision with sums in single: smaller errors than ordinary single precision's,
@@ -97,7 +97,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
-    if (trans_a, trans_b) != (0, 0):
+    if trans_a != 0 or trans_b != 0:
         trans_a = me.choice(trans_a, "trans_a", TRANS)
         trans_b = me.choice(trans_b, "trans_b", TRANS)
     m, k = a.shape[::-1] if trans_a else a.shape
@@ -135,12 +135,18 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     elif on_cpu:
         if not (m and n and k):  # SciPy's wrapper refuses empty operands
             c = scaled(me, beta, c, (m, n), overwrite_c)
+        elif alpha == 1 and (c is None or beta == 0 and overwrite_c and column_major(c)) and not (
+                me.is_complex and 2 in (trans_a, trans_b)):
+            _trace.note("numpy")
+            left, right = b if trans_b else b.T, a if trans_a else a.T
+            if c is None:
+                c = multiplied(left, right).T
+            else:
+                multiplied(left, right, c.T)
         elif c is not None and me.strided(c, overwrite_c):
             a, b = by_columns(a), by_columns(b)
             me.fortran("gemm", "NTC"[trans_a], "NTC"[trans_b], m, n, k, me.scalar(alpha),
                        a, ld(a), b, ld(b), me.scalar(beta), c, ld(c))
-        elif c is None and alpha == 1 and not (me.is_complex and 2 in (trans_a, trans_b)):
-            c = _by_numpy(a.T if trans_a else a, b.T if trans_b else b)
         else:
             (a, trans_a), (b, trans_b) = turned(a, trans_a), turned(b, trans_b)
             c = me.scipy(alpha, a, b, beta, c, trans_a, trans_b, overwrite_c)
@@ -153,13 +159,17 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     return c.reshape(-1) if one else c
 
 
-def _by_numpy(a, b):
-    """A B, by columns, as B^T A^T by rows. NumPy's BLAS is ahead of the one that SciPy carries in
-    small products (bench/FACTS.md); matrices without a unit stride it would multiply by itself."""
-    if not (a.flags.forc and b.flags.forc):
+def multiplied(a, b, out=None):
+    """A B, by rows, of NumPy matrices of one type that fit, which nobody looks at again. NumPy's
+    BLAS is ahead of the one that SciPy carries in small and thin products (bench/FACTS.md)."""
+    if not (a.flags.forc and b.flags.forc):  # of no unit stride NumPy would multiply them by itself
         a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
-    _trace.note("numpy")
-    return np.matmul(b.T, a.T).T
+    elif out is None and len(a) * b.shape[1] * a.itemsize <= _FEW and len(b) > 1:  # or 0 nan is 0
+        return a.dot(b)
+    return a @ b if out is None else np.matmul(a, b, out=out)
+
+
+_FEW = 1 << 16  # bytes of A B: `dot` takes less time to begin than `@`, but clears A B first
 
 
 def _gemm_gpu(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32", variant="auto"):

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import blasx
 from blasx import nn
 from blasx._types import TYPES
 from blasx.nn import checkpoint, optim
+from blasx.nn._arrays import channel_sums, column_sums, product
 
 
 def normal(seed, *shape, dtype="f4"):
@@ -108,6 +110,42 @@ def test_float32_stays_float32():
         assert loss.forward(rows, rows).dtype == loss.backward().dtype == np.float32
     loss = nn.CrossEntropy(0.1)
     assert loss.forward(rows, np.zeros(3, int)).dtype == loss.backward().dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_of_numpy_arrays_are_gemms(dtype):
+    """Of views, transposes, one line: what trace() has recorded is the same to the bit."""
+    a, b = normal(0, 40, 37, dtype=dtype), normal(1, 37, 90, dtype=dtype)
+    pairs = [(a, b), (a[:, ::2], b[::2]), (a[3:9, 5:], b[5:, :7]), (b.T, a.T), (a[:, :1], b[:1]),
+             (a[:1], b[:, :1]), (a[::-1], b), (a[:0], b), (a[:, :0], b[:0])]
+    for x, y in pairs:
+        found = product(x, y)
+        with blasx.trace() as calls:
+            same = product(x, y)
+        assert calls.calls[0].name == {"f4": "sgemm", "f8": "dgemm"}[dtype]
+        assert found.dtype == same.dtype and found.tobytes() == same.tobytes()
+        wanted = x.astype("f8") @ y.astype("f8")
+        bound = np.abs(x).astype("f8") @ np.abs(y) * 40 * np.finfo(dtype).eps
+        assert (np.abs(found - wanted) <= bound).all()
+        sums = np.abs(column_sums(x) - x.astype("f8").sum(0))
+        assert (sums <= np.abs(x).astype("f8").sum(0) * 40 * np.finfo(dtype).eps).all()
+
+
+@pytest.mark.parametrize("shapes", [((1, 1), (1, 5)), ((5, 1), (1, 1)), ((1, 1), (1, 1)),
+                                    ((3, 1), (1, 4)), ((1, 4), (4, 1)), ((3, 4), (4, 5))])
+def test_zero_times_nan_is_nan(shapes):
+    """NumPy's `dot` leaves out a number that is zero."""
+    a, b = (np.zeros(s, "f4") for s in shapes)
+    b[0, 0] = np.nan
+    for found in (product(a, b), blasx.sgemm(1, a, b)):
+        assert np.isnan(found[:, 0]).all() and not found[:, 1:].any()
+
+
+def test_sums_of_channels():
+    """With channels first and last, and of what lies neither way."""
+    x = normal(0, 3, 4, 5, 6)
+    for a in (x, x.transpose(0, 3, 1, 2), x[:, ::2, 1:], x[:0]):
+        np.testing.assert_allclose(channel_sums(a), a.astype("f8").sum((0, 2, 3)), 1e-5, 1e-5)
 
 
 def test_nothing_at_all():

@@ -6,8 +6,10 @@ precision, `wide`, and rounded once, `like` its operand.
 """
 
 import sys
+from math import prod
 
 import numpy as np
+from numpy import ndarray
 
 from .. import (
     bgemm,
@@ -19,7 +21,9 @@ from .. import (
     sgemm,
     sgemm_batched,
 )
+from .._trace import _open as traced
 from .._types import TYPES
+from ..blas3 import multiplied
 
 # {dtype: its Type} of what layers can be made of
 REALS = {t.dtype: t for t in TYPES.values() if t.letter in "sdhb" and t.is_known}
@@ -27,8 +31,10 @@ _GEMM = {TYPES[x].dtype: gemm for x, gemm in zip("sdhb", (sgemm, dgemm, hgemm, b
 _GEMM_BATCHED = {TYPES[x].dtype: gemm for x, gemm in zip(
     "sdhb", (sgemm_batched, dgemm_batched, hgemm_batched, bgemm_batched))}
 
+# Of the types that NumPy's BLAS multiplies, the ones that sums of columns are products with
+_ONES = {TYPES[x].dtype: np.ones(4096, TYPES[x].dtype) for x in "sd"}
 
-_modules = {np.ndarray: np}  # by kind of array
+_modules = {ndarray: np}  # by kind of array
 
 
 def module(a):
@@ -51,7 +57,7 @@ def like(y, x):
 
 def fused(x):
     """The module of fused kernels (_gpu.py) for an array of CuPy's; None for others."""
-    if type(x) is np.ndarray or module(x).__name__ != "cupy" or not x.size:
+    if type(x) is ndarray or module(x).__name__ != "cupy" or not x.size:
         return None
     return _gpu or _first_fused()
 
@@ -72,23 +78,46 @@ def added(x, y):
 
 
 def column_sums(a):
-    """The sums of the columns of a matrix."""
+    """The sums of the columns of a matrix; of NumPy's 1^T A, by BLAS."""
+    ones = _ONES.get(a.dtype) if type(a) is ndarray else None
+    if ones is not None:
+        m = len(a)
+        return (ones[:m] if m <= len(ones) else np.ones(m, a.dtype)).dot(a)
     gpu = fused(a)
     return gpu.column_sums(a) if gpu else like(wide(a).sum(0), a)
+
+
+def channel_sums(a):
+    """The sums of (n, channels, ...) over all that is not channels."""
+    n, m, *others = a.shape
+    if type(a) is not ndarray or a.dtype not in _ONES:
+        return like(wide(a).sum((0, *range(2, a.ndim))), a)
+    last = a.transpose(0, *range(2, a.ndim), 1)
+    if last.flags.c_contiguous:
+        return column_sums(last.reshape(-1, m))
+    return column_sums(column_sums(a.reshape(n * m, prod(others)).T).reshape(n, m))
 
 
 def product(a, b, bias=None):
     """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows,
     else by rows.
 
-    gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. The CPU's BLAS is
-    up to twice as fast where the contiguous side is the shorter one. On the GPU it makes no
-    difference, and what follows lies by rows.
+    The CPU's BLAS is up to twice as fast where the contiguous side is the shorter one. Layers have
+    looked at their operands, and those of small layers take as long to look at as to multiply: on
+    the CPU gemm's own product is made without asking again, but where trace() records gemm's calls.
+    gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. On the GPU the
+    order makes no difference, and what follows lies by rows.
     """
+    across = len(a) < b.shape[1]
+    if type(a) is type(b) is ndarray and a.dtype is b.dtype in _ONES and not traced:
+        c = multiplied(b.T, a.T) if across else multiplied(a, b)
+        if bias is not None:
+            c += bias[:, None] if across else bias
+        return c.T if across else c
     gemm, gpu = _GEMM[a.dtype], fused(a)
     if gpu and bias is not None:  # one kernel of large ones and of half precision
         return gemm(1.0, b.T, a.T, bias=bias.reshape(-1, 1)).T
-    c = gemm(1.0, a, b) if len(a) < b.shape[1] and not gpu else gemm(1.0, b.T, a.T).T
+    c = gemm(1.0, a, b) if across and not gpu else gemm(1.0, b.T, a.T).T
     if bias is not None:
         c += bias
     return c
@@ -100,8 +129,8 @@ def product_into(a, b, c):
 
 
 def add_product(a, b, c):
-    """C := A B + C in place; by gemm itself where C lies by columns."""
-    if c.flags.f_contiguous and c.dtype == a.dtype:
+    """C := A B + C in place; on the GPU by gemm itself where C lies by columns."""
+    if type(c) is not ndarray and c.flags.f_contiguous and c.dtype == a.dtype:
         _GEMM[a.dtype](1.0, a, b, 1.0, c, overwrite_c=1)
     else:
         c += product(a, b)

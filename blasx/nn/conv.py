@@ -41,6 +41,7 @@ import numpy as np
 
 from .._sources import FOLDER
 from ._arrays import (
+    channel_sums,
     fused,
     glorot,
     like,
@@ -110,7 +111,7 @@ class Convolution(Layer):
         inside, counts, columns, last = kept
         views = self.windows.all(x, counts)
         if self.bias:
-            self.bias.add(like(wide(dy).sum((0, *range(2, dy.ndim))), dy))
+            self.bias.add(channel_sums(dy))
         dW = module(dy).zeros_like(wide(self._matrix(self._grouped(), last)))
         for chunk in self._chunks(views, last):
             X = self._columns(views[chunk], last) if columns is None else columns

@@ -29,20 +29,21 @@ class Dense(Layer):
 
     def forward(self, x):
         self.given(x, ..., self.n_in, like=self.weight)
-        rows = x.reshape(-1, self.n_in)
+        rows = x if x.ndim == 2 else x.reshape(-1, self.n_in)
         y = product(rows, self.weight.value, self.bias and self.bias.value)
-        return self.keep(y.reshape(*x.shape[:-1], self.n_out), rows)
+        return self.keep(y if rows is x else y.reshape(*x.shape[:-1], self.n_out), rows)
 
     def backward(self, dy, dx=True):
         """dW = x^T dy,  db = sum of dy,  dx = dy W^T."""
-        (rows,) = self.kept(dy)
-        shape, dy = dy.shape, dy.reshape(-1, self.n_out)
+        (rows,), shape = self.kept(dy), dy.shape
+        dy = dy if dy.ndim == 2 else dy.reshape(-1, self.n_out)
         self.weight.add(product(rows.T, dy))
         if self.bias:
             self.bias.add(column_sums(dy))
         if not dx:
             return None
-        return product(dy, self.weight.value.T).reshape(*shape[:-1], self.n_in)
+        dx = product(dy, self.weight.value.T)
+        return dx if len(shape) == 2 else dx.reshape(*shape[:-1], self.n_in)
 
     def described(self):
         return self.n_in, self.n_out

@@ -142,12 +142,14 @@ class Layer:
         """Refuse an array that is not of `shape` (None: any extent; a first ...: any before), or
         not of dtype and device of `like`. Returns it."""
         own = getattr(like, "value", like)
-        if type(x) is not type(own) or x.dtype != own.dtype:
+        if type(x) is not type(own) or x.dtype is not own.dtype:
             self._alike(x, own, argument)
-        if x.shape != shape and not _fits(x.shape, shape):
+        have = x.shape
+        if have != shape and not (shape[:1] == (...,) and have[1 - len(shape):] == shape[1:]
+                                  or _fits(have, shape)):
             names = {None: "any", ...: "..."}
             wanted = ", ".join(str(names.get(n, n)) for n in shape)
-            raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {x.shape}")
+            raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {have}")
         return x
 
     def _alike(self, x, own, argument):
@@ -185,7 +187,8 @@ class Layer:
         if self._kept is None:
             raise ValueError(f"{self!r}: backward before forward")
         y, values = self._kept
-        self.given(dy, *y.shape, argument="dy", like=y)
+        if type(dy) is not type(y) or dy.dtype is not y.dtype or dy.shape != y.shape:
+            self.given(dy, *y.shape, argument="dy", like=y)
         return values
 
     def record(self):
@@ -212,10 +215,8 @@ def _fits(have, shape):
     if shape and shape[0] is ...:
         shape = shape[1:]
         have = have[max(len(have) - len(shape), 0):]
-    for m, n in zip(have, shape):
-        if n is not None and n != m:
-            return False
-    return len(have) == len(shape)
+    return have == shape or len(have) == len(shape) and all(
+        n is None or n == m for m, n in zip(have, shape))
 
 
 class Sequential(Layer):

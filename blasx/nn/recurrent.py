@@ -157,9 +157,9 @@ class Recurrence(Layer):
                 old = tuple(d + e * ~there for d, e in zip(old, dstate))
             dstate = tuple(d * 0 for d in old) if self._cut(t, times) else old
         h = xp.stack([b[0].T for b in before], 1) if times else xp.empty((self.n, 0), dy.dtype)
-        dz, dhU, h = (like(a.reshape(len(a), times * batch).T, given) for a in (
-            dz.transpose(2, 0, 1), dhU.transpose(2, 0, 1), h))
-        dc = column_sums(dhU[:, -self.n:]) if self.SPLIT else None
+        each = (h, *(a.transpose(2, 0, 1) for a in ((dz, dhU) if self.SPLIT else (dz,))))
+        h, dz, *dhU = (like(a.reshape(len(a), times * batch).T, given) for a in each)
+        dhU, dc = (dhU[0], column_sums(dhU[0][:, -self.n:])) if self.SPLIT else (dz, None)
         return dz, [(h, dhU)], dstate, column_sums(dz), dc
 
     def _cut(self, t, times):
