@@ -117,9 +117,9 @@ def _in_steps(*operands):
     return bits % 16 == 0
 
 
-def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
+def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True, or_digits=True):
     """C := alpha op(A) op(B) + beta C by a kernel of ours where there is a row; else False.
-    `by_parts`: single precision may be by pairs, double precision by remainders."""
+    `by_parts`: single precision may be by pairs, `or_digits`, double precision by remainders."""
     m, n = c.shape
     a_row, a_col = a.strides
     b_row, b_col = b.strides
@@ -151,7 +151,7 @@ def multiply(me, alpha, a, b, beta, c, trans_a, trans_b, by_parts=True):
             if alpha.imag or beta.imag or any(min(x.strides) != c.itemsize for x in (a, b)):
                 return False
             alpha, beta = alpha.real, beta.real
-        elif by_digits(m, n, k, device):
+        elif or_digits and by_digits(m, n, k, device):
             multiply_digits(alpha, a, b, beta, c)
             return True
         multiply_pairs(alpha, *split(a, b, conjugated=flags), beta, c)

@@ -176,7 +176,7 @@ def digits(blasx, rng):
             change(a)
             c, of = rng.standard_normal((m, n)).astype("f4"), (on_gpu(a, orders[0]),
                                                                on_gpu(b, orders[1]))
-            pairs = ran("gemm_wgmma", blasx.sgemm, 1.0, *of)
+            pairs = ran("gemm_wgmma", blasx.sgemm, 1.0, *of, variant="native")
             with _tuned.using("s", gemm_digits=RING | {"side": 1, "depth": 1},
                               split_digits=DIGITS):
                 got = ran("gemm_digits", blasx.sgemm, 1.0, *of)
