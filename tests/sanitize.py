@@ -160,8 +160,8 @@ def one_matrix(letter):
 
 def large_ways(letter):
     """What only large matrices come to by the tuned rows, of small ones: blocks of several parts,
-    panels whose products are by remainders or pairs, these products, solves by blocks, tall least
-    squares, the polar factor."""
+    panels whose products are by remainders or pairs, these products and those by digits, solves by
+    blocks, tall least squares, the polar factor."""
     import cupy
 
     import blasx
@@ -194,6 +194,10 @@ def large_ways(letter):
         with _tuned.using(letter, **row("potrf_panel", width=640 if letter == "s" else 256)):
             for lower in (0, 1):
                 routine("potrf")(spd, lower, mode="native")
+    if letter == "s":
+        for x, y in ((a[:300], a), (a.T[:300], a[:, :131])):
+            with _tuned.using(letter, **row("gemm_digits", side=1, depth=1)):
+                routine("gemm")(1, x, y)
     if letter in "dz":
         for conjugated in (0, 2):
             routine("gemm")(1, a[:300], b @ b.conj().T, trans_b=conjugated, variant="crt")
