@@ -237,6 +237,23 @@ def test_large_products_of_a_member_alone(cp, letter, shape):
 
 
 @pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("nrhs", [1, 3])
+def test_tall_least_squares(cp, letter, nrhs):
+    """A^H (B - A X) = 0 and A^H X = B, by Cholesky's QR twice, one right-hand side and several."""
+    rng, gels = np.random.default_rng(3), getattr(blasx, letter + "gels")
+    a, b = (rng.standard_normal(shape) for shape in ((3000, 40), (3000, nrhs)))
+    if letter in "cz":
+        a, b = a + 1j * rng.standard_normal(a.shape), b + 1j * rng.standard_normal(b.shape)
+    a, b = a.astype(gels.dtype), b.astype(gels.dtype)
+    wide, eps = a.astype("c16"), float(np.finfo(a.dtype).eps)
+    x, info = (y.get() for y in gels(cp.asarray(a), cp.asarray(b), mode="native")[1:])
+    assert info == 0 and abs(wide.conj().T @ (b - wide @ x[:40])).max() < 3000 * eps
+    x, info = (y.get() for y in gels(cp.asarray(a), cp.asarray(b), trans="TC"[letter in "cz"],
+                                     mode="native")[1:])
+    assert info == 0 and abs(wide.conj().T @ x - b[:40]).max() < 100 * eps
+
+
+@pytest.mark.parametrize("letter", "sdcz")
 @pytest.mark.parametrize("shape", [(700, 700), (1100, 300), (300, 1100)])
 def test_column_pivots(cp, letter, shape):
     """R^H R = P^T A^H A P, LAPACK's pivots in double precision, the same bits twice, nothing waited

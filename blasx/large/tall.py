@@ -65,7 +65,8 @@ def gels(me, a, x, fits):
     if fits and x.size:
         c = t.inner(q, x)
         t.solve(R2, c, c, trans=ADJOINT)
-        w = x[:n] - signs[:, None] * c
+        w = x[:n].copy(order="F")  # what operators make is by rows
+        w -= signs[:, None] * c
         t.solve(top, w, w, lower=True, unit=1)
         t.solve(R, c, c)
     elif x.size:

@@ -62,6 +62,10 @@ class Array(np.ndarray):
         return super().__new__(cls, shape, dtype, memory.whole, memory.at, strides, order)
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
+        """What CuPy's operators and sums make is by rows, whatever they make it of."""
+        out = context is not None and any(x is array for x in context[1])
+        if not out and array.ndim > 1 and not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
         return np.asarray(array).view(Array)
 
     def __getitem__(self, at):

@@ -40,10 +40,10 @@ def solves(big, me, rng, n, nrhs):
 def closed(big, me, rng):
     """What is not wanted any more stays as it is."""
     t, x, state = Array((80, 80), me.dtype, order="F"), Array((80, 1), me.dtype), Array((), "i4")
-    t[...], x[...], state[...] = np.eye(80), 3, 2
-    big.solve(me, 2 * t, x, 1, 0, 0, state, -31)
+    t[...], x[...], state[...] = 2 * np.eye(80), 3, 2
+    big.solve(me, t, x, 1, 0, 0, state, -31)
     assert (x == 3).all()
-    big.solve(me, 2 * t, x, 1, 0, 0, state, 2)
+    big.solve(me, t, x, 1, 0, 0, state, 2)
     assert (x == 1.5).all()
 
 
