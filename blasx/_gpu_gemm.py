@@ -65,6 +65,7 @@ _OFFSETS_DIGITS = [0, 8, 16, 24, 32, 40, 44, 48, 56, 64]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
 _OFFSETS_BYTES = [*(8 * i for i in range(7)), 56, 60]
 _LINE = 16  # bytes that are known of a line (kernels/pairs.cuh)
+_LONG = 2048  # lines that go by digits, unless a row says otherwise
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
 
@@ -404,9 +405,11 @@ def _digit_rows(order, k, device):
 
 
 def by_digits(m, n, k, device):
-    """True if products of these extents were measured to be faster by digits than by pairs."""
+    """True if products of these extents were measured to be faster by digits than by pairs, and
+    lines are long enough for errors that add up by chance."""
     found, lines = _digit_rows(isqrt(m * n), k, device)
-    return bool(found and lines) and min(m, n) >= found.get("side", 2**63) and k >= found["depth"]
+    return bool(found and lines) and (
+        min(m, n) >= found.get("side", 1) and k >= found.get("depth", _LONG))
 
 
 def multiply_digits(alpha, a, b, beta, c):
