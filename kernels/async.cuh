@@ -35,3 +35,11 @@ template <int later> __device__ void await_groups()
     asm volatile("cp.async.wait_group %0;" :: "n"(later) : "memory");
 #endif
 }
+
+// Brings the line of 128 bytes at p to the L2 cache.
+__device__ inline void prefetch([[maybe_unused]] const void* p)
+{
+#ifndef BLASX_SIM
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
+#endif
+}

@@ -8,6 +8,7 @@
 // A GRU's third part of h' U is kept apart, as s. What a thread carries from step to step is c, or h.
 #pragma once
 #include "block.cuh"
+#include "pairs.cuh"
 
 enum { LSTM, GRU, RNN };
 constexpr int GATES = CELL == LSTM ? 4 : CELL == GRU ? 3 : 1;
@@ -60,6 +61,18 @@ __device__ inline void unstep_of(const float (&kept)[KEPT], float dh, float& car
         carried = dh * u;
     } else {
         dz[0] = dh * (1 - kept[0] * kept[0]);
+    }
+}
+
+// Pairs e of the weights of_pair(e, 0) and of_pair(e, 1), scaled
+template <int N, class F>
+__device__ void split(F of_pair, Scale scale, unsigned (&high)[N], unsigned (&low)[N])
+{
+    #pragma unroll
+    for (int e = 0; e < N; ++e) {
+        const Pair of = pairs_of(scale.of(of_pair(e, 0)), scale.of(of_pair(e, 1)));
+        high[e] = of.high;
+        low[e] = of.low;
     }
 }
 

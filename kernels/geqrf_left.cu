@@ -12,6 +12,7 @@
 // found there: (m n^2 - n^3 / 3) / (2 NB) numbers of a matrix come from memory so, where L2 does not
 // hold all matrices, and nothing is written but the result. The floor is 2 m n; every column waits
 // for a barrier. T of all panels lies in global memory, in the order in which lanes read it.
+#include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
 
@@ -121,20 +122,15 @@ template <int K> struct Reflectors {
 __device__ inline void bring(Strided<const scalar_t> of, int i, int k, int m, int n)
 {
     constexpr int LINE = 128 / sizeof(scalar_t), LINES = (NB + LINE - 1) / LINE;
-    const auto ask = []([[maybe_unused]] const scalar_t* p) {
-#ifndef BLASX_SIM
-        asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
-#endif
-    };
     const int width = n - k < NB ? n - k : NB;
     if (of.cs == 1)
         for (int e = thread(); e < (m - i) * LINES; e += THREADS) {
             const int j = e % LINES * LINE;
-            if (j < width) ask(&of(i + e / LINES, k + j));
+            if (j < width) prefetch(&of(i + e / LINES, k + j));
         }
     else
         for (int j = warp(); j < width; j += WARPS)
-            for (int r = i + lane() * LINE; r < m; r += 32 * LINE) ask(&of(r, k + j));
+            for (int r = i + lane() * LINE; r < m; r += 32 * LINE) prefetch(&of(r, k + j));
 }
 
 // What a lane has of the 16 I columns times 8 K reflectors of W^T
@@ -264,8 +260,9 @@ template <int K> __device__ int place(int c, int l)
     return ((c % K * K + l % K) * 32 + l / K * 4 + c / K / 2) * 2 + c / K % 2;
 }
 
-// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated. Three barriers; the
-// caller synchronises before parts are written again by another function than this.
+// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated.
+// Three barriers; the caller synchronises before parts are written again by another function than
+// this.
 template <int K, int I>
 __device__ void times_t(Product<K, I>& w, const Shared& s, const scalar_t* T)
 {

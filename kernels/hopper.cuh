@@ -49,12 +49,6 @@ __device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barr
                  : "memory");
 }
 
-// Brings the line of 128 bytes at p to the L2 cache.
-__device__ inline void prefetch(const void* p)
-{
-    asm volatile("prefetch.global.L2 [%0];" :: "l"(p));
-}
-
 // The same of a tensor of four axes
 __device__ inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
                                 int z, int w)

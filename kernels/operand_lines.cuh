@@ -1,11 +1,10 @@
 // operand_lines.cuh: an operand of single precision as lines along k, any strides, and where its
 // pairs go (pairs.cuh).
 #pragma once
+#include "fours.cuh"
 #include "pairs.cuh"
 
 using size = long long;
-
-struct alignas(16) Four { float x[4]; };
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int COMPLEX = 0;
@@ -69,6 +68,3 @@ struct Share {
             copy_async<4>(&to.x[e], e < n ? x + e * step : x, e < n ? 4 : 0);
     }
 };
-
-// The pattern of |x|: the larger, the larger |x|, and above all those that are not finite
-__device__ inline unsigned pattern(float x) { return __float_as_uint(x) & 0x7fffffffu; }

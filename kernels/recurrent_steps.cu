@@ -75,13 +75,8 @@ recurrent_steps(float* Z, const float* U, size u_row, size u_col, const float* b
     for (int k = 0; k < DEEP; ++k)
         #pragma unroll
         for (int i = 0; i < TILES; ++i) {
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const Pair of = pairs_of(scale.of(weight(k, i, e / 2 * 2, e % 2)),
-                                         scale.of(weight(k, i, e / 2 * 2 + 1, e % 2)));
-                high[k][i][e] = of.high;
-                low[k][i][e] = of.low;
-            }
+            split([=](int e, int d) { return weight(k, i, e / 2 * 2 + d, e % 2); }, scale,
+                  high[k][i], low[k][i]);
             __syncwarp();  // no more weights at a time than there is room for
         }
 

@@ -60,13 +60,7 @@ __device__ inline unsigned larger(unsigned most, const Four& w)
 // Four numbers, scaled, as two pairs
 __device__ inline void split(const Four& w, Scale scale, unsigned (&high)[2], unsigned (&low)[2])
 {
-    #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-        const Pair of = pairs_of(scale.of(__int_as_float(int(w.x[2 * e]))),
-                                 scale.of(__int_as_float(int(w.x[2 * e + 1]))));
-        high[e] = of.high;
-        low[e] = of.low;
-    }
+    split([&](int e, int d) { return __int_as_float(int(w.x[2 * e + d])); }, scale, high, low);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

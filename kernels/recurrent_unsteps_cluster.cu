@@ -82,12 +82,7 @@ recurrent_unsteps_cluster(const float* gates, const float* U, const float* C, co
     for (int k = 0; k < SIXTEENS; ++k)
         #pragma unroll
         for (int i = 0; i < TILES; ++i)
-            #pragma unroll
-            for (int a = 0; a < 4; ++a) {
-                const Pair of = pairs_of(scale.of(weight(k, i, a, 0)), scale.of(weight(k, i, a, 1)));
-                high[k][i][a] = of.high;
-                low[k][i][a] = of.low;
-            }
+            split([=](int a, int e) { return weight(k, i, a, e); }, scale, high[k][i], low[k][i]);
 
     const Units<UNITS, ROWS> cells{first_unit, first_row, left, H};
     const float clip = float(__longlong_as_double(clip_bits));

@@ -3,9 +3,10 @@
 // lines are even.
 //
 // A cluster has LINES lines, each of its blocks `part` of k, which it keeps in shared memory, four
-// numbers at a time, of line l at place g ^ l % 8, and the largest of each line: threads with neighbours in the order of memory, be
-// they numbers of a line or of neighbouring lines, write to different banks, and lanes read there what
-// they have of a line. The largest number of a line is that of all blocks.
+// numbers at a time, of line l at place g ^ l % 8, and the largest of each line: threads with
+// neighbours in the order of memory, be they numbers of a line or of neighbouring lines, write to
+// different banks, and lanes read there what they have of a line. The largest number of a line is that
+// of all blocks.
 //
 // Floor: 7 bytes an entry, read and written once: 0.22 ms for two operands of 8192 at 4.3 TB/s.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -16,6 +17,7 @@ constexpr int BLOCKS = 2;    // per multiprocessor for which registers are ratio
 #endif
 #include "cluster.cuh"
 #include "digits.cuh"
+#include "fours.cuh"
 #include "launch.cuh"
 #include "shuffle.cuh"
 
@@ -27,8 +29,6 @@ static_assert(THREADS % LINES == 0 && LINES % 8 == 0);
 #ifndef BLASX_SIM           // the launch says how much
 extern __shared__ __align__(128) char dynamic_shared[];
 #endif
-
-struct alignas(16) Four { float x[4]; };
 
 struct Operand {
     const float* X;
@@ -54,7 +54,7 @@ __device__ inline unsigned larger_pattern(unsigned most, const Four& v)
 {
     #pragma unroll
     for (float x : v.x) {
-        const unsigned u = __float_as_uint(x) & 0x7fffffffu;
+        const unsigned u = pattern(x);
         most = most < u ? u : most;
     }
     return most;
