@@ -702,7 +702,6 @@ static void arrive_in(unsigned, unsigned)
 {
     sim::fail("barriers of a cluster's blocks are not simulated", __LINE__);
 }
-static void prefetch(const void*) {}
 
 static void wait_turn(int) {}
 static void give_turn(int) {}
