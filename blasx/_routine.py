@@ -77,8 +77,8 @@ class Typed:
             self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} rows and columns")
         if shape is not None:
             self.shaped(x, argument, shape)
-        if overwrite:
-            self.writeable(x, argument)
+        if overwrite.__class__ is not int or overwrite:
+            self.writeable(x, argument, overwrite)
         return x
 
     def square(self, x, argument, overwrite=0):
@@ -96,8 +96,8 @@ class Typed:
             self.illegal(argument, x.shape, f"of at most {_lapack.LARGEST} elements")
         if size is not None and x.shape[0] != size:
             self.illegal(argument, x.shape, f"of shape ({size},)")
-        if overwrite:
-            self.writeable(x, argument)
+        if overwrite.__class__ is not int or overwrite:
+            self.writeable(x, argument, overwrite)
         return x
 
     def stack(self, x, argument, ndim, overwrite=0):
@@ -106,8 +106,8 @@ class Typed:
             x = self._number_array(x, argument)
             if x.ndim != ndim:
                 self.illegal(argument, x.shape, f"of {ndim} dimensions, the first the batch")
-        if overwrite:
-            self.writeable(x, argument)
+        if overwrite.__class__ is not int or overwrite:
+            self.writeable(x, argument, overwrite)
         return x
 
     def columns(self, b, argument, rows, overwrite=0):
@@ -178,6 +178,11 @@ class Typed:
             self.illegal(argument, x, wanted)
         return x
 
+    def extent(self, x, argument):
+        """`x`, rows or columns that a matrix of LAPACK's may have; 1 for 0, of which it says
+        nothing."""
+        return max(self.integer(x, argument, 0, _lapack.LARGEST), 1)
+
     def real_number(self, x, argument):
         """`x` as a real scalar, also where the routine's type is complex (herk's alpha)."""
         if x.__class__ is float or x.__class__ is int:
@@ -234,10 +239,19 @@ class Typed:
                 free = ", ".join("any" if s is None else str(s) for s in shape)
                 self.illegal(argument, x.shape, f"of shape ({free})")
 
-    def writeable(self, x, argument):
-        """Refuse to overwrite an array that is read-only."""
-        if x.__class__ is ndarray and not x.flags.writeable:
+    def writeable(self, x, argument, overwrite=1):
+        """Refuse to overwrite an array that is read-only; and a flag `overwrite` that is none."""
+        if self.allows(overwrite, argument) and x.__class__ is ndarray and not x.flags.writeable:
             self.illegal(argument, "a read-only array", "writeable to be overwritten")
+
+    def allows(self, overwrite, argument):
+        """Whether the flag `overwrite` of an argument allows that: an integer, or a truth value."""
+        if overwrite.__class__ is int or overwrite.__class__ is bool:
+            return overwrite
+        try:
+            return overwrite if isinstance(overwrite, np.bool_) else overwrite.__index__()
+        except (AttributeError, TypeError):
+            self.mistyped("overwrite_" + argument, repr(overwrite), "0 or 1")
 
     def distinct(self, out, argument, **others):
         """Refuse an output that shares memory with an operand that is only read."""
@@ -310,9 +324,10 @@ class Typed:
 
     def workspace(self, lwork, least):
         """`lwork`, the size of LAPACK's workspace: -1 asks for the best size, None takes it."""
+        lwork = lwork if lwork is None else self.integer(lwork, "lwork")
         if lwork is None or lwork == -1:
             return lwork
-        return self.integer(lwork, "lwork", max(least, 1))
+        return self.integer(lwork, "lwork", max(least, 1), _lapack.LARGEST)
 
     def worked(self, routine, lwork, *before, after=()):
         """Call LAPACK's `routine` with a workspace of size `lwork` (see `workspace`) between its

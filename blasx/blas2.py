@@ -290,20 +290,22 @@ def ger(me, alpha, x, y, incx=1, incy=1, a=None, overwrite_x=1, overwrite_y=1, o
     -----
     2 m n operations.
     """
-    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_a)
+    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_x, overwrite_y, overwrite_a)
 
 
 def geru(me, alpha, x, y, incx=1, incy=1, a=None, overwrite_x=1, overwrite_y=1, overwrite_a=0):
     """A := alpha x y^T + A, complex; as `ger`."""
-    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_a)
+    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_x, overwrite_y, overwrite_a)
 
 
 def gerc(me, alpha, x, y, incx=1, incy=1, a=None, overwrite_x=1, overwrite_y=1, overwrite_a=0):
     """A := alpha x y^H + A, complex; as `ger`."""
-    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_a)
+    return _rank_one(me, alpha, x, y, incx, incy, a, overwrite_x, overwrite_y, overwrite_a)
 
 
-def _rank_one(me, alpha, x, y, incx, incy, a, overwrite_a):
+def _rank_one(me, alpha, x, y, incx, incy, a, overwrite_x, overwrite_y, overwrite_a):
+    me.allows(overwrite_x, "x")
+    me.allows(overwrite_y, "y")
     alpha, x, y = me.number(alpha, "alpha"), me.vector(x, "x"), me.vector(y, "y")
     incx, incy = me.choice(incx, "incx", (1, -1)), me.choice(incy, "incy", (1, -1))
     m, n = x.shape[0], y.shape[0]

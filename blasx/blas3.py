@@ -105,7 +105,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     """
     a, b = me.matrix(a, "a"), me.matrix(b, "b")
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
-    if trans_a != 0 or trans_b != 0:
+    if not (trans_a.__class__ is trans_b.__class__ is int and trans_a == trans_b == 0):
         trans_a = me.choice(trans_a, "trans_a", TRANS)
         trans_b = me.choice(trans_b, "trans_b", TRANS)
     m, k = a.shape[::-1] if trans_a else a.shape

@@ -484,35 +484,31 @@ def _geev_gpu(me, a, compute_vr):
 def syevd_lwork(me, n, compute_v=1, lower=0):
     """The workspaces that syevd works best with, for order `n`: (work, iwork, info), complex
     (work, iwork, rwork, info)."""
-    return me.scipy(_order(me, n), me.choice(compute_v, "compute_v", (0, 1)),
+    return me.scipy(me.extent(n, "n"), me.choice(compute_v, "compute_v", (0, 1)),
                     me.choice(lower, "lower", (0, 1)))
 
 
 def syevr_lwork(me, n, lower=0):
     """The workspaces that syevr works best with, for order `n`: (work, iwork, info), complex
     (work, rwork, iwork, info)."""
-    return me.scipy(_order(me, n), me.choice(lower, "lower", (0, 1)))
+    return me.scipy(me.extent(n, "n"), me.choice(lower, "lower", (0, 1)))
 
 
 def syevx_lwork(me, n, lower=0):
     """The workspace that syevx works best with, for order `n`: (work, info)."""
-    return me.scipy(_order(me, n), me.choice(lower, "lower", (0, 1)))
+    return me.scipy(me.extent(n, "n"), me.choice(lower, "lower", (0, 1)))
 
 
 def sygvx_lwork(me, n, uplo="L"):
     """The workspace that sygvx works best with, for order `n`: (work, info)."""
-    return me.scipy(_order(me, n), me.flag(uplo, "uplo", "UL"))
+    return me.scipy(me.extent(n, "n"), me.flag(uplo, "uplo", "UL"))
 
 
 def geev_lwork(me, n, compute_vl=1, compute_vr=1):
     """The workspace that geev works best with, for order `n`: (work, info)."""
-    return me.scipy(_order(me, n), me.choice(compute_vl, "compute_vl", (0, 1)),
+    return me.scipy(me.extent(n, "n"), me.choice(compute_vl, "compute_vl", (0, 1)),
                     me.choice(compute_vr, "compute_vr", (0, 1)))
 
-
-def _order(me, n):
-    """An order that LAPACK has an answer for."""
-    return max(me.integer(n, "n", 0), 1)
 
 
 def _names(routine):

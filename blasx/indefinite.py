@@ -233,7 +233,7 @@ def hesv(me, a, b, lwork=None, lower=0, overwrite_a=0, overwrite_b=0):
 
 def sytrf_lwork(me, n, lower=0):
     """The workspace that sytrf works best with, for a matrix of order `n`: (work, info)."""
-    return me.scipy(max(me.integer(n, "n", 0), 1), me.choice(lower, "lower", (0, 1)))
+    return me.scipy(me.extent(n, "n"), me.choice(lower, "lower", (0, 1)))
 
 
 def hetrf_lwork(me, n, lower=0):

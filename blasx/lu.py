@@ -321,8 +321,7 @@ def getri_lwork(me, n):
     work : float or complex
     info : int
     """
-    n = me.integer(n, "n", 0)
-    return me.scipy(n) if n else (me.dtype.type(1).item(), 0)
+    return me.scipy(me.extent(n, "n"))
 
 
 def gecon(me, a, anorm, norm="1"):

@@ -554,26 +554,19 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
 
 def geqrf_lwork(me, m, n):
     """The workspace that geqrf works best with, for an (m, n) matrix: (work, info)."""
-    return _asked(me, me.integer(m, "m", 0), me.integer(n, "n", 0))
+    return me.scipy(me.extent(m, "m"), me.extent(n, "n"))
 
 
 def gels_lwork(me, m, n, nrhs, trans="N"):
     """The workspace that gels works best with, for `nrhs` right-hand sides: (work, info)."""
-    sizes = [me.integer(x, name, 0) for x, name in ((m, "m"), (n, "n"), (nrhs, "nrhs"))]
-    return _asked(me, *sizes, me.flag(trans, "trans", _adjoint_flags(me)))
+    return me.scipy(me.extent(m, "m"), me.extent(n, "n"), me.extent(nrhs, "nrhs"),
+                    me.flag(trans, "trans", _adjoint_flags(me)))
 
 
 def gelsd_lwork(me, m, n, nrhs, cond=-1.0, lwork=-1):
     """The workspaces that gelsd needs: (work, iwork, info), complex (work, rwork, iwork, info)."""
-    sizes = [me.integer(x, name, 0) for x, name in ((m, "m"), (n, "n"), (nrhs, "nrhs"))]
-    m, n, nrhs = sizes
-    return _asked(me, m, n, max(nrhs, 1), me.real_number(cond, "cond"),
-                  me.integer(lwork, "lwork", -1, -1))
-
-
-def _asked(me, m, n, *others):
-    """SciPy's query, which wants a matrix with elements in it."""
-    return me.scipy(max(m, 1), max(n, 1), *others)
+    return me.scipy(me.extent(m, "m"), me.extent(n, "n"), me.extent(nrhs, "nrhs"),
+                    me.real_number(cond, "cond"), me.integer(lwork, "lwork", -1, -1))
 
 
 UNITARY = {kind: f"sor{kind} dor{kind} cun{kind} zun{kind}" for kind in "gqr glq mqr mlq".split()}

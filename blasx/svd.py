@@ -133,7 +133,7 @@ def gesdd_lwork(me, m, n, compute_uv=1, full_matrices=1):
 
 
 def _svd_lwork(me, m, n, compute_uv, full_matrices):
-    return me.scipy(max(me.integer(m, "m", 0), 1), max(me.integer(n, "n", 0), 1),
+    return me.scipy(me.extent(m, "m"), me.extent(n, "n"),
                     me.choice(compute_uv, "compute_uv", (0, 1)),
                     me.choice(full_matrices, "full_matrices", (0, 1)))
 

@@ -103,8 +103,16 @@ def test_unknown_flags_are_refused(routine):
     call = problem(routine, SIZES)
     for k in FLAGS:
         if k in call.parameters and not (k == "diag" and k in call.arrays):
-            for x in (7, -1, "Q", "", None, object(), 1.5, [1]):
+            for x in (7, -1, "Q", "", None, object(), 1.5, [1], np.zeros(2), np.zeros(0)):
                 refused(call, {k: x}, k)
+
+
+@every_routine
+def test_flags_to_overwrite_are_numbers(routine):
+    call = problem(routine, SIZES, nrhs=4)
+    for k in call.overwritable:
+        for x in ("", "N", None, object(), 1.5, [1], [], np.zeros(2), np.ones(1), np.zeros(0)):
+            refused(call, {f"overwrite_{k}": x}, f"overwrite_{k}", (TypeError,))
 
 
 SCALARS = ("alpha", "beta", "n", "k", "m", "kl", "ku", "incx", "incy", "offx", "offy", "lwork")
@@ -115,7 +123,7 @@ def test_scalars_that_are_no_numbers_are_refused(routine):
     call = problem(routine, SIZES)
     for k in SCALARS:
         if k in call.parameters and k not in call.arrays:
-            for x in ("x", object(), {}, "7"):
+            for x in ("x", object(), {}, "7", np.ones(2), np.zeros(0)):
                 refused(call, {k: x}, k)
             if k not in ("alpha", "beta"):
                 refused(call, {k: 1.5}, k)

@@ -255,6 +255,7 @@ def on_cpu(me, **operands):
 
 
 def _members(me, x, argument, overwrite, dimensions):
+    me.allows(overwrite, argument)
     if x.__class__ is Ragged:
         if x.shapes.shape[1] not in dimensions:
             me.illegal(argument, f"shapes of {x.shapes.shape[1]}", "matrices, (m, n) each")
