@@ -327,7 +327,8 @@ class Typed:
         lwork = lwork if lwork is None else self.integer(lwork, "lwork")
         if lwork is None or lwork == -1:
             return lwork
-        return self.integer(lwork, "lwork", max(least, 1), _lapack.LARGEST)
+        lwork = self.integer(lwork, "lwork", max(least, 1))
+        return self.integer(lwork, "lwork", high=_lapack.LARGEST)
 
     def worked(self, routine, lwork, *before, after=()):
         """Call LAPACK's `routine` with a workspace of size `lwork` (see `workspace`) between its
