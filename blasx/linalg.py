@@ -89,6 +89,21 @@ class _Caller:
             self.refuse("b", b.shape, f"of shape ({n},) or (..., {n}, nrhs)")
         return (b[:, None], True) if b.ndim == 1 else (b, False)
 
+    def together(self, stack, other):
+        """The shape of two stacks, `a`'s and `b`'s, that broadcast."""
+        try:
+            return np.broadcast_shapes(stack, other)
+        except ValueError:
+            raise ValueError(f"{self.name}: the stacks of a and b must broadcast, got {stack} and "
+                             f"{other}") from None
+
+    def tolerance(self, x, convert=float):
+        """rcond as a number, or what else it is to be."""
+        try:
+            return convert(x)
+        except (TypeError, ValueError):
+            raise TypeError(f"{self.name}: rcond must be a number, got {x!r}") from None
+
     def succeed(self, what, info, stack=()):
         """Raise the LinAlgError of the members whose info is not 0; the wait for the GPU."""
         if info.__class__ not in PLAIN:
@@ -192,7 +207,7 @@ def solve(me, a, b):
     t, a, b = me.operands(a, b)
     me.square(a)
     b, one = me.columns(b, a.shape[-1])
-    columns, restore = _beside(a.shape[:-2], b)
+    columns, restore = _beside(me, a.shape[:-2], b)
     if not b.size:
         x = columns
     elif a.ndim == 2:
@@ -205,7 +220,7 @@ def solve(me, a, b):
     return x[..., 0] if one else x
 
 
-def _beside(stack, b):
+def _beside(me, stack, b):
     """Right-hand sides (..., n, nrhs) for a stack of matrices, those that meet the same matrix side
     by side: (matrices, n, columns), or (n, columns) for one matrix; and the function that gives a
     solution the shape of the broadcast stack."""
@@ -213,7 +228,7 @@ def _beside(stack, b):
         return b, _as_it_is
     if b.shape[:-2] == stack:
         return _flat(b), lambda x: x.reshape(b.shape)
-    whole = np.broadcast_shapes(stack, b.shape[:-2])
+    whole = me.together(stack, b.shape[:-2])
     if whole != b.shape[:-2]:
         b = _xp(b).broadcast_to(b, whole + b.shape[-2:])
     own = (1,) * (len(whole) - len(stack)) + stack
@@ -285,6 +300,9 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False):
     -----
     getrs, getrs_batched: 2 n^2 nrhs operations. GPU: synchronises once.
     """
+    if lu_and_piv.__class__ not in (tuple, list) or len(lu_and_piv) != 2:
+        raise TypeError("linalg.lu_solve: lu_and_piv must be the pair that lu_factor returns, got "
+                        f"{lu_and_piv!r:.60}")
     return _lu_solve(*lu_and_piv, b, trans, overwrite_b)
 
 
@@ -297,7 +315,7 @@ def _lu_solve(me, lu, piv, b, trans, overwrite_b):
     b, one = me.columns(b, lu.shape[-1])
     stack = lu.shape[:-2]
     overwrite_b = overwrite_b and b.shape[:-2] == stack
-    columns, restore = _beside(stack, b)
+    columns, restore = _beside(me, stack, b)
     if not b.size:
         x = columns
     else:
@@ -695,7 +713,8 @@ def pinv(me, a, rcond=None, hermitian=False, *, rtol=_UNSET):
     if not a.size:
         return xp.empty(a.shape[:-2] + a.shape[:-3:-1], t.dtype)
     u, s, vh = svd.implementation(me, a, full_matrices=False, hermitian=hermitian)
-    cutoff = xp.asarray(rcond, t.real)[..., None] * s.max(-1, keepdims=True)
+    rcond = me.tolerance(rcond, lambda x: xp.asarray(x, t.real))
+    cutoff = rcond[..., None] * s.max(-1, keepdims=True)
     large = s > cutoff
     inverse = large / xp.where(large, s, t.real.type(1))
     return vh.conj().swapaxes(-1, -2) @ (inverse[..., None] * u.conj().swapaxes(-1, -2))
@@ -737,8 +756,9 @@ def lstsq(me, a, b, rcond=None):
     me.matrices(a)
     b, one = me.columns(b, a.shape[-2])
     eps = float(np.finfo(t.dtype).eps)
-    rcond = eps * max(a.shape[-2:]) if rcond is None else eps / 2 if rcond < 0 else float(rcond)
-    whole = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    rcond = rcond if rcond is None else me.tolerance(rcond)
+    rcond = eps * max(a.shape[-2:]) if rcond is None else eps / 2 if rcond < 0 else rcond
+    whole = me.together(a.shape[:-2], b.shape[:-2])
     if whole:
         x, residuals, rank, s = _lstsq_stack(me, t, a, b, rcond, whole)
     else:

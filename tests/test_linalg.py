@@ -222,6 +222,21 @@ def test_bad_types(a):
         linalg.inv(a)
 
 
+@pytest.mark.parametrize(("call", "kind", "words"), [
+    (lambda: linalg.solve(np.ones((2, 3, 3)), np.ones((4, 3, 1))), ValueError,
+     r"linalg.solve: the stacks of a and b .* \(2,\) and \(4,\)"),
+    (lambda: linalg.lstsq(np.ones((2, 3, 3)), np.ones((4, 3, 1))), ValueError,
+     r"linalg.lstsq: the stacks of a and b .* \(2,\) and \(4,\)"),
+    (lambda: linalg.lu_solve(3, np.ones(3)), TypeError, "linalg.lu_solve: lu_and_piv .* got 3"),
+    (lambda: linalg.pinv(np.eye(3), "x"), TypeError, "linalg.pinv: rcond must .* got 'x'"),
+    (lambda: linalg.lstsq(np.eye(3), np.ones(3), np.ones(2)), TypeError, "linalg.lstsq: rcond"),
+])
+def test_wrong_calls_name_function_and_argument(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+
 # -- orthogonal factorizations, eigenvalues, least squares
 
 
