@@ -79,10 +79,26 @@ def test_wrong_gradients_and_targets():
     lambda: nn.MaxPool(2, padding=2), lambda: nn.Dropout(1.0), lambda: nn.CrossEntropy(1.0),
     lambda: nn.MultiHeadAttention(5, 2), lambda: nn.LocalResponseNorm(4),
     lambda: nn.RNN(2, 3, function="sine"), lambda: nn.LSTM(2, 3, clip=0),
-    lambda: nn.GRU(2, 3, truncate=0), lambda: nn.SGD(nn.Dense(1, 1), 0.1, nesterov=True)])
+    lambda: nn.GRU(2, 3, truncate=0), lambda: nn.SGD(nn.Dense(1, 1), 0.1, nesterov=True),
+    lambda: nn.Dropout("x"), lambda: nn.LSTM(2, 3, clip="x"), lambda: nn.Dense(2, 3, dtype="i4"),
+    lambda: nn.Adam(nn.Dense(1, 1), betas=(2, 3)), lambda: nn.Adam(3), lambda: nn.Sequential(3)])
 def test_layers_that_cannot_be(wrong):
-    with pytest.raises(ValueError, match=r"^\w+(\(.*\))?: "):
+    with pytest.raises((ValueError, TypeError), match=r"^\w+(\(.*\))?: "):
         wrong()
+
+
+@pytest.mark.parametrize(("layer", "extents"), [
+    (nn.Dense, (2, 3)), (nn.LSTM, (2, 3)), (nn.GRU, (2, 3, 1)), (nn.RNN, (2, 3)),
+    (nn.LayerNorm, (3,)), (nn.RMSNorm, (3,)), (nn.BatchNorm, (3,)), (nn.LocalResponseNorm, (3,)),
+    (nn.Embedding, (3, 2)), (nn.Positions, (3, 2)), (nn.MultiHeadAttention, (4, 2)),
+    (nn.AdditiveAttention, (2, 3, 4)), (nn.Conv1d, (2, 3, 3)), (nn.Conv2d, (2, 3, 3))],
+    ids=lambda x: getattr(x, "__name__", ""))
+def test_extents_are_whole_numbers_of_at_least_1(layer, extents):
+    layer(*map(np.int64, extents[:2]), *extents[2:])
+    for i in range(len(extents)):
+        for wrong in (0, -1, 2.5, "a", None):
+            with pytest.raises((ValueError, TypeError), match=rf"^{layer.__name__}: \w+ must be"):
+                layer(*extents[:i], wrong, *extents[i + 1:])
 
 
 def test_float32_stays_float32():

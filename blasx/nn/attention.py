@@ -136,7 +136,7 @@ class AdditiveAttention(Layer):
 
     def __init__(self, n_query, n_key, width, dtype="f4", rng=None):
         rng = np.random.default_rng(rng)
-        self.n_query, self.n_key, self.width = n_query, n_key, width
+        self.sized(n_query=n_query, n_key=n_key, width=width)
         self.W = Parameter(glorot(rng, (n_query, width), n_query, width, dtype))
         self.U = Parameter(glorot(rng, (n_key, width), n_key, width, dtype))
         self.b = Parameter(np.zeros(width, dtype))
@@ -195,10 +195,10 @@ class MultiHeadAttention(Layer):
     """
 
     def __init__(self, width, heads, causal=False, bias=True, dtype="f4", rng=None):
-        if heads < 1 or width % heads:
+        self.sized(width=width, heads=heads)
+        if width % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide width, got {heads}, {width}")
         rng = np.random.default_rng(rng)
-        self.width, self.heads = width, heads
         self.weight = Parameter(np.hstack(
             [glorot(rng, (width, width), width, width, dtype) for _ in range(3)]))
         self.bias = Parameter(np.zeros(3 * width, dtype)) if bias else None

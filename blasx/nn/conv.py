@@ -70,10 +70,10 @@ class Convolution(Layer):
     def __init__(self, channels, filters, kernel, stride, padding, dilation, groups, bias, layout,
                  dtype, rng):
         name = type(self).__name__
-        if groups < 1 or channels % groups or filters % groups:
+        self.sized(channels=channels, filters=filters, groups=groups)
+        if channels % groups or filters % groups:
             raise ValueError(f"{name}: groups must divide channels and filters, got {groups} for "
                              f"{channels} and {filters}")
-        self.channels, self.filters, self.groups = channels, filters, groups
         self.windows = Windows(name, kernel, stride, padding, dilation, self.DIMS, layout)
         size = prod(self.windows.kernel)
         shape = filters, channels // groups, *self.windows.kernel

@@ -23,7 +23,7 @@ class Dense(Layer):
     SKIPS_DX = True
 
     def __init__(self, n_in, n_out, bias=True, dtype="f4", rng=None):
-        self.n_in, self.n_out = n_in, n_out
+        self.sized(n_in=n_in, n_out=n_out)
         self.weight = Parameter(glorot(rng, (n_in, n_out), n_in, n_out, dtype))
         self.bias = Parameter(np.zeros(n_out, dtype)) if bias else None
 

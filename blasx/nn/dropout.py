@@ -17,9 +17,8 @@ class Dropout(Layer):
     """
 
     def __init__(self, p, seed=0):
-        if not 0 <= p < 1:
-            raise ValueError(f"Dropout: p must be in [0, 1), got {p}")
-        self.p, self.seed = p, seed
+        self.share(p=p)
+        self.seed = seed
         self.drawn = Parameter(np.array(0), trained=False)
 
     def forward(self, x):

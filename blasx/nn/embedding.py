@@ -22,7 +22,7 @@ class Embedding(Layer):
     """
 
     def __init__(self, n, width, scale=0.02, dtype="f4", rng=None):
-        self.n, self.width = n, width
+        self.sized(n=n, width=width)
         random = np.random.default_rng(rng).standard_normal((n, width))
         self.weight = Parameter((scale * random).astype(dtype))
 
@@ -69,7 +69,7 @@ class Positions(Layer):
     """
 
     def __init__(self, length, width, learned=False, dtype="f4", rng=None):
-        self.length, self.width = length, width
+        self.sized(length=length, width=width)
         if learned:
             random = np.random.default_rng(rng).standard_normal((length, width))
             self.weight = Parameter((0.02 * random).astype(dtype))

@@ -11,6 +11,8 @@ cast unasked. Where nothing comes before a layer nobody wants dx: those with SKI
 in `backward(dy, dx=False)`.
 """
 
+from numbers import Real
+
 import numpy as np
 
 from ._arrays import REALS, added, module, wide
@@ -23,6 +25,9 @@ class Parameter:
     """
 
     def __init__(self, value, trained=True):
+        if trained and value.dtype not in REALS:
+            kinds = ", ".join(map(str, REALS))
+            raise TypeError(f"Parameter: dtype must be one of {kinds}, got {value.dtype}")
         self.value, self.grad, self.trained = value, None, trained
         self._single = None, None  # a value in half precision, and what it was rounded from
 
@@ -138,6 +143,22 @@ class Layer:
 
     # -- arguments
 
+    def sized(self, **extents):
+        """Take extents, whole numbers of at least 1, as attributes."""
+        for name, n in extents.items():
+            if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
+                raise TypeError(f"{type(self).__name__}: {name} must be an integer, got {n!r}")
+            if n < 1:
+                raise ValueError(f"{type(self).__name__}: {name} must be at least 1, got {n}")
+            setattr(self, name, int(n))
+
+    def share(self, **parts):
+        """Take numbers from 0 to below 1 as attributes."""
+        for name, x in parts.items():
+            if not isinstance(x, Real) or not 0 <= x < 1:
+                raise ValueError(f"{type(self).__name__}: {name} must be in [0, 1), got {x!r}")
+            setattr(self, name, x)
+
     def given(self, x, *shape, argument="x", like=None):
         """Refuse an array that is not of `shape` (None: any extent; a first ...: any before), or
         not of dtype and device of `like`. Returns it."""
@@ -223,6 +244,9 @@ class Sequential(Layer):
     """y = f_n(... f_2(f_1(x))); backward is the chain rule from the last to the first."""
 
     def __init__(self, *layers):
+        for layer in layers:
+            if not isinstance(layer, Layer):
+                raise TypeError(f"{type(self).__name__}: layers must be layers, got {layer!r}")
         self.layers = list(layers)
 
     def parts(self):

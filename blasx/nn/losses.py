@@ -55,9 +55,8 @@ class CrossEntropy(Loss):
     """
 
     def __init__(self, smoothing=0.0, ignore=None):
-        if not 0 <= smoothing < 1:
-            raise ValueError(f"CrossEntropy: smoothing must be in [0, 1), got {smoothing}")
-        self.smoothing, self.ignore = smoothing, ignore
+        self.share(smoothing=smoothing)
+        self.ignore = ignore
 
     def forward(self, y, target):
         self.given(y, ..., None)

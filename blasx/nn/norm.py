@@ -40,7 +40,8 @@ class BatchNorm(Layer):
     """
 
     def __init__(self, n, axis=1, momentum=0.1, eps=1e-5, dtype="f4"):
-        self.n, self.axis, self.momentum, self.eps = n, axis, momentum, eps
+        self.sized(n=n)
+        self.axis, self.momentum, self.eps = axis, momentum, eps
         self.weight = Parameter(np.ones(n, dtype))
         self.bias = Parameter(np.zeros(n, dtype))
         self.mean = Parameter(wide(np.zeros(n, dtype)), trained=False)
@@ -96,7 +97,8 @@ class LayerNorm(Layer):
     """
 
     def __init__(self, n, eps=1e-5, dtype="f4"):
-        self.n, self.eps = n, eps
+        self.sized(n=n)
+        self.eps = eps
         self.weight, self.bias = Parameter(np.ones(n, dtype)), Parameter(np.zeros(n, dtype))
 
     def forward(self, x):
@@ -142,7 +144,8 @@ class RMSNorm(Layer):
     """
 
     def __init__(self, n, eps=1e-5, dtype="f4"):
-        self.n, self.eps = n, eps
+        self.sized(n=n)
+        self.eps = eps
         self.weight = Parameter(np.ones(n, dtype))
 
     def forward(self, x):
@@ -183,9 +186,10 @@ class LocalResponseNorm(Layer):
     """
 
     def __init__(self, size=5, alpha=1e-4, beta=0.75, k=1.0, axis=1):
-        if size < 1 or size % 2 == 0:
+        self.sized(size=size)
+        if size % 2 == 0:
             raise ValueError(f"LocalResponseNorm: size must be odd, got {size}")
-        self.size, self.alpha, self.beta, self.k, self.axis = size, alpha, beta, k, axis
+        self.alpha, self.beta, self.k, self.axis = alpha, beta, k, axis
 
     def forward(self, x):
         given, x = x, wide(self.given(x, ...))

@@ -14,6 +14,7 @@ from math import cos, pi, sqrt
 import numpy as np
 
 from ._arrays import fused, module, wide
+from .layer import Layer
 
 
 class Optimiser:
@@ -24,6 +25,8 @@ class Optimiser:
     MEMORY = ()
 
     def __init__(self, model, rate, decay=0.0):
+        if not isinstance(model, Layer):
+            raise TypeError(f"{type(self).__name__}: model must be a layer, got {model!r}")
         self.parameters, self.rate, self.decay, self.steps = model.parameters(), rate, decay, 0
         self.memory = {}
 
@@ -100,6 +103,8 @@ class Adam(Optimiser):
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.0):
         super().__init__(model, rate, decay)
+        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+            raise ValueError(f"{type(self).__name__}: betas must be two in [0, 1), got {betas!r}")
         self.betas, self.eps = betas, eps
 
     def moved(self, moving, factor, rate):

@@ -27,6 +27,8 @@ Hochreiter, Schmidhuber: Long short-term memory, 1997. Cho et al.: Learning phra
 using RNN encoder-decoder, 2014. Werbos: Backpropagation through time, 1990.
 """
 
+from numbers import Real
+
 import numpy as np
 
 from ._arrays import add_product, column_sums, fused, glorot, like, module, product, uniform, wide
@@ -52,7 +54,8 @@ class Recurrence(Layer):
         if truncate is not None and truncate < 1:
             raise ValueError(f"{type(self).__name__}: truncate must be at least 1, got {truncate}")
         rng = np.random.default_rng(rng)
-        self.n_in, self.n, self.reverse, self.truncate = n_in, n, reverse, truncate
+        self.sized(n_in=n_in, n=n)
+        self.reverse, self.truncate = reverse, truncate
         self.W = Parameter(glorot(rng, (n_in, self.GATES * n), n_in, n, dtype))
         self.U = Parameter(uniform(rng, (n, self.GATES * n), n**-0.5, dtype))
         self.b = Parameter(np.zeros(self.GATES * n, dtype))
@@ -264,8 +267,8 @@ class LSTMCell(Recurrence):
     GATES, STATES = 4, 2
 
     def __init__(self, n_in, n, clip=None, **options):
-        if clip is not None and clip <= 0:
-            raise ValueError(f"LSTM: clip must be positive, got {clip}")
+        if clip is not None and not (isinstance(clip, Real) and clip > 0):
+            raise ValueError(f"LSTM: clip must be positive, got {clip!r}")
         super().__init__(n_in, n, **options)
         self.clip = clip
         self.b.value[n:2 * n] = 1  # the cell remembers until it has learnt what to forget
@@ -320,7 +323,8 @@ class Recurrent(Layer):
 
     def __init__(self, n_in, n, layers=1, bidirectional=False, dtype="f4", rng=None, **options):
         rng, directions = np.random.default_rng(rng), 2 if bidirectional else 1
-        self.n_in, self.n, self.directions = n_in, n, directions
+        self.sized(n_in=n_in, n=n, layers=layers)
+        self.directions = directions
         self.cells = [self.CELL(n_in if layer == 0 else directions * n, n, reverse=bool(d),
                                 dtype=dtype, rng=rng, **options)
                       for layer in range(layers) for d in range(directions)]
