@@ -34,6 +34,9 @@ def main(arguments):
     parser.add_argument("--mean", metavar="ROUTINE,...")
     parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
     options = parser.parse_args(arguments)
+    for path in options.files:
+        if not path.is_file():
+            parser.error(f"no file {path}")
     if options.mean:
         print(mean(options.files, options.mean.split(","), options.letters))
         return 0
