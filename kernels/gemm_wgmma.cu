@@ -16,14 +16,15 @@
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
 // and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
-// tensor cores.
+// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 8, by
+// the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane: so A
+// times a permutation is that of A.
 //
 // HALF_OF_C: of C that half (strips.cuh), nothing else is touched. BIAS: beta is of a number for each
 // column, in place of C.
 //
 // HIGH_ONLY: one product of half precision for those who asked for no more: good is what is good to
-// 2^-11, and of a number that is not lost the high part is. Sums are added to those of the tile after
+// 2^-11, and of a number that is not lost the high part is, however few there are. Sums are added to those of the tile after
 // EACH times 64 of k only, and no group waits for another's turn.
 //
 // Floor: 6 m n k operations of the tensor cores at 990 Tflop/s, or what 700 W allow, 216 to 247
@@ -48,7 +49,7 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "strips.cuh"
 #include "tensor.cuh"
 
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 4;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -215,11 +216,13 @@ struct Result {
     }
 };
 
-// The entries of which the lines of an operand were made (operand_lines.cuh); strides in floats
+// The entries of which the lines of an operand were made (operand_lines.cuh), strides in floats, and
+// what is known of these
 struct Entries {
     const float* X;
     size next, step;
     int how;
+    const About* about;
 
     __device__ double operator()(unsigned line, size p) const
     {
@@ -231,25 +234,101 @@ struct Entries {
     }
 };
 
+// What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
+// rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
+struct Lines {
+    Line rows[16], cols[BN];
+
+    __device__ void fetch(unsigned i, unsigned j, const About* a, const About* b,
+                          const Result& result)
+    {
+        const unsigned lane = threadIdx.x % 32;
+        __syncwarp();  // all have read those of the tile before
+        #pragma unroll
+        for (unsigned c = lane; c < BN; c += 32)
+            copy_async<16, true>(&cols[c], &b[min(j + c, result.n - 1)].line, 16);
+        if (lane < 16)
+            copy_async<16, true>(&rows[lane], &a[min(i + lane, result.m - 1)].line, 16);
+        end_group();
+        if (BIAS || result.beta == 0) return;
+        #pragma unroll
+        for (unsigned e = lane; e < 16 * BN / 32; e += 32)
+            prefetch(result.at(min(i + e % 16, result.m - 1), min(j + e / 16 * 32, result.n - 1)));
+    }
+    __device__ void await() const
+    {
+        await_groups<0>();
+        __syncwarp();
+    }
+};
+
+// Computes those of four elements (i + g + 8 (e / 2), j + 2 t + e % 2) of a lane, for bits e of `mine`,
+// that have a line with few numbers, from these; returns the bits of the others.
+__device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, const Line* rows,
+                                       const Line* cols, const Entries& A, const Entries& B,
+                                       const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int* places[4];
+    int few[4], most = 0;
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = g + 8 * (e / 2), c = 2 * t + e % 2;
+        const bool by_row = rows[r].lost & ONLY_FEW, by_col = cols[c].lost & ONLY_FEW;
+        const bool finite = rows[r].lost + cols[c].lost < NOT_FINITE;
+        places[e] = by_row ? A.about[i + r].places : B.about[j + c].places;
+        few[e] = !(mine >> e & 1) || !finite ? 0 : by_row ? rows[r].few : by_col ? cols[c].few : 0;
+        most = max(most, few[e]);
+    }
+    double sums[4] = {};
+    #pragma unroll 1
+    for (int f = 0; f < most; ++f) {
+        size p[4];
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) p[e] = f < few[e] ? (1 + COMPLEX) * places[e][f] : 0;
+        #pragma unroll
+        for (int part = 0; part < 1 + COMPLEX; ++part) {
+            double x[4], y[4];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const unsigned row = i + g + 8 * (e / 2), col = j + 2 * t + e % 2;
+                x[e] = f < few[e] ? A(row, p[e] + part) : 0;
+                y[e] = f < few[e] ? B(col, p[e] + part) : 0;
+            }
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) sums[e] = fma(x[e], y[e], sums[e]);
+        }
+    }
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        if (!few[e]) continue;
+        result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
+        mine &= ~(1u << e);
+    }
+    return mine;
+}
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
 // `again`, from A and B
 __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, const Entries& A, const Entries& B,
-                                     const Result& result)
+                                     size k, const Lines& lines, const Entries& A,
+                                     const Entries& B, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     #pragma unroll 1
     for (int tile = 0; tile < BN / 8; ++tile, j += 8) {
-        const unsigned mine = again[0] & 15;
+        unsigned mine = again[0] & 15;
         #pragma unroll
         for (int w = 0; w < WORDS; ++w)
             again[w] = again[w] >> 4 | (w + 1 < WORDS ? again[w + 1] << 28 : 0);
+        if (!__any_sync(ALL, mine)) continue;
+        mine = compute_few(mine, i, j, lines.rows, lines.cols + 8 * tile, A, B, result);
         if (!__any_sync(ALL, mine)) continue;
         unsigned each[4], total = 0;
         #pragma unroll
         for (int e = 0; e < 4; ++e)
             total += __popc(each[e] = __ballot_sync(ALL, mine >> e & 1));
-        if (total <= FEW) {
+        if (total <= ONE_BY_ONE) {
             #pragma unroll
             for (int e = 0; e < 4; ++e)
                 for (unsigned left = each[e]; left; left &= left - 1) {
@@ -281,33 +360,6 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
                 result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
     }
 }
-
-// What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
-// rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
-struct Lines {
-    Line rows[16], cols[BN];
-
-    __device__ void fetch(unsigned i, unsigned j, const Line* a, const Line* b,
-                          const Result& result)
-    {
-        const unsigned lane = threadIdx.x % 32;
-        __syncwarp();  // all have read those of the tile before
-        #pragma unroll
-        for (unsigned c = lane; c < BN; c += 32)
-            copy_async<16, true>(&cols[c], b + min(j + c, result.n - 1), 16);
-        if (lane < 16) copy_async<16, true>(&rows[lane], a + min(i + lane, result.m - 1), 16);
-        end_group();
-        if (BIAS || result.beta == 0) return;
-        #pragma unroll
-        for (unsigned e = lane; e < 16 * BN / 32; e += 32)
-            prefetch(result.at(min(i + e % 16, result.m - 1), min(j + e / 16 * 32, result.n - 1)));
-    }
-    __device__ void await() const
-    {
-        await_groups<0>();
-        __syncwarp();
-    }
-};
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
@@ -353,7 +405,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
-                const int lost = rows[r].lost + cols[e].lost;
+                const int all = rows[r].lost + cols[e].lost;
+                const int lost = HIGH_ONLY ? all & ~(3 * ONLY_FEW) : all;  // it may be both lines
                 const bool good = fabsf(sums[at]) >= DAMAGE * float(lost);
                 if (wanted && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
@@ -380,12 +433,12 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     unsigned any = 0;
     #pragma unroll
     for (int w = 0; w < WORDS; ++w) any |= again[w];
-    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, A, B, result);
+    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, lines, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
-           size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
+           size m, size n, size k, const About* a_about, const About* b_about, const float* A,
            size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
            size b_how, float alpha, float beta, float* C, size ldc, const float* bias,
            const unsigned* asked)
@@ -420,15 +473,15 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             int i, j;
             if (!tiles.place(tile, i, j)) continue;
             i = i * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
-            lines.fetch(i, j, a_lines, b_lines, result);
+            lines.fetch(i, j, a_about, b_about, result);
             float sums[SUMS];
             if constexpr (HIGH_ONLY)
                 multiply_high(sums, at, chunks, group, shared, full, empty);
             else
                 multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how)},
-                       {B, b_next, b_step, int(b_how)}, result);
+            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how), a_about},
+                       {B, b_next, b_step, int(b_how), b_about}, result);
         }
         if (!HIGH_ONLY && group == 0) wait_turn(0);
     }
