@@ -16,7 +16,7 @@
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
 // and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 8, by
+// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32, by
 // the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane: so A
 // times a permutation is that of A.
 //
@@ -49,7 +49,7 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "strips.cuh"
 #include "tensor.cuh"
 
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 4;
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -224,13 +224,23 @@ struct Entries {
     int how;
     const About* about;
 
-    __device__ double operator()(unsigned line, size p) const
+    __device__ float operator()(unsigned line, size p) const
     {
         if (!COMPLEX) return X[line * next + p * step];
         const unsigned odd = p % 2, second = how & TWICE ? line % 2 : 0, part = odd ^ second;
-        const double x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
+        const float x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
         const bool negative = (how & TWICE) && odd && !second;
         return negative != (part && how & CONJUGATED) ? -x : x;
+    }
+    // Those from p on, zeros where there is nothing
+    __device__ Four four(unsigned line, size p, size k) const
+    {
+        const bool whole = !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
+        if (whole && p + 4 <= k) return *reinterpret_cast<const Four*>(X + line * next + p);
+        Four v;
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) v.x[e] = p + e < k ? (*this)(line, p + e) : 0;
+        return v;
     }
 };
 
@@ -309,55 +319,61 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
 }
 
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
-// `again`, from A and B
+// `again`, from A and B, 16 bits at a time. Which of 16 of k the tensor cores take for which is
+// nothing to the sum: a lane has four in a row.
 __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
                                      size k, const Lines& lines, const Entries& A,
                                      const Entries& B, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     #pragma unroll 1
-    for (int tile = 0; tile < BN / 8; ++tile, j += 8) {
-        unsigned mine = again[0] & 15;
+    for (int first = 0; first < BN; first += 32, j += 32) {
+        const unsigned mine = again[0] & 0xffff;
         #pragma unroll
         for (int w = 0; w < WORDS; ++w)
-            again[w] = again[w] >> 4 | (w + 1 < WORDS ? again[w + 1] << 28 : 0);
+            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] << 16 : 0);
         if (!__any_sync(ALL, mine)) continue;
-        mine = compute_few(mine, i, j, lines.rows, lines.cols + 8 * tile, A, B, result);
-        if (!__any_sync(ALL, mine)) continue;
-        unsigned each[4], total = 0;
-        #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            total += __popc(each[e] = __ballot_sync(ALL, mine >> e & 1));
+        unsigned rest = 0;
+        #pragma unroll 1
+        for (int q = 0; q < 4; ++q)
+            rest |= compute_few(mine >> 4 * q & 15, i, j + 8 * q, lines.rows,
+                                lines.cols + first + 8 * q, A, B, result) << 4 * q;
+        const int total = int(__reduce_add_sync(ALL, __popc(rest)));
         if (total <= ONE_BY_ONE) {
-            #pragma unroll
-            for (int e = 0; e < 4; ++e)
-                for (unsigned left = each[e]; left; left &= left - 1) {
+            #pragma unroll 1
+            for (int e = 0; total > 0 && e < 16; ++e)
+                for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
                     const int of = __ffs(left) - 1;
-                    const unsigned row = i + of / 4 + 8 * (e / 2), col = j + 2 * (of % 4) + e % 2;
+                    const unsigned row = i + of / 4 + 8 * (e / 2 % 2);
+                    const unsigned col = j + 8 * (e / 4) + 2 * (of % 4) + e % 2;
                     double sum = 0;
                     #pragma unroll 4
                     for (size p = lane; p < k; p += 32)
-                        sum = fma(A(row, p), B(col, p), sum);
+                        sum = fma(double(A(row, p)), double(B(col, p)), sum);
                     for (int step = 16; step; step /= 2) sum += across(sum, step);
                     if (lane == of) result.store(row, col, float(sum));
                 }
             continue;
         }
-        double sums[4] = {};
+        double sums[4][4] = {};
         const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
-        const unsigned col = min(j + g, result.n - 1);
         #pragma unroll 2
-        for (size p = t; p < k + t; p += 8) {
-            const bool first = p < k, second = p + 4 < k;
-            const double left[4] = {first ? A(row, p) : 0, first ? A(next, p) : 0,
-                                    second ? A(row, p + 4) : 0, second ? A(next, p + 4) : 0};
-            const double right[2] = {first ? B(col, p) : 0, second ? B(col, p + 4) : 0};
-            tensor_product(sums, left, right);
+        for (size p = 4 * t; p < k + 4 * t; p += 16) {
+            const Four x = A.four(row, p, k), y = A.four(next, p, k);
+            double left[8];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
+            #pragma unroll
+            for (int q = 0; q < 4; ++q) {
+                const Four z = B.four(min(j + 8 * q + g, result.n - 1), p, k);
+                tensor_product(sums[q], left, {z.x[0], z.x[1], z.x[2], z.x[3]});
+            }
         }
         #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            if (mine >> e & 1)
-                result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
+        for (int e = 0; e < 16; ++e)
+            if (rest >> e & 1)
+                result.store(i + g + 8 * (e / 2 % 2), j + 8 * (e / 4) + 2 * t + e % 2,
+                             float(sums[e / 4][e % 4]));
     }
 }
 
