@@ -9,7 +9,7 @@
 // operand_lines.cuh.
 //
 // That a line may have FEW numbers which are not zero (pairs.cuh) is seen from how many threads have
-// any, which costs nothing by the number; these threads list theirs.
+// zeros alone, which costs nothing where there are none; then all list theirs.
 //
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -26,6 +26,7 @@ constexpr int COMPLEX = 0;
 #include "shuffle.cuh"
 
 constexpr int THREADS = 32 * WARPS, LANES = LINES / 4;  // threads side by side
+constexpr int BLOCKS = 65536 / 64 / THREADS;  // of a multiprocessor: 64 registers to a thread
 static_assert(LANES <= 32 && 32 % LANES == 0);
 struct alignas(8) Halves { unsigned x[2]; };
 
@@ -33,31 +34,28 @@ struct alignas(8) Halves { unsigned x[2]; };
 extern __shared__ __align__(128) char dynamic_shared[];
 #endif
 
-// Of a line's patterns the largest, and how many threads have one that is not zero
+// Of a line's patterns the largest, and how many threads have zeros alone
 struct alignas(8) Found {
     unsigned most;
-    int some;
+    int empty;
 
     __device__ void take(Found other)
     {
         most = most < other.most ? other.most : most;
-        some += other.some;
+        empty += other.empty;
     }
     __device__ bool finite() const { return most < 0x7f800000; }
-    // Whether there may be few numbers: of a complex one both parts may have been found.
+    // Whether it may have few numbers, of so many `parts` of it that a thread may have
     __device__ bool may_be_few(int parts) const
     {
-        return finite() && some > 0 && some <= parts * FEW;
+        return finite() && most > 0 && parts - empty <= FEW;
     }
 };
 
 // Of a line that may have few numbers nothing is known yet.
 constexpr int NOWHERE = 0x7fffffff;
-__device__ inline void clear(About& about)
-{
-    about.line.lost = about.line.few = 0;
-    for (int& place : about.places) place = NOWHERE;
-}
+constexpr About UNKNOWN = {{0, 0, 0, 0}, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
+                                          NOWHERE, NOWHERE}};
 // One more: the list ends up in order whoever comes first, for each entry keeps the smallest place
 // that has come by, and the others go on.
 __device__ inline void enter(About& about, int place)
@@ -192,7 +190,7 @@ __device__ inline void split_along(const Operand& of, size line)
                       of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0};
     const Held held;
     held.bring(share);
-    if (threadIdx.x < WARPS) clear(about[threadIdx.x]);
+    if (threadIdx.x < WARPS) about[threadIdx.x] = UNKNOWN;
     await_groups<0>();
     Range range;
     held.each(share, [&](size, const Four& v) {
@@ -200,12 +198,12 @@ __device__ inline void split_along(const Operand& of, size line)
         for (int e = 0; e < 4; ++e) range.take(v.x[e]);
     });
     const unsigned largest = __reduce_max_sync(ALL, range.most);
-    const int some = __popc(__ballot_sync(ALL, range.most > 0));
-    if (threadIdx.x % 32 == 0) of_warp[warp] = {largest, some};
+    const int empty = __popc(__ballot_sync(ALL, range.most == 0));
+    if (threadIdx.x % 32 == 0) of_warp[warp] = {largest, empty};
     __syncthreads();
     Found found{};
     for (int w = own * team; w < (own + 1) * team; ++w) found.take(of_warp[w]);
-    const bool finite = found.finite(), may_be_few = found.may_be_few(1);
+    const bool finite = found.finite(), may_be_few = found.may_be_few(32 * team);
     const int exponent = scale_of(found.most);
     const Scale scale(exponent);
     const int copies = 1 + of.twice();
@@ -221,8 +219,8 @@ __device__ inline void split_along(const Operand& of, size line)
         if (const int lost = lost_of(held, share, scale, 0, 4))
             atomicAdd(&about[own].line.lost, lost);
     if (may_be_few)
-        held.each_but_zeros(share, [&](size g, int e) {
-            enter(about[own], int(first + g * stride + e) / (1 + COMPLEX));
+        held.each_but_zeros(share, [&](int g, int e) {
+            enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
         });
     __syncthreads();
     if (there && threadIdx.x % (32 * team) == 0) {
@@ -239,9 +237,8 @@ __device__ inline void split_along(const Operand& of, size line)
 __device__ inline void split_across(const Operand& of, size line, int rank)
 {
     __shared__ Found found[LINES], all[LINES];
-    __shared__ int gone[LINES];
+    __shared__ int gone[LINES], some_may_be_few;
     constexpr int ROWS = THREADS / LANES;
-    constexpr unsigned ONE_COLUMN = ~0u / unsigned((1ull << LANES) - 1);  // lanes 0, LANES, ...
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
     const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
     const size from = rank * part + row, to = end < of.k ? end : of.k;
@@ -255,8 +252,9 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     for (int i = threadIdx.x; i < LINES; i += THREADS) {
         found[i] = {};
         gone[i] = 0;
-        if (rank == 0 && line + i < of.lines) clear(of.about[(line + i) / parts]);
+        if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts] = UNKNOWN;
     }
+    if (threadIdx.x == 0) some_may_be_few = 0;
     __syncthreads();
     await_groups<0>();
     Range range[4];
@@ -272,12 +270,13 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             const unsigned other = across(largest, mask);
             largest = largest < other ? other : largest;
         }
-        const unsigned some = __ballot_sync(ALL, range[e].most > 0);
-        if (threadIdx.x % 32 < LANES) {
-            atomicMax(&found[col + e].most, largest);
-            atomicAdd(&found[col + e].some, __popc(some & ONE_COLUMN << threadIdx.x % 32));
-        }
+        if (threadIdx.x % 32 < LANES) atomicMax(&found[col + e].most, largest);
+        if (range[e].most == 0) atomicAdd(&found[col + e].empty, 1);
     }
+    // Of a complex line a thread may have found both parts of one number
+    const auto may_be_few = [](const Found& line) {
+        return line.may_be_few((1 + COMPLEX) * ROWS * CLUSTER - COMPLEX * FEW);
+    };
     meet_cluster<CLUSTER>();
     for (int i = threadIdx.x; i < LINES; i += THREADS) {
         Found of_all{};
@@ -287,6 +286,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             if (COMPLEX) of_all.take(in_cluster<CLUSTER>(found[i ^ 1], b));
         }
         all[i] = of_all;
+        if (may_be_few(of_all)) some_may_be_few = 1;
     }
     __syncthreads();  // what was read of other blocks has come: it is in `all`
     done_in_cluster<CLUSTER>();
@@ -311,13 +311,11 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         if (finite[e] && range[e].may_lose(scale[e]))
             if (const int lost = lost_of(held, share, scale[e], e, e + 1))
                 atomicAdd(&gone[col + e], lost);
-    bool may_be_few = false;
-    for (int e = 0; e < 4; ++e) may_be_few = may_be_few || all[col + e].may_be_few(1 + COMPLEX);
-    if (may_be_few)
-        held.each_but_zeros(share, [&](size g, int e) {
-            const bool its = all[col + e].may_be_few(1 + COMPLEX);
-            for (int i = 0; its && i < 1 + of.twice(); ++i)
-                enter(of.about[(line + col + e) / parts + i], int(from + g * ROWS));
+    if (some_may_be_few)
+        held.each_but_zeros(share, [&](int g, int e) {
+            if (!may_be_few(all[col + e])) return;
+            for (int i = 0; i < 1 + of.twice(); ++i)
+                enter(of.about[(line + col + e) / parts + i], int(from) + g * ROWS);
         });
     __syncthreads();
     for (int i = threadIdx.x; i < LINES && line + i < of.lines; i += THREADS) {
@@ -328,7 +326,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             const Line known = line_of(scale_of(all[i].most));
             about->down = known.down;
             about->rest = known.rest;
-            if (all[i].may_be_few(1 + COMPLEX)) lost += ONLY_FEW;
+            if (may_be_few(all[i])) lost += ONLY_FEW;
             if (!all[i].finite()) lost = NOT_FINITE;
         }
         if (lost) atomicAdd(&about->lost, lost);
@@ -344,7 +342,7 @@ __device__ inline void split_operand(Operand of, unsigned block)
     else split_across(of, size(block / CLUSTER) * LINES, block % CLUSTER);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
 split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step, size a_team,
             size a_how, unsigned short* a_pairs, size a_room, About* a_about, const float* B, size n,
             size b_next, size b_step, size b_team, size b_how, unsigned short* b_pairs, size b_room,
