@@ -232,11 +232,19 @@ struct Entries {
         const bool negative = (how & TWICE) && odd && !second;
         return negative != (part && how & CONJUGATED) ? -x : x;
     }
-    // Those from p on, zeros where there is nothing
+    // Whether four along k can be read at once
+    __device__ bool whole() const
+    {
+        return !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
+    }
+    // Those from p on, or with zeros from k on
+    template <bool WHOLE> __device__ Four four(unsigned line, size p) const
+    {
+        if (WHOLE) return *reinterpret_cast<const Four*>(X + line * next + p);
+        return {(*this)(line, p), (*this)(line, p + 1), (*this)(line, p + 2), (*this)(line, p + 3)};
+    }
     __device__ Four four(unsigned line, size p, size k) const
     {
-        const bool whole = !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
-        if (whole && p + 4 <= k) return *reinterpret_cast<const Four*>(X + line * next + p);
         Four v;
         #pragma unroll
         for (int e = 0; e < 4; ++e) v.x[e] = p + e < k ? (*this)(line, p + e) : 0;
@@ -318,9 +326,21 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
     return mine;
 }
 
+// sums += A B^T for 16 rows and 4 tiles of 8 columns: a lane has four of 16 of k of rows g, g + 8,
+// and of column g of each tile. Which of 16 the tensor cores take for which is nothing to a sum.
+__device__ inline void add_products(double (&sums)[4][4], const Four& x, const Four& y,
+                                    const Four (&z)[4])
+{
+    double left[8];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
+    #pragma unroll
+    for (int q = 0; q < 4; ++q)
+        tensor_product(sums[q], left, {z[q].x[0], z[q].x[1], z[q].x[2], z[q].x[3]});
+}
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
-// `again`, from A and B, 16 bits at a time. Which of 16 of k the tensor cores take for which is
-// nothing to the sum: a lane has four in a row.
+// `again`, from A and B, 16 bits at a time
 __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
                                      size k, const Lines& lines, const Entries& A,
                                      const Entries& B, const Result& result)
@@ -357,18 +377,29 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
         }
         double sums[4][4] = {};
         const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
-        #pragma unroll 2
-        for (size p = 4 * t; p < k + 4 * t; p += 16) {
-            const Four x = A.four(row, p, k), y = A.four(next, p, k);
-            double left[8];
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
-            #pragma unroll
-            for (int q = 0; q < 4; ++q) {
-                const Four z = B.four(min(j + 8 * q + g, result.n - 1), p, k);
-                tensor_product(sums[q], left, {z.x[0], z.x[1], z.x[2], z.x[3]});
-            }
+        unsigned cols[4];
+        #pragma unroll
+        for (int q = 0; q < 4; ++q) cols[q] = min(j + 8 * q + g, result.n - 1);
+        // No branches where loads are to be under way together
+        const size inside = k / 16 * 16;
+        size p = 4 * t;
+        if ((A_ACROSS || A.whole()) && (B_ACROSS || B.whole())) {
+            #pragma unroll 2 - COMPLEX
+            for (; p < inside; p += 16)
+                add_products(sums, A.four<!A_ACROSS>(row, p), A.four<!A_ACROSS>(next, p),
+                             {B.four<!B_ACROSS>(cols[0], p), B.four<!B_ACROSS>(cols[1], p),
+                              B.four<!B_ACROSS>(cols[2], p), B.four<!B_ACROSS>(cols[3], p)});
+        } else {
+            #pragma unroll 1
+            for (; p < inside; p += 16)
+                add_products(sums, A.four<false>(row, p), A.four<false>(next, p),
+                             {B.four<false>(cols[0], p), B.four<false>(cols[1], p),
+                              B.four<false>(cols[2], p), B.four<false>(cols[3], p)});
         }
+        if (inside < k)
+            add_products(sums, A.four(row, p, k), A.four(next, p, k),
+                         {B.four(cols[0], p, k), B.four(cols[1], p, k), B.four(cols[2], p, k),
+                          B.four(cols[3], p, k)});
         #pragma unroll
         for (int e = 0; e < 16; ++e)
             if (rest >> e & 1)

@@ -56,6 +56,7 @@ struct alignas(8) Found {
 constexpr int NOWHERE = 0x7fffffff;
 constexpr About UNKNOWN = {{0, 0, 0, 0}, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
                                           NOWHERE, NOWHERE}};
+static_assert(FEW == 8);
 // One more: the list ends up in order whoever comes first, for each entry keeps the smallest place
 // that has come by, and the others go on.
 __device__ inline void enter(About& about, int place)
