@@ -20,6 +20,10 @@
 // the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane: so A
 // times a permutation is that of A.
 //
+// Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
+// pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
+// the largest and their sum at 2^-23, 20 for what is rounded, EACH of 8, and 16 for numbers lost.
+//
 // HALF_OF_C: of C that half (strips.cuh), nothing else is touched. BIAS: beta is of a number for each
 // column, in place of C.
 //
