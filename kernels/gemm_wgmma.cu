@@ -16,9 +16,9 @@
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
 // and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32, by
-// the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane: so A
-// times a permutation is that of A.
+// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32,
+// by the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane:
+// so A times a permutation is that of A.
 //
 // Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
 // pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
@@ -28,8 +28,8 @@
 // column, in place of C.
 //
 // HIGH_ONLY: one product of half precision for those who asked for no more: good is what is good to
-// 2^-11, and of a number that is not lost the high part is, however few there are. Sums are added to those of the tile after
-// EACH times 64 of k only, and no group waits for another's turn.
+// 2^-11, and of a number that is not lost the high part is, however few there are. Sums are added to
+// those of the tile after EACH times 64 of k only, and no group waits for another's turn.
 //
 // Floor: 6 m n k operations of the tensor cores at 990 Tflop/s, or what 700 W allow, 216 to 247
 // Tflop/s of 2 m n k; a third of it for HIGH_ONLY, and 8 bytes an element of C that is not new.
