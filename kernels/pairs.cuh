@@ -6,14 +6,14 @@
 // more), and elsewhere at most 2^-25, half of the smallest half. A number with an error above
 // 2^-22 |x| is lost; the lines count theirs.
 //
-// Where few terms count, neither the pairs' errors nor those of the tensor cores are small beside what
-// they make, and A times the identity would not be A. So the places of the numbers of a line that are
-// not zero are known where these are FEW: its products are made of them alone, in double precision.
+// Where few terms count, neither the pairs' errors nor those of the tensor cores are small beside
+// what they make, and A times the identity would not be A. So of a line with no more than FEW numbers
+// that are not zero their places are known: its products are made of these alone, in double precision.
 #pragma once
 #include "half.cuh"
 
 constexpr int TOP = 15;              // scaled numbers are below 2^TOP
-constexpr int FEW = 8;               // from one on
+constexpr int FEW = 8;               // numbers, or fewer, but not none
 constexpr int ONLY_FEW = 1 << 27;    // so many more lost: a line with as few
 constexpr int NOT_FINITE = 1 << 29;  // so many lost: a line with such a number, its pairs are zeros
 

@@ -8,8 +8,8 @@
 // the largest of their lines to the split; more are read again. Of COMPLEX operands see
 // operand_lines.cuh.
 //
-// That a line may have FEW numbers which are not zero (pairs.cuh) is seen from how many threads have
-// zeros alone, which costs nothing where there are none; then all list theirs.
+// That a line may have FEW numbers that are not zero (pairs.cuh) is seen from how many threads have
+// zeros alone, which costs next to nothing where there are none; then all enter theirs in a list.
 //
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
