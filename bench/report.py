@@ -22,7 +22,7 @@ OPERATIONS = {  # (multiplications, additions) of one problem of order n
     "trsm": lambda n: flops.trsm("L", n, n), "axpy": flops.axpy, "dot": flops.axpy,
     "scal": flops.scal,
 }
-PRODUCTS = ("gemm", "gemm_uniform", "gemm_update")  # m x n x k, one at a time
+PRODUCTS = ("gemm", "gemm_uniform", "gemm_permuted", "gemm_spread", "gemm_update")  # one at a time
 
 
 def main(arguments):

@@ -17,6 +17,7 @@ from .timing import Row, Side
 
 GEMM = {"s": (1024, 2048, 4096, 8192, 16384)}
 GEMM |= {"d": (1024, 4096, 8192, 16384)} | dict.fromkeys("czhbi", (1024, 4096, 8192))
+OTHER = 4096  # of products with a permutation, and of numbers of all sizes
 UPDATES = [(n, k) for n in (8192, 16384) for k in (256, 512, 1024)]  # C -= A B, as LU's
 AWKWARD = [  # m, n, k, and how A, B and C lie: F, C by columns, rows; f, c views into larger ones
     (129, 129, 129, "FFF"), (257, 255, 253, "FFF"), (512, 512, 512, "FFF"), (513, 511, 509, "FFF"),
@@ -59,6 +60,9 @@ def rows(letters, quick, family):
                 yield gemm(letter, n)
                 if letter == "s":
                     yield gemm(letter, n, "gemm_uniform")
+                if letter in "sc" and n == OTHER:
+                    yield gemm(letter, n, "gemm_permuted")
+                    yield gemm(letter, n, "gemm_spread")
                 if letter in "hb":
                     yield fused(letter, n)
                     yield fused(letter, n, back=True)
@@ -131,12 +135,17 @@ def from_torch(*tensors):
 
 
 def gemm(letter, n, routine="gemm"):
-    """C = A B, of normal numbers or uniform ones in 0..1. The error is by element. `own kernel`: of
-    half precision, where cuBLAS serves; `by remainders`: of double."""
-    a, b = normal(letter, n, n), normal(letter, n, n) + 1
+    """C = A B, of normal numbers, uniform ones in 0..1, or numbers of all sizes, or of normal ones
+    and a permutation. The error is by element. `own kernel`: of half precision, where cuBLAS
+    serves; `by remainders`: of double."""
+    xp = timing.gpu()
+    a, b, random = normal(letter, n, n), normal(letter, n, n) + 1, xp.random.RandomState(n)
     if routine == "gemm_uniform":
-        random = timing.gpu().random.RandomState(n)
         a, b = (random.random_sample((n, n), dtype=a.dtype).T for _ in "ab")
+    elif routine == "gemm_permuted":
+        b = xp.eye(n, dtype=a.dtype)[:, random.permutation(n)]
+    elif routine == "gemm_spread":
+        a, b = (x * xp.exp(2 * random.standard_normal((n, n))).astype(x.dtype) for x in (a, b))
 
     def ours():
         return Side(lambda: (a.copy("F"), b.copy("F")),
@@ -147,7 +156,7 @@ def gemm(letter, n, routine="gemm"):
         return Side(lambda: to_torch(a.copy(), b.copy()), torch.mm, lambda c: from_torch(c)[0])
 
     def cupy():
-        return Side(lambda: (a.copy(), b.copy()), timing.gpu().matmul)
+        return Side(lambda: (a.copy(), b.copy()), xp.matmul)
 
     def by_half():
         values = _tuned.constants("gemm_half", letter, n, 90)

@@ -16,15 +16,20 @@
 // Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
 // lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
 // and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than FEW of 16 x 8, by the
-// tensor cores.
+// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32,
+// by the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane:
+// so A times a permutation is that of A.
+//
+// Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
+// pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
+// the largest and their sum at 2^-23, 20 for what is rounded, EACH of 8, and 16 for numbers lost.
 //
 // HALF_OF_C: of C that half (strips.cuh), nothing else is touched. BIAS: beta is of a number for each
 // column, in place of C.
 //
 // HIGH_ONLY: one product of half precision for those who asked for no more: good is what is good to
-// 2^-11, and of a number that is not lost the high part is. Sums are added to those of the tile after
-// EACH times 64 of k only, and no group waits for another's turn.
+// 2^-11, and of a number that is not lost the high part is, however few there are. Sums are added to
+// those of the tile after EACH times 64 of k only, and no group waits for another's turn.
 //
 // Floor: 6 m n k operations of the tensor cores at 990 Tflop/s, or what 700 W allow, 216 to 247
 // Tflop/s of 2 m n k; a third of it for HIGH_ONLY, and 8 bytes an element of C that is not new.
@@ -48,7 +53,7 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "strips.cuh"
 #include "tensor.cuh"
 
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, FEW = 4;
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -215,87 +220,57 @@ struct Result {
     }
 };
 
-// The entries of which the lines of an operand were made (operand_lines.cuh); strides in floats
+// The entries of which the lines of an operand were made (operand_lines.cuh), strides in floats, and
+// what is known of these
 struct Entries {
     const float* X;
     size next, step;
     int how;
+    const About* about;
 
-    __device__ double operator()(unsigned line, size p) const
+    __device__ float operator()(unsigned line, size p) const
     {
         if (!COMPLEX) return X[line * next + p * step];
         const unsigned odd = p % 2, second = how & TWICE ? line % 2 : 0, part = odd ^ second;
-        const double x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
+        const float x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
         const bool negative = (how & TWICE) && odd && !second;
         return negative != (part && how & CONJUGATED) ? -x : x;
     }
-};
-
-// Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
-// `again`, from A and B
-__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, const Entries& A, const Entries& B,
-                                     const Result& result)
-{
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    #pragma unroll 1
-    for (int tile = 0; tile < BN / 8; ++tile, j += 8) {
-        const unsigned mine = again[0] & 15;
-        #pragma unroll
-        for (int w = 0; w < WORDS; ++w)
-            again[w] = again[w] >> 4 | (w + 1 < WORDS ? again[w + 1] << 28 : 0);
-        if (!__any_sync(ALL, mine)) continue;
-        unsigned each[4], total = 0;
-        #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            total += __popc(each[e] = __ballot_sync(ALL, mine >> e & 1));
-        if (total <= FEW) {
-            #pragma unroll
-            for (int e = 0; e < 4; ++e)
-                for (unsigned left = each[e]; left; left &= left - 1) {
-                    const int of = __ffs(left) - 1;
-                    const unsigned row = i + of / 4 + 8 * (e / 2), col = j + 2 * (of % 4) + e % 2;
-                    double sum = 0;
-                    #pragma unroll 4
-                    for (size p = lane; p < k; p += 32)
-                        sum = fma(A(row, p), B(col, p), sum);
-                    for (int step = 16; step; step /= 2) sum += across(sum, step);
-                    if (lane == of) result.store(row, col, float(sum));
-                }
-            continue;
-        }
-        double sums[4] = {};
-        const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
-        const unsigned col = min(j + g, result.n - 1);
-        #pragma unroll 2
-        for (size p = t; p < k + t; p += 8) {
-            const bool first = p < k, second = p + 4 < k;
-            const double left[4] = {first ? A(row, p) : 0, first ? A(next, p) : 0,
-                                    second ? A(row, p + 4) : 0, second ? A(next, p + 4) : 0};
-            const double right[2] = {first ? B(col, p) : 0, second ? B(col, p + 4) : 0};
-            tensor_product(sums, left, right);
-        }
-        #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            if (mine >> e & 1)
-                result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
+    // Whether four along k can be read at once
+    __device__ bool whole() const
+    {
+        return !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
     }
-}
+    // Those from p on, or with zeros from k on
+    template <bool WHOLE> __device__ Four four(unsigned line, size p) const
+    {
+        if (WHOLE) return *reinterpret_cast<const Four*>(X + line * next + p);
+        return {(*this)(line, p), (*this)(line, p + 1), (*this)(line, p + 2), (*this)(line, p + 3)};
+    }
+    __device__ Four four(unsigned line, size p, size k) const
+    {
+        Four v;
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) v.x[e] = p + e < k ? (*this)(line, p + e) : 0;
+        return v;
+    }
+};
 
 // What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
 // rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
 struct Lines {
     Line rows[16], cols[BN];
 
-    __device__ void fetch(unsigned i, unsigned j, const Line* a, const Line* b,
+    __device__ void fetch(unsigned i, unsigned j, const About* a, const About* b,
                           const Result& result)
     {
         const unsigned lane = threadIdx.x % 32;
         __syncwarp();  // all have read those of the tile before
         #pragma unroll
         for (unsigned c = lane; c < BN; c += 32)
-            copy_async<16, true>(&cols[c], b + min(j + c, result.n - 1), 16);
-        if (lane < 16) copy_async<16, true>(&rows[lane], a + min(i + lane, result.m - 1), 16);
+            copy_async<16, true>(&cols[c], &b[min(j + c, result.n - 1)].line, 16);
+        if (lane < 16)
+            copy_async<16, true>(&rows[lane], &a[min(i + lane, result.m - 1)].line, 16);
         end_group();
         if (BIAS || result.beta == 0) return;
         #pragma unroll
@@ -308,6 +283,134 @@ struct Lines {
         __syncwarp();
     }
 };
+
+// Computes those of four elements (i + g + 8 (e / 2), j + 2 t + e % 2) of a lane, for bits e of `mine`,
+// that have a line with few numbers, from these; returns the bits of the others.
+__device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, const Line* rows,
+                                       const Line* cols, const Entries& A, const Entries& B,
+                                       const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int* places[4];
+    int few[4], most = 0;
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const int r = g + 8 * (e / 2), c = 2 * t + e % 2;
+        const bool by_row = rows[r].lost & ONLY_FEW, by_col = cols[c].lost & ONLY_FEW;
+        const bool finite = rows[r].lost + cols[c].lost < NOT_FINITE;
+        places[e] = by_row ? A.about[i + r].places : B.about[j + c].places;
+        few[e] = !(mine >> e & 1) || !finite ? 0 : by_row ? rows[r].few : by_col ? cols[c].few : 0;
+        most = max(most, few[e]);
+    }
+    double sums[4] = {};
+    #pragma unroll 1
+    for (int f = 0; f < most; ++f) {
+        size p[4];
+        #pragma unroll
+        for (int e = 0; e < 4; ++e) p[e] = f < few[e] ? (1 + COMPLEX) * places[e][f] : 0;
+        #pragma unroll
+        for (int part = 0; part < 1 + COMPLEX; ++part) {
+            double x[4], y[4];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const unsigned row = i + g + 8 * (e / 2), col = j + 2 * t + e % 2;
+                x[e] = f < few[e] ? A(row, p[e] + part) : 0;
+                y[e] = f < few[e] ? B(col, p[e] + part) : 0;
+            }
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) sums[e] = fma(x[e], y[e], sums[e]);
+        }
+    }
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        if (!few[e]) continue;
+        result.store(i + g + 8 * (e / 2), j + 2 * t + e % 2, float(sums[e]));
+        mine &= ~(1u << e);
+    }
+    return mine;
+}
+
+// sums += A B^T for 16 rows and 4 tiles of 8 columns: a lane has four of 16 of k of rows g, g + 8,
+// and of column g of each tile. Which of 16 the tensor cores take for which is nothing to a sum.
+__device__ inline void add_products(double (&sums)[4][4], const Four& x, const Four& y,
+                                    const Four (&z)[4])
+{
+    double left[8];
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
+    #pragma unroll
+    for (int q = 0; q < 4; ++q)
+        tensor_product(sums[q], left, {z[q].x[0], z[q].x[1], z[q].x[2], z[q].x[3]});
+}
+
+// Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
+// `again`, from A and B, 16 bits at a time
+__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
+                                     size k, const Lines& lines, const Entries& A,
+                                     const Entries& B, const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    #pragma unroll 1
+    for (int first = 0; first < BN; first += 32, j += 32) {
+        const unsigned mine = again[0] & 0xffff;
+        #pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] << 16 : 0);
+        if (!__any_sync(ALL, mine)) continue;
+        unsigned rest = 0;
+        #pragma unroll 1
+        for (int q = 0; q < 4; ++q)
+            rest |= compute_few(mine >> 4 * q & 15, i, j + 8 * q, lines.rows,
+                                lines.cols + first + 8 * q, A, B, result) << 4 * q;
+        const int total = int(__reduce_add_sync(ALL, __popc(rest)));
+        if (total <= ONE_BY_ONE) {
+            #pragma unroll 1
+            for (int e = 0; total > 0 && e < 16; ++e)
+                for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
+                    const int of = __ffs(left) - 1;
+                    const unsigned row = i + of / 4 + 8 * (e / 2 % 2);
+                    const unsigned col = j + 8 * (e / 4) + 2 * (of % 4) + e % 2;
+                    double sum = 0;
+                    #pragma unroll 4
+                    for (size p = lane; p < k; p += 32)
+                        sum = fma(double(A(row, p)), double(B(col, p)), sum);
+                    for (int step = 16; step; step /= 2) sum += across(sum, step);
+                    if (lane == of) result.store(row, col, float(sum));
+                }
+            continue;
+        }
+        double sums[4][4] = {};
+        const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
+        unsigned cols[4];
+        #pragma unroll
+        for (int q = 0; q < 4; ++q) cols[q] = min(j + 8 * q + g, result.n - 1);
+        // No branches where loads are to be under way together
+        const size inside = k / 16 * 16;
+        size p = 4 * t;
+        if ((A_ACROSS || A.whole()) && (B_ACROSS || B.whole())) {
+            #pragma unroll 2 - COMPLEX
+            for (; p < inside; p += 16)
+                add_products(sums, A.four<!A_ACROSS>(row, p), A.four<!A_ACROSS>(next, p),
+                             {B.four<!B_ACROSS>(cols[0], p), B.four<!B_ACROSS>(cols[1], p),
+                              B.four<!B_ACROSS>(cols[2], p), B.four<!B_ACROSS>(cols[3], p)});
+        } else {
+            #pragma unroll 1
+            for (; p < inside; p += 16)
+                add_products(sums, A.four<false>(row, p), A.four<false>(next, p),
+                             {B.four<false>(cols[0], p), B.four<false>(cols[1], p),
+                              B.four<false>(cols[2], p), B.four<false>(cols[3], p)});
+        }
+        if (inside < k)
+            add_products(sums, A.four(row, p, k), A.four(next, p, k),
+                         {B.four(cols[0], p, k), B.four(cols[1], p, k), B.four(cols[2], p, k),
+                          B.four(cols[3], p, k)});
+        #pragma unroll
+        for (int e = 0; e < 16; ++e)
+            if (rest >> e & 1)
+                result.store(i + g + 8 * (e / 2 % 2), j + 8 * (e / 4) + 2 * t + e % 2,
+                             float(sums[e / 4][e % 4]));
+    }
+}
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
@@ -353,7 +456,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
-                const int lost = rows[r].lost + cols[e].lost;
+                const int all = rows[r].lost + cols[e].lost;
+                const int lost = HIGH_ONLY ? all & ~(3 * ONLY_FEW) : all;  // it may be both lines
                 const bool good = fabsf(sums[at]) >= DAMAGE * float(lost);
                 if (wanted && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
@@ -380,12 +484,12 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     unsigned any = 0;
     #pragma unroll
     for (int w = 0; w < WORDS; ++w) any |= again[w];
-    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, A, B, result);
+    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, lines, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ TensorMap b_pairs,
-           size m, size n, size k, const Line* a_lines, const Line* b_lines, const float* A,
+           size m, size n, size k, const About* a_about, const About* b_about, const float* A,
            size a_next, size a_step, size a_how, const float* B, size b_next, size b_step,
            size b_how, float alpha, float beta, float* C, size ldc, const float* bias,
            const unsigned* asked)
@@ -420,15 +524,15 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             int i, j;
             if (!tiles.place(tile, i, j)) continue;
             i = i * BM + (threadIdx.x / 32 - 4) * 16, j *= BN;
-            lines.fetch(i, j, a_lines, b_lines, result);
+            lines.fetch(i, j, a_about, b_about, result);
             float sums[SUMS];
             if constexpr (HIGH_ONLY)
                 multiply_high(sums, at, chunks, group, shared, full, empty);
             else
                 multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how)},
-                       {B, b_next, b_step, int(b_how)}, result);
+            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how), a_about},
+                       {B, b_next, b_step, int(b_how), b_about}, result);
         }
         if (!HIGH_ONLY && group == 0) wait_turn(0);
     }

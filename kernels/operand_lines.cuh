@@ -26,7 +26,7 @@ struct Operand {
     size how;             // of complex ones: TWICE, CONJUGATED
     unsigned short* pairs;  // halves: the high parts, the low parts, [lines][room], or [k][room]
     size room;            // a multiple of 8
-    Line* about;
+    About* about;
 
     __device__ bool twice() const { return COMPLEX && how & TWICE; }
 };

@@ -5,17 +5,28 @@
 // 2^-22 |x| where low is a normal number, which it is for |x| >= 2^-3 (2^-17 of the largest, or
 // more), and elsewhere at most 2^-25, half of the smallest half. A number with an error above
 // 2^-22 |x| is lost; the lines count theirs.
+//
+// Where few terms count, neither the pairs' errors nor those of the tensor cores are small beside
+// what they make, and A times the identity would not be A. So of a line with no more than FEW numbers
+// that are not zero their places are known: its products are made of these alone, in double precision.
 #pragma once
 #include "half.cuh"
 
 constexpr int TOP = 15;              // scaled numbers are below 2^TOP
+constexpr int FEW = 8;               // numbers, or fewer, but not none
+constexpr int ONLY_FEW = 1 << 27;    // so many more lost: a line with as few
 constexpr int NOT_FINITE = 1 << 29;  // so many lost: a line with such a number, its pairs are zeros
 
 // What is known of a line: 2^-e = down times rest, e the exponent of its scale, and both factors
-// near its root, so that neither is out of range; how many numbers are lost.
+// near its root, so that neither is out of range; how many numbers are lost; of a line with only few
+// that are not zero, their count.
 struct alignas(16) Line {
     float down, rest;
-    int lost, none;
+    int lost, few;
+};
+struct About {
+    Line line;
+    int places[FEW];  // along k, in order: of few numbers
 };
 
 // 2^e, -126 <= e <= 127

@@ -8,6 +8,9 @@
 // the largest of their lines to the split; more are read again. Of COMPLEX operands see
 // operand_lines.cuh.
 //
+// That a line may have FEW numbers that are not zero (pairs.cuh) is seen from how many threads have
+// zeros alone, which costs next to nothing where there are none; then all enter theirs in a list.
+//
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;     // of a block
@@ -23,12 +26,46 @@ constexpr int COMPLEX = 0;
 #include "shuffle.cuh"
 
 constexpr int THREADS = 32 * WARPS, LANES = LINES / 4;  // threads side by side
+constexpr int BLOCKS = 65536 / 64 / THREADS;  // of a multiprocessor: 64 registers to a thread
 static_assert(LANES <= 32 && 32 % LANES == 0);
 struct alignas(8) Halves { unsigned x[2]; };
 
 #ifndef BLASX_SIM           // the launch says how much
 extern __shared__ __align__(128) char dynamic_shared[];
 #endif
+
+// Of a line's patterns the largest, and how many threads have zeros alone
+struct alignas(8) Found {
+    unsigned most;
+    int empty;
+
+    __device__ void take(Found other)
+    {
+        most = most < other.most ? other.most : most;
+        empty += other.empty;
+    }
+    __device__ bool finite() const { return most < 0x7f800000; }
+    // Whether it may have few numbers, of so many `parts` of it that a thread may have
+    __device__ bool may_be_few(int parts) const
+    {
+        return finite() && most > 0 && parts - empty <= FEW;
+    }
+};
+
+// Of a line that may have few numbers nothing is known yet.
+constexpr int NOWHERE = 0x7fffffff;
+constexpr About UNKNOWN = {{0, 0, 0, 0}, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
+                                          NOWHERE, NOWHERE}};
+static_assert(FEW == 8);
+// One more: the list ends up in order whoever comes first, for each entry keeps the smallest place
+// that has come by, and the others go on.
+__device__ inline void enter(About& about, int place)
+{
+    const int before = atomicAdd(&about.line.few, 1);
+    if (before == FEW) atomicAdd(&about.line.lost, -ONLY_FEW);
+    for (int i = 0; i < FEW && before < FEW && place != NOWHERE; ++i)
+        place = max(place, atomicMin(&about.places[i], place));
+}
 
 // A thread's own places in shared memory
 struct Held {
@@ -50,6 +87,18 @@ struct Held {
         for (int g = 0; g < held; ++g) f(g, at(g));
         #pragma unroll 1
         for (size g = HELD; g < share.groups; ++g) f(g, share.read(g));
+    }
+    // f(g, e) for number e of group g where it is not zero; of complex ones e is even
+    template <class F> __device__ void each_but_zeros(const Share& share, F f) const
+    {
+        const auto some = [&](int g, int e) {
+            return (g < HELD ? at(g).x[e] : share.X[g * share.next + e * share.step]) != 0;
+        };
+        #pragma unroll 1
+        for (int g = 0; g < int(share.groups); ++g)
+            #pragma unroll 1
+            for (int e = 0; e < share.count(g); e += 1 + COMPLEX)
+                if (some(g, e) || (COMPLEX && some(g, e + 1))) f(g, e);
     }
 };
 
@@ -130,8 +179,8 @@ __device__ inline void store_across(const Operand& of, unsigned short* to, size 
 // Lines of WARPS / team teams, the first `line`
 __device__ inline void split_along(const Operand& of, size line)
 {
-    __shared__ unsigned of_warp[WARPS];
-    __shared__ int gone[WARPS];
+    __shared__ Found of_warp[WARPS];
+    __shared__ About about[WARPS];  // of the lines
     const int warp = threadIdx.x / 32, team = int(of.team), own = warp / team;
     const size stride = 128 * team, first = 4 * (threadIdx.x % (32 * team));
     line += own;
@@ -142,20 +191,21 @@ __device__ inline void split_along(const Operand& of, size line)
                       of.step == 1 && (size(of.X) | 4 * of.next) % 16 == 0};
     const Held held;
     held.bring(share);
-    if (threadIdx.x < WARPS) gone[threadIdx.x] = 0;
+    if (threadIdx.x < WARPS) about[threadIdx.x] = UNKNOWN;
     await_groups<0>();
     Range range;
     held.each(share, [&](size, const Four& v) {
         #pragma unroll
         for (int e = 0; e < 4; ++e) range.take(v.x[e]);
     });
-    unsigned most = __reduce_max_sync(ALL, range.most);
-    if (threadIdx.x % 32 == 0) of_warp[warp] = most;
+    const unsigned largest = __reduce_max_sync(ALL, range.most);
+    const int empty = __popc(__ballot_sync(ALL, range.most == 0));
+    if (threadIdx.x % 32 == 0) of_warp[warp] = {largest, empty};
     __syncthreads();
-    for (int w = own * team; w < (own + 1) * team; ++w)
-        most = most < of_warp[w] ? of_warp[w] : most;
-    const bool finite = most < 0x7f800000;
-    const int exponent = scale_of(most);
+    Found found{};
+    for (int w = own * team; w < (own + 1) * team; ++w) found.take(of_warp[w]);
+    const bool finite = found.finite(), may_be_few = found.may_be_few(32 * team);
+    const int exponent = scale_of(found.most);
     const Scale scale(exponent);
     const int copies = 1 + of.twice();
     unsigned short* const to = of.pairs + copies * line * of.room + first;
@@ -167,20 +217,28 @@ __device__ inline void split_along(const Operand& of, size line)
                     pairs_of(x[2], x[3]));
     });
     if (finite && range.may_lose(scale))
-        if (const int lost = lost_of(held, share, scale, 0, 4)) atomicAdd(&gone[own], lost);
+        if (const int lost = lost_of(held, share, scale, 0, 4))
+            atomicAdd(&about[own].line.lost, lost);
+    if (may_be_few)
+        held.each_but_zeros(share, [&](int g, int e) {
+            enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
+        });
     __syncthreads();
     if (there && threadIdx.x % (32 * team) == 0) {
-        Line about = line_of(exponent);
-        about.lost = finite ? gone[own] : NOT_FINITE;
-        for (int i = 0; i < copies; ++i) of.about[copies * line + i] = about;
+        About mine = about[own];
+        const Line known = line_of(exponent);
+        mine.line.down = known.down;
+        mine.line.rest = known.rest;
+        mine.line.lost = finite ? mine.line.lost + may_be_few * ONLY_FEW : NOT_FINITE;
+        for (int i = 0; i < copies; ++i) of.about[copies * line + i] = mine;
     }
 }
 
 // LINES from `line` on, side by side, by a cluster of which this is block `rank`
 __device__ inline void split_across(const Operand& of, size line, int rank)
 {
-    __shared__ unsigned found[LINES], most[LINES];
-    __shared__ int gone[LINES];
+    __shared__ Found found[LINES], all[LINES];
+    __shared__ int gone[LINES], some_may_be_few;
     constexpr int ROWS = THREADS / LANES;
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
     const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
@@ -193,9 +251,11 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     held.bring(share);
     const int parts = COMPLEX && !of.twice() ? 2 : 1;  // side by side, of one line of pairs
     for (int i = threadIdx.x; i < LINES; i += THREADS) {
-        found[i] = gone[i] = 0;
-        if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts].lost = 0;
+        found[i] = {};
+        gone[i] = 0;
+        if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts] = UNKNOWN;
     }
+    if (threadIdx.x == 0) some_may_be_few = 0;
     __syncthreads();
     await_groups<0>();
     Range range[4];
@@ -211,29 +271,32 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             const unsigned other = across(largest, mask);
             largest = largest < other ? other : largest;
         }
-        if (threadIdx.x % 32 < LANES) atomicMax(&found[col + e], largest);
+        if (threadIdx.x % 32 < LANES) atomicMax(&found[col + e].most, largest);
+        if (range[e].most == 0) atomicAdd(&found[col + e].empty, 1);
     }
+    // Of a complex line a thread may have found both parts of one number
+    const auto may_be_few = [](const Found& line) {
+        return line.may_be_few((1 + COMPLEX) * ROWS * CLUSTER - COMPLEX * FEW);
+    };
     meet_cluster<CLUSTER>();
     for (int i = threadIdx.x; i < LINES; i += THREADS) {
-        unsigned largest = 0;
+        Found of_all{};
         #pragma unroll
         for (int b = 0; b < CLUSTER; ++b) {
-            const unsigned other = in_cluster<CLUSTER>(found[i], b);
-            largest = largest < other ? other : largest;
-            if (!COMPLEX) continue;
-            const unsigned its_other_part = in_cluster<CLUSTER>(found[i ^ 1], b);
-            largest = largest < its_other_part ? its_other_part : largest;
+            of_all.take(in_cluster<CLUSTER>(found[i], b));
+            if (COMPLEX) of_all.take(in_cluster<CLUSTER>(found[i ^ 1], b));
         }
-        most[i] = largest;
+        all[i] = of_all;
+        if (may_be_few(of_all)) some_may_be_few = 1;
     }
-    __syncthreads();  // what was read of other blocks has come: it is in `most`
+    __syncthreads();  // what was read of other blocks has come: it is in `all`
     done_in_cluster<CLUSTER>();
     Scale scale[4];
     bool finite[4];
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
-        scale[e] = Scale(scale_of(most[col + e]));
-        finite[e] = most[col + e] < 0x7f800000;
+        scale[e] = Scale(scale_of(all[col + e].most));
+        finite[e] = all[col + e].finite();
     }
     constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
     unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
@@ -249,17 +312,23 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         if (finite[e] && range[e].may_lose(scale[e]))
             if (const int lost = lost_of(held, share, scale[e], e, e + 1))
                 atomicAdd(&gone[col + e], lost);
+    if (some_may_be_few)
+        held.each_but_zeros(share, [&](int g, int e) {
+            if (!may_be_few(all[col + e])) return;
+            for (int i = 0; i < 1 + of.twice(); ++i)
+                enter(of.about[(line + col + e) / parts + i], int(from) + g * ROWS);
+        });
     __syncthreads();
     for (int i = threadIdx.x; i < LINES && line + i < of.lines; i += THREADS) {
         if (i % parts) continue;
-        Line* const about = of.about + (line + i) / parts;
+        Line* const about = &of.about[(line + i) / parts].line;
         int lost = gone[i] + (COMPLEX ? gone[i ^ 1] : 0);
         if (rank == 0) {
-            const Line known = line_of(scale_of(most[i]));
+            const Line known = line_of(scale_of(all[i].most));
             about->down = known.down;
             about->rest = known.rest;
-            about->none = 0;
-            if (most[i] >= 0x7f800000) lost = NOT_FINITE;
+            if (may_be_few(all[i])) lost += ONLY_FEW;
+            if (!all[i].finite()) lost = NOT_FINITE;
         }
         if (lost) atomicAdd(&about->lost, lost);
     }
@@ -274,11 +343,11 @@ __device__ inline void split_operand(Operand of, unsigned block)
     else split_across(of, size(block / CLUSTER) * LINES, block % CLUSTER);
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
 split_lines(size blocks, const float* A, size m, size k, size a_next, size a_step, size a_team,
-            size a_how, unsigned short* a_pairs, size a_room, Line* a_about, const float* B, size n,
+            size a_how, unsigned short* a_pairs, size a_room, About* a_about, const float* B, size n,
             size b_next, size b_step, size b_team, size b_how, unsigned short* b_pairs, size b_room,
-            Line* b_about, const unsigned* asked)
+            About* b_about, const unsigned* asked)
 {
     wait_for_stream();
     if (asked && !*asked) return;

@@ -191,6 +191,40 @@ def test_special_values(cp, by_pairs):
     assert (wrong[good] <= 2**-21 * size[good] + 2**-149).all()
 
 
+@pytest.mark.parametrize("letter", "sc")
+def test_lines_with_few_numbers(cp, by_pairs, letter):
+    """What one of at most eight numbers that are not zero makes is rounded once: A times a
+    permutation is that of A. Nine are pairs; beside what is not finite zeros count, too."""
+    gemm, dtype = getattr(blasx, letter + "gemm"), TYPES[letter].dtype
+    random = cp.random.RandomState(3)
+    for (m, n, k), (order_a, order_b) in product(((300, 1030, 1030), (129, 257, 3000)),
+                                                 product("CF", repeat=2)):
+        a, b = (random.standard_normal(x) + (1j * random.standard_normal(x) if letter == "c" else 0)
+                for x in ((m, k), (k, n)))
+        b *= random.random_sample((k, n)).argsort(0) < cp.arange(n) % 12  # so many in column j
+        one = cp.arange(1, n, 12)
+        b[:, one] = b[:, one] != 0
+        a, b = cp.array(a, dtype, order=order_a), cp.array(b, dtype, order=order_b)
+        a[5, 20:] = 0
+        exact, c = a.astype("c16") @ b.astype("c16"), a[:, :1] * b[:1]
+        with blasx.trace() as ran:
+            got = gemm(1, a, b)
+        assert "gemm_wgmma" in str(ran)
+        assert bool((got[:, one] == a[:, b[:, one].argmax(0)]).all())
+        few, size = cp.arange(n) % 12 <= 8, abs(a).astype("f8") @ abs(b).astype("f8")
+        for x, y in ((got.real, exact.real), (got.imag, exact.imag)):
+            assert bool((abs(x - y) <= 1.001 * 2**-24 * abs(y) + 2**-48 * size)[:, few].all())
+        assert bool((abs(got - exact) <= 2**-20 * size).all())
+        twice = gemm(-2, a, b, 0.5, c)
+        assert bool((abs(twice + 2 * got - c / 2) <= 2**-22 * (abs(got) + abs(c))).all())
+        assert all(bool((gemm(1, a, b) == got).all()) for _ in range(20))
+        a[7, 11] = cp.inf
+        got = gemm(1, a, b)
+        beside = b[11, one] != 0  # 0 times inf
+        assert bool((cp.isnan(got[7, one].real) == ~beside).all())
+        assert not bool(cp.isnan(cp.delete(got, 7, 0)).any())
+
+
 def test_the_same_bits_every_time(cp, by_pairs):
     a, b = operands(cp, "spread", 700, 900, 1100)
     c = blasx.sgemm(1, a, b)

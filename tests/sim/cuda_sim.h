@@ -598,6 +598,12 @@ static inline unsigned atomicMax(unsigned* at, unsigned x)
     *at = x < before ? before : x;
     return before;
 }
+static inline int atomicMin(int* at, int x)
+{
+    const int before = *at;
+    *at = before < x ? before : x;
+    return before;
+}
 static inline int min(int a, int b) { return b < a ? b : a; }
 static inline int max(int a, int b) { return a < b ? b : a; }
 static inline long long min(long long a, long long b) { return b < a ? b : a; }

@@ -18,8 +18,9 @@ ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned share
 {{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
 """
 
-NOT_FINITE = 1 << 29
-LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("none", "i4")])
+FEW, ONLY_FEW, NOT_FINITE = 8, 1 << 27, 1 << 29
+LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("few", "i4"),
+                 ("places", "i4", FEW)])
 
 
 def split(x):
@@ -35,11 +36,15 @@ def split(x):
     error = np.abs(rest - low.astype(np.float32))
     with np.errstate(under="ignore"):
         lost = (error > np.float32(2**-22) * np.abs(scaled)) | ((scaled == 0) & (x != 0))
-    return np.stack([high, low]), exponent, np.where(finite, lost.sum(1), NOT_FINITE)
+    some = (x != 0).sum(1)
+    few = finite & (some > 0) & (some <= FEW)
+    return (np.stack([high, low]), exponent,
+            np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE))
 
 
 def problem(rng, lines, k):
-    """Numbers of all sizes, a line each of zeros, subnormals, with an inf and with a nan."""
+    """Numbers of all sizes, a line each of zeros, subnormals, with an inf and with a nan, and as
+    many that are zero but for as few numbers as make a difference, far from each other or not."""
     x = rng.standard_normal((lines, k)) * 2.0 ** rng.integers(-30, 31, (lines, 1))
     x[rng.random(x.shape) < 0.1] *= 2.0**-20
     x[rng.random(x.shape) < 0.05] = 0
@@ -52,6 +57,10 @@ def problem(rng, lines, k):
             x[line] = rng.integers(-3, 4, k) * np.float32(with_)
         else:
             x[line, rng.integers(k)] = with_
+    for line, many in zip(rng.permutation(lines)[:7], (1, FEW, FEW + 1, FEW, FEW + 1, 2, 20)):
+        x[line] = 0
+        at = rng.permutation(k)[:many] if many % 2 else (rng.integers(k) + np.arange(many)) % k
+        x[line, at] = rng.choice([-1, 1e-45, 3.3], at.size)
     return x
 
 
@@ -79,7 +88,7 @@ class Side:
         self.blocks = (-(-lines // values["LINES"]) if self.across
                        else -(-lines // (warps // self.team)))
         self.pairs = Memory(np.full((1, 2 * self.rows, self.room), 0xffff, np.uint16))
-        self.about = Memory(np.full((1, lines, 16), 0xff, np.uint8))
+        self.about = Memory(np.full((1, lines, LINE.itemsize), 0xff, np.uint8))
 
     def numbers(self):
         return (self.memory.address, len(self.x), self.next, self.step, self.team, 0,
@@ -94,7 +103,12 @@ class Side:
         about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
         assert np.array_equal(about["lost"], lost), (about["lost"], lost)
         assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
-        return got.tobytes() + about.tobytes()
+        few = (lost >= ONLY_FEW) & (lost < NOT_FINITE)
+        assert np.array_equal(about["few"][few], (self.x != 0).sum(1)[few])
+        for places, x in zip(about["places"][few], self.x[few]):
+            wanted = np.flatnonzero(x)
+            assert np.array_equal(places[:wanted.size], wanted), (places, wanted)
+        return got.tobytes() + b"".join(about[x].tobytes() for x in ("down", "rest", "lost"))
 
 
 def run(launch, values, rng, shapes, k, layouts):

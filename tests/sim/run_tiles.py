@@ -134,6 +134,42 @@ def pairs(blasx, rng):
     assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
 
 
+def of_few(blasx, rng):
+    """Lines with few numbers that are not zero: what they make is rounded once, with alpha 1 and a
+    permutation nothing is; beside one that is not finite they count as all others."""
+    for (m, n, k), orders in product(((70, 130, 200), (129, 66, 72)), ("CF", "FC")):
+        for letter in "sc":
+            a, b = (rng.standard_normal(x) + (1j * rng.standard_normal(x) if letter == "c" else 0)
+                    for x in ((m, k), (k, n)))
+            b *= rng.random((k, n)).argsort(0) < np.arange(n) % 11  # so many in column j
+            b[:, :40] = np.eye(k)[rng.permutation(k)[:40]].T
+            a[:30, 9:] = 0
+            a[0] = -0.0
+            a, b = (x.astype("f4" if letter == "s" else "c8") for x in (a, b))
+            a[2] *= np.float32(1e-38)
+            of, wide = (on_gpu(a, orders[0]), on_gpu(b, orders[1])), b.astype("c16")
+            exact, c = a.astype("c16") @ wide, a[:, :1] * b[:1]
+            got = ran("gemm_wgmma", getattr(blasx, letter + "gemm"), 1, *of)
+            assert np.array_equal(got[:, :40], a @ b[:, :40]) and not np.signbit(got[0].real).any()
+            few = ((a != 0).sum(1) <= 8)[:, None] | ((b != 0).sum(0) <= 8)
+            for x, y in ((got.real, exact.real), (got.imag, exact.imag)):
+                assert (abs(x - y) <= 1.001 * 2**-24 * abs(y) + 2**-150)[few].all()
+            assert 0.5 < few.mean() < 1
+            assert (abs(got - exact) <= 2**-20 * (abs(a) @ abs(wide)) + 2**-148).all()
+            twice = ran("gemm_wgmma", getattr(blasx, letter + "gemm"), -2, *of, 0.5, on_gpu(c))
+            assert (abs(twice + 2 * got - c / 2) <= 2**-22 * (abs(got) + abs(c)) + 2**-148).all()
+            a[40, 3] = np.inf
+            with np.errstate(invalid="ignore"):
+                got = ran("gemm_wgmma", getattr(blasx, letter + "gemm"), 1, on_gpu(a), of[1])
+                right = a.real @ b.real - a.imag @ b.imag
+            assert np.array_equal(np.isnan(got.real), np.isnan(right)) and np.isnan(right[40]).any()
+            assert np.array_equal(np.delete(got.real, 40, 0)[:, :40],
+                                  np.delete(right, 40, 0)[:, :40])
+    got = ran("gemm_wgmma", blasx.sgemm, 1, on_gpu(b.real), on_gpu(np.eye(n, dtype="f4")),
+              precision="tf32")
+    assert (abs(got - b.real) <= 2**-11 * abs(b.real)).all() and (got != b.real).any()
+
+
 def of_digits(a, b):
     """What products by digits are (kernels/digits.cuh), with 2^8 dropped once, rounded."""
     def digits(x):
@@ -211,7 +247,7 @@ def main(folder):
           _tuned.using("h", gemm_half=RING), _tuned.using("i", gemm_int8=RING),
           mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 3),
           mock.patch.object(_gpu_crt, "multiprocessors", lambda device: 3)):
-        for part in (halves, of_bytes, pairs, digits, remainders):
+        for part in (halves, of_bytes, pairs, of_few, digits, remainders):
             part(blasx, rng)
             print(part.__name__, flush=True)
     print("ok")
