@@ -1,5 +1,6 @@
 """Products of a batch on the GPU: a warp for a tile of a small member, a team of warps for one of a
-larger member (kernels/products.cuh), cuBLAS where a tuned row says so.
+larger member (kernels/products.cuh; gemm_lines.cu where rows begin anywhere), cuBLAS where a tuned
+row says so.
 
 Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
 for an operand that all members share): transposes, sides and triangles are strides.
@@ -191,10 +192,11 @@ def _by_rows(x):
 
 
 def _are_lines(size, m, n, k, a, b, o):
-    """Whether rows follow each other without gaps, some of them from anywhere in 16 bytes on. The
-    tiles of a team are as wide as the order, so members must be nearly square."""
-    return (a.rows == k and b.rows == o.rows == n and (k * size % 16 or n * size % 16)
-            and 2 * min(m, n, k) > max(m, n, k))
+    """Whether rows follow each other without gaps, from anywhere in 16 bytes on. The tiles of a
+    team are as wide as the order, so members must be nearly square."""
+    order = max(m, n, k)
+    return (order * size % 16 and a.rows == k and b.rows == o.rows == n
+            and 2 * min(m, n, k) > order)
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
