@@ -16,6 +16,7 @@ from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
     left_bytes,
+    line_bytes,
     lu_bytes,
     panel_bytes,
     potrs_bytes,
@@ -75,6 +76,12 @@ class Space:
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
+    anywhere: bool = False  # only orders whose rows begin anywhere in 16 bytes
+
+    def serves(self, letter, n):
+        """Whether the routine gives it members of this type and order by rows without gaps."""
+        return letter in self.letters and not (
+            self.anywhere and n * TYPES[letter].dtype.itemsize % 16 == 0)
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -555,6 +562,22 @@ def tile_fits(symmetric=False, half=False, split=False):
                 and (n <= v["BM"] or not half or not v["RESIDENT"])
                 and product_bytes(letter, v, half, split) + 512 <= gpu.shared)
     return fit
+
+
+def line_stages(letter, n):
+    """Teams whose warps have few tiles to spare."""
+    teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
+             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
+    return (teams, options(DEEP=(16, 32, 48, 64, 96), STAGES=(1, 2, 3)), options(WARPS=(1, 2, 4)),
+            options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
+
+
+def line_fits(letter, n, v, gpu):
+    size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
+    return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
+            and (v["STAGES"] > 1 or n <= v["DEEP"]) and v["RM"] * v["RN"] * words(letter) <= 36
+            and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+            and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
 
 
 def vector_stages(letter, n):
@@ -1336,6 +1359,9 @@ SPACES = {
     "lasr_rows": Space("syevd", rotation_stages, rotation_fits),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
+    "gemm_lines": Space("gemm_batched", line_stages, line_fits,
+                        (17, 33, 49, 65, 97, 129, 161, 193), True, letters="sd", largest=255,
+                        anywhere=True),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),

@@ -422,6 +422,7 @@ def jobs(kernels, letters, orders, gpu, quick):
         wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
         found += [(kernel, letter, to, n) for to, n in sorted(wanted.items())
                   if space.smallest <= n <= (QUICK_TO if quick and not orders else space.largest)
+                  and space.serves(letter, n)
                   and _spaces.nearest(kernel, letter, n, {}, gpu)]
     return found
 
@@ -492,7 +493,7 @@ def show(routines, letters, orders, gpu):
     for routine, letter, n in product(routines, letters, orders):
         line = f"{routine} {letter} n={n}: "
         kernels = [k for k, s in _spaces.SPACES.items() if s.routine == routine
-                   and letter in s.letters]
+                   and s.serves(letter, n)]
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)
         if not used and n > _tuned.LARGEST:

@@ -92,6 +92,16 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
             WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))
 
 
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps"), [
+    ("s", (1, 1), (3, 5), (64, 1), 2), ("s", (2, 3), (1, 2), (32, 2), 6),
+    ("d", (1, 2), (2, 3), (16, 3), 2), ("d", (1, 1), (1, 5), (80, 1), 4)])
+def test_products_of_lines(folder, letter, team, tiles, slices, warps):
+    """gemm_lines: the same of members whose rows begin anywhere."""
+    sanitize(folder, "gemm_lines", letter, dict(
+        DOWN=team[0], ACROSS=team[1], RM=tiles[0], RN=tiles[1], DEEP=slices[0], STAGES=slices[1],
+        WARPS=warps, BLOCKS=1))
+
+
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])
 def test_operands_split_to_pairs(folder, warps, held, lines):
     """split_lines against a model in NumPy (tests/sim/run_split.py); a block for a cluster."""
@@ -173,7 +183,8 @@ def test_products_of_four_warps_compile(kernel, letter):
 
 # Blocks of bfloat16 are those of half precision, of c those of z: with other types.
 @pytest.mark.parametrize(("kernel", "letter"), [
-    row for row in rows((*SMALL, *BLOCKS, *SPLIT)) if row[0] not in BLOCKS or row[1] not in "bc"])
+    row for row in rows((*SMALL, "gemm_lines", *BLOCKS, *SPLIT))
+    if row[0] not in BLOCKS or row[1] not in "bc"])
 def test_compiles_without_drift_or_spills(kernel, letter):
     """On Hopper, the largest; all of them is `python -m tests.sim.resources`."""
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

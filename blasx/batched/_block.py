@@ -126,6 +126,20 @@ def product_bytes(letter, constants, half=False, split=False):
                                     team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * sums)
 
 
+def line_bytes(letter, constants, m, n, k):
+    """kernels/gemm_lines.cu: of a team, the rows of A and the slices of B that it has at once, each
+    a line with what of 16 bytes is before it and after; then in their place those of C."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    pack, rows = 16 // size, min(m, 16 * v["RM"] * v["DOWN"])
+
+    def room(count):
+        return (count + 2 * pack - 2) // pack * pack
+
+    slices = min(v["STAGES"], -(-k // v["DEEP"])) * room(min(k, v["DEEP"]) * n)
+    beyond = room(8 * v["RN"] * v["ACROSS"])  # read of rows of B past the last column
+    return size * max(room(rows * k) + slices + beyond, room(rows * n))
+
+
 def tiled_bytes(letter, constants):
     """kernels/gemm_tiled.cu: STAGES slices of A and of B, of double precision by k or by rows."""
     v, size = constants, TYPES[letter].dtype.itemsize

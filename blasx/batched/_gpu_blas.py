@@ -1,5 +1,6 @@
 """Products of a batch on the GPU: a warp for a tile of a small member, a team of warps for one of a
-larger member (kernels/products.cuh), cuBLAS where a tuned row says so.
+larger member (kernels/products.cuh; gemm_lines.cu where rows begin anywhere), cuBLAS where a tuned
+row says so.
 
 Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
 for an operand that all members share): transposes, sides and triangles are strides.
@@ -15,7 +16,7 @@ from .. import _cuda
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, constants, looked_up, row
 from .._types import TYPES
-from ._block import product_bytes
+from ._block import line_bytes, product_bytes
 
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
@@ -97,6 +98,20 @@ class Blocks(Tiles):
             self.shared)
 
 
+class Lines(Tiles):
+    """kernels/gemm_lines.cu"""
+
+    def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
+        v = self.values
+        down, teams = -(-m // (16 * v["RM"] * v["DOWN"])), v["WARPS"] // (v["DOWN"] * v["ACROSS"])
+        shared = line_bytes(self.kernel.letter, v, m, n, k)
+        self.kernel.launch(
+            -(-down * batch // teams), 1, self.threads, 1,
+            pack(m, n, k, down, shared // TYPES[self.kernel.letter].dtype.itemsize, a.at, a.members,
+                 b.at, b.members, *c.cells(), o.at, o.members, bits(alpha)[0], bits(beta)[0],
+                 batch), teams * shared)
+
+
 def numbers(a, b, c, o, alpha, beta, batch):
     """What all product kernels are told."""
     return (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
@@ -106,7 +121,8 @@ def numbers(a, b, c, o, alpha, beta, batch):
 @cache
 def tiles(name, letter, **values):
     """One object for all orders that are served by the same constants."""
-    return (Blocks if "BM" in values else Tiles)(name, letter, values)
+    kind = Lines if name == "gemm_lines" else Blocks if "BM" in values else Tiles
+    return kind(name, letter, values)
 
 
 ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says cuBLAS is faster
@@ -157,6 +173,8 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     across, plan = (a.across, 0 if half else b.across), None  # of a half B is A the other way
     if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
+        if not plan and _are_lines(TYPES[letter].dtype.itemsize, m, n, k, a, b, o):
+            plan = _plan("gemm_lines", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = plan or _plan("gemm_warp", letter, order, device)
     if not (plan or half or symmetric):
@@ -171,6 +189,14 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
 def _by_rows(x):
     """True if neighbours in a row of x are next to each other."""
     return x.columns == 1 and not x.conjugated and 0 <= x.rows < 2**31
+
+
+def _are_lines(size, m, n, k, a, b, o):
+    """Whether rows follow each other without gaps, from anywhere in 16 bytes on. The tiles of a
+    team are as wide as the order, so members must be nearly square."""
+    order = max(m, n, k)
+    return (order * size % 16 and a.rows == k and b.rows == o.rows == n
+            and 2 * min(m, n, k) > order)
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):

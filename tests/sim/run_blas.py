@@ -1,5 +1,6 @@
-"""Runs gemm_thread, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block or gemv_batched,
-built by `build` with ENTRY, through its problems; for a process that has the sanitizers:
+"""Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block or
+gemv_batched, built by `build` with ENTRY, through its problems; for a process that has the
+sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -14,7 +15,7 @@ import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
-from blasx.batched._block import product_bytes
+from blasx.batched._block import line_bytes, product_bytes
 
 from .build import PREFIX
 from .run import SCHEDULES, Memory
@@ -43,6 +44,9 @@ PROBLEMS = [  # m n k, layouts of A B C, conjugates, half, symmetric, beta, shar
 
 BY_ROWS = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
     (4, 4, 4, 0, 0), (3, 3, 2, 0.5, 1), (13, 16, 8, -1, 0), (16, 8, 12, 0, 0), (11, 9, 7, -1, 0))]
+LINES = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
+    (33, 33, 33, 0, 0), (17, 21, 49, 0.5, 1), (20, 31, 3, 0, 0), (35, 2, 64, -1, 0),
+    (1, 1, 1, 0, 0), (13, 38, 18, 0, 1), (50, 9, 25, 0, 0), (49, 33, 77, 0, 0))]
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
 
@@ -55,13 +59,21 @@ class Kernel:
         ffi = self.ffi = FFI()
         ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
         self.run = getattr(ffi.dlopen(library), PREFIX + name)
-        self.values, self.block, self.name = values, "BM" in values, name
+        self.values, self.block, self.name, self.letter = values, "BM" in values, name, letter
         self.shared = product_bytes(letter, values, name == "syrk_block",
                                     name == "gemm_split") if self.block else 0
 
     def __call__(self, schedule, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
-        v, flags = self.values, [half, symmetric]
-        if self.name == "gemm_thread":
+        v, letter, shared, flags = self.values, self.letter, self.shared, [half, symmetric]
+        operands = [*a, *b, *c, *o, *bits(alpha), *bits(beta), batch]
+        if self.name == "gemm_lines":
+            down = -(-m // (16 * v["RM"] * v["DOWN"]))
+            teams, room = v["WARPS"] // (v["DOWN"] * v["ACROSS"]), line_bytes(letter, v, m, n, k)
+            blocks, shared = -(-down * batch // teams), teams * room
+            flags = [down, room // TYPES[letter].dtype.itemsize]
+            operands = [a[0], a[3], b[0], b[3], *c, o[0], o[3], bits(alpha)[0], bits(beta)[0],
+                        batch]
+        elif self.name == "gemm_thread":
             blocks = -(-v["DOWN"] * v["ACROSS"] * batch // (32 * v["WARPS"]))
         elif self.block:
             down, across = -(-m // v["BM"]), -(-n // v["BN"])
@@ -70,9 +82,9 @@ class Kernel:
             blocks, flags = -(-tiles * batch // max(teams, 1)), [2 in flags, down, across]
         else:
             blocks = -(-(-(-m // v["TM"]) * -(-n // v["TN"])) * batch // v["WARPS"])
-        numbers = [m, n, k, *flags, *a, *b, *c, *o, *bits(alpha), *bits(beta), batch]
+        numbers = [m, n, k, *flags, *operands]
         cells = self.ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
-        self.run(blocks, 32 * v["WARPS"], schedule, self.shared, cells)
+        self.run(blocks, 32 * v["WARPS"], schedule, shared, cells)
 
 
 class Numbers:
@@ -142,7 +154,7 @@ def run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, share
 def run_extremes(kernel, numbers, rng):
     """Infinities, nan and the largest numbers give what sums of products in turn do; the tiniest
     are not lost."""
-    m, n, k, tiny, largest = 33, 18, 24, 2.0**-140, np.finfo("f4").max
+    m, n, k, tiny, largest = 33, 18, 25, 2.0**-140, np.finfo("f4").max
     a, b = (random(rng, numbers.dtype, 1, *shape) for shape in ((m, k), (k, n)))
     a[0, 0, 0], a[0, 1, 1], a[0, 2, 2:4] = np.inf, np.nan, (-np.inf, np.inf)
     a[0, 3, 0], b[0, 0], b[0, 1:, 0] = largest, 0.999, 0
@@ -172,6 +184,22 @@ def run_beside_nothing(kernel, numbers, rng):
                1, 0, 1)
         bits_of.append(out.array[0, :v["BM"] - 5, :v["BN"] - 5].tobytes())
     assert bits_of[0] == bits_of[1]
+
+
+def run_alone(kernel, numbers, rng):
+    """Members that begin anywhere in 16 bytes have the bits that they have alone."""
+    n, batch = 33, 4
+    a, b = random(rng, numbers.dtype, batch, n, n), random(rng, numbers.dtype, batch, n, n)
+
+    def product(a, b):
+        A, B, out = Memory(a), Memory(b), Memory(np.full(a.shape, -7, numbers.dtype))
+        kernel(0, n, n, n, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(),
+               1, 0, len(a))
+        return out.array.copy()
+
+    together = product(a, b)
+    for i in range(batch):
+        assert product(a[i:i + 1], b[i:i + 1]).tobytes() == together[i].tobytes()
 
 
 def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
@@ -210,9 +238,11 @@ def main(library, name, letter, values):
         return
     v = kernel.values
     for sizes, layouts, conj, half, symmetric, beta, shared in (
-            BY_ROWS if name == "gemm_thread" else PROBLEMS):
+            {"gemm_thread": BY_ROWS, "gemm_lines": LINES}.get(name, PROBLEMS)):
         m, n, k = sizes
-        if kernel.block:
+        if name == "gemm_lines":
+            fits = n <= 8 * v["RN"] * v["ACROSS"] and (v["STAGES"] > 1 or k <= v["DEEP"])
+        elif kernel.block:
             kind = "syrk_block" if half else "symm_block" if symmetric else "gemm"
             fits = name.startswith(kind) and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
             fits &= kind == "gemm" or not v["RESIDENT"] or max(m, k) <= v["BM"]
@@ -223,6 +253,9 @@ def main(library, name, letter, values):
             run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, shared)
     if name == "gemm_split":
         run_beside_nothing(kernel, numbers, rng)
+    if name == "gemm_lines":
+        run_alone(kernel, numbers, rng)
+    if name == "gemm_split" or name == "gemm_lines" and letter == "s":
         with np.errstate(all="ignore"):
             run_extremes(kernel, numbers, rng)
 

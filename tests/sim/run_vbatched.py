@@ -34,7 +34,7 @@ VALUES = {
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
-    "blas": {"gemm_thread": None, "gemm_warp": None, "gemm_split": None,
+    "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
              "trsm_small": None,
