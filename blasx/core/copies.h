@@ -166,7 +166,8 @@ static void reached(queue *q, piece *p, int status)
     pthread_mutex_unlock(&q->lock);
 }
 
-static void begin(queue *q, piece *p, char *room, void *stream)
+/* `before` is not done, so that its event is kept, for which this stream has waited. */
+static void begin(queue *q, piece *p, char *room, void *stream, const piece *before)
 {
     ptrdiff_t bytes = p->bytes, columns = p->columns, step = p->device_step;
     if (bytes == step) {  /* on both sides in one */
@@ -185,7 +186,7 @@ static void begin(queue *q, piece *p, char *room, void *stream)
         what.to = there;
         p->times[1] = now();
     }
-    if (p->after) p->error = q->wait(stream, p->after, 0);
+    if (p->after && !(before && before->after == p->after)) p->error = q->wait(stream, p->after, 0);
     if (!p->error) p->error = q->copy(&what, stream);
     if (!p->error) p->error = q->operate(stream, 1, &word, 0);
     reached(q, p, SENT);
@@ -236,7 +237,7 @@ void serve(queue *q, char *room, ptrdiff_t half, void *stream, int server)
     for (int turn = 0;; turn ^= 1) {
         piece *const p = taken(q, !before, server);
         if (!p && !before) return;
-        if (p) begin(q, p, rooms[turn], stream);
+        if (p) begin(q, p, rooms[turn], stream, before);
         if (before) finish(q, before, rooms[turn ^ 1], stream);
         before = p;
     }

@@ -212,7 +212,14 @@ def copies(device):
 
 @looked_up
 def plan(device):
-    """The row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where nothing
-    else says so; `pace`, how many blocks join with every second one that is applied; `rows`, how
-    many blocks of rows of an LU go back together, but for the last."""
+    """The first row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where
+    nothing else says so."""
     return row("host_copies", "d", 1, gpu(device))
+
+
+@looked_up
+def pace(n, device):
+    """The row for n: of n columns how many blocks join, `pace`, and with which of those that are
+    applied, `every` so many; with how many of these they are `apart` (host.py); `rows`, how many
+    blocks of rows of an LU go back together, but for the last."""
+    return row("host_copies", "d", n, gpu(device))

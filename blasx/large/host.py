@@ -26,7 +26,7 @@ from .._progress import Progress
 from . import cholesky, lu, triangular
 from ._blocks import FIRST, SECOND, THIRD, mark, stream
 from ._bytes import up
-from ._pinned import copies, plan
+from ._pinned import copies, pace, plan
 
 LINES = 32  # numbers between columns are a multiple of it
 
@@ -124,8 +124,9 @@ class Streamed:
         self.senders, self.receivers = copies(current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
         self.coming, self.going, self.guests, self.begun = [], [], (), []
-        found, self.progress = plan(current_device()), Progress(patience=2)
-        self.pace, self.apart, self.rows = (found.get(x, 1) for x in ("pace", "apart", "rows"))
+        found, self.progress = pace(self.order, current_device()), Progress(patience=2)
+        self.pace, self.every, self.apart, self.rows = (
+            found.get(x, 1) for x in ("pace", "every", "apart", "rows"))
         _trace.note(device=f"gpu:{current_device()}")
 
     def run(self):
@@ -188,7 +189,7 @@ class Streamed:
         at least."""
         if (k + 2) * self.block >= self.order:
             return self.last
-        reached = (max(self.pace * (k // 2), k) + 4) * self.block
+        reached = (max(self.pace * (k // self.every), k) + 4) * self.block
         return reached if reached < self.order else self.last
 
     def near(self, k):
@@ -216,7 +217,7 @@ class Streamed:
 
     def _as_they_come(self, blocks, ahead, near, far):
         ends = [j + width for j, width, _ in blocks]
-        applied, factored, caught = [], None, None
+        applied, factored, caught = [], None, []
 
         def factor(k):
             j, width, its = blocks[k]
@@ -239,7 +240,7 @@ class Streamed:
                 near.wait_event(factored)
                 self.finish(j, width, its)
                 if before < upto:
-                    near.wait_event(caught)
+                    near.wait_event(next(event for end, event in caught if upto <= end))
                 self.take_off(j, width, its, ends[:k + 2][-1], upto)
                 applied.append(mark(near))
             taken, reached = factored, self.reach(k)
@@ -249,11 +250,13 @@ class Streamed:
                 far.wait_event(taken)
                 if upto < joined:
                     self.take_off(j, width, its, upto, joined)
+                caught = [(joined, mark(far))]
                 if joined < reached:
                     self.come(joined, reached)
                     for earlier in blocks[:k + 1]:
                         self.take_off(*earlier, joined, reached)
-                caught, joined = mark(far), reached
+                    caught.append((reached, mark(far)))
+                joined = reached
                 if joined == self.last:
                     far.wait_event(applied[k])
                     self.settle()
@@ -326,15 +329,20 @@ class LU(Streamed, lu.Factoring):
         m, n, found = *a.shape, lu.plan(me, *a.shape)
         order, total, high = min(m, n), n + b.shape[1], up(m, LINES)
         block = min(found.get("even", found.get("block", order)), order)
-        panel, size = min(found.get("panel", block), block), me.dtype.itemsize
-        fixed = 4 * order + (-(-order // block) + 1) * up(block, 32) * (32 * size + 8)
+        part = min(found.get("part", block), block)
+        narrower = [min(found[x], part) for x in ("panel", "strip") if x in found] or [part]
+        self.each, size, count = [block, part, *narrower], me.dtype.itemsize, -(-order // block)
+        tops = count * -(-block // part) * up(part, 32) + sum(up(x, 32) for x in narrower)
+        fixed = 4 * (order + 1) + tops * (32 * size + 8)
+        if part < block:
+            fixed += 4 * (count * m + part)
         if me.letter == "s":  # of products by pairs, in all streams (lu.Factoring.reserve)
             fixed += (3 * m + 2 * total + block) * (4 * up(block, 8) + 16 + 4 * -(-block // 64))
         columns = window(me, high * size, total, block, fixed, memory)
         guests = 0 if columns == total else 2
         with allocating(me, fixed + (columns + guests * block) * high * size):
             held = cupy.empty((high, columns), me.dtype, order="F")
-            super().__init__(me, held[:m], block, panel, total, -(-order // block))
+            super().__init__(me, held[:m], block, None, total, count)
             self.order, self.ld, self.turns = order, high, found.get("turns")
             self.enter(columns)
             self.guests = [cupy.empty((high, block), me.dtype, order="F")[:m]
@@ -342,6 +350,9 @@ class LU(Streamed, lu.Factoring):
             self.reserve_ahead()
         self.of, self.to, self.b, self.x, self.sent, self.waiting = a, to, b, x, 0, []
         self.own = n  # columns of A
+
+    def widths(self, j):
+        return self.each
 
     def reserve(self, columns):
         super().reserve(min(columns, self.last - self.first))

@@ -152,7 +152,12 @@ class Factoring(ByBlocks):
 
     def finish(self, j, width, tops):
         """The rows of the columns to the left of the block at j are interchanged as its own."""
-        for k, part, top in self.parts(j, width, tops):
+        parts = self.parts(j, width, tops)
+        if j and len(parts) > 1:
+            with _trace.step("swap", 0):
+                self.move_rows(0, j, j, width, tops.moves)
+            return
+        for k, part, top in parts:
             self.beside(k, part, top, 0, j)
 
     def take_off(self, j, width, tops, first, last):
@@ -203,6 +208,9 @@ class Factoring(ByBlocks):
             return
         device, pairs = self.device, self.pairs
         with _trace.step("update", first):
+            if not (pairs or self.remainders) and self.precision == "fp32":
+                self.multiply_cublas(j, width, first, last, above, below)
+                return
             right, left = self.part(first, last), self.part(j, j + width)[above:below]
             if pairs and (by_halves(m, n, width, device) if self.halves else
                           by_pairs(m, n, width, False, device)):
@@ -213,9 +221,12 @@ class Factoring(ByBlocks):
                              self.precision)
             elif not (self.remainders and _gpu_crt.pays(m, n, width, device) and _gpu_crt.multiply(
                     -1, left, right[j:j + width], 1, right[above:below], 0, 0, self.turns)):
-                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(above, j),
-                           self.ld, self.at(j, first), self.ld, self.one, self.at(above, first),
-                           self.ld)
+                self.multiply_cublas(j, width, first, last, above, below)
+
+    def multiply_cublas(self, j, width, first, last, above, below):
+        _cuda.blas(self.me.L + "gemm", 0, 0, below - above, last - first, width, self.minus,
+                   self.at(above, j), self.ld, self.at(j, first), self.ld, self.one,
+                   self.at(above, first), self.ld)
 
     def part(self, first, last):
         """Columns first ... last."""

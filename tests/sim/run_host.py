@@ -27,6 +27,8 @@ KERNELS = {k: run_hybrid.KERNELS[k] for k in ("getrf_panel", "getrf_top")} | dic
     potrf_panel=dict(TILES=2, WARPS=2, WR=1, GROUPS=1, DEPTH=1, STAGES=3, BLOCKS=1),
     gemm_small=None, gemm_tiled=None)  # products are cuBLAS's
 COPIES = dict(THREADS=1, PIECE=1, BLOCK=16, pace=1, apart=1)
+PARTS = dict(getrf_rows=KERNELS["getrf_rows"] | dict(part=8, panel=6, strip=4),
+             getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5))
 
 
 class Piece(Future):
@@ -124,14 +126,16 @@ def ran(empty, call, operands, memory):
     return found[0]
 
 
-def lu(empty, letter, rng, dtype, room):
+def lu(empty, letter, rng, dtype, room, parts=1):
     import blasx
     getrf, gesv = (getattr(blasx, letter + x) for x in ("getrf", "gesv"))
     size = dtype.itemsize
     for m, n in SHAPES:
-        fixed = (min(m, n) // 12 + 2) * 32 * (32 * size + 8) + 4 * n
+        order, count = min(m, n), -(-min(m, n) // 12)
+        fixed = (count * parts + parts) * 32 * (32 * size + 8) + 4 * (order + 1)
+        fixed += 4 * (count * m + 8) * (parts > 1)
         if letter == "s":
-            fixed += (3 * m + 2 * n + 40) * 96
+            fixed += (3 * m + 2 * (n + 21) + 12) * 84
         memory = room and fixed + room * -(-m // 32) * 32 * size
         for a in run_getrf.matrices(rng, dtype, m, n):
             found = ran(empty, lambda x: getrf(x, 1, device="gpu", memory=memory), [a], memory)
@@ -441,10 +445,13 @@ def main(folder, letter, *every):
     rng, dtype = np.random.default_rng(3), np.dtype(getattr(blasx, letter + "getrf").dtype)
     with _tuned.using(letter, **KERNELS):
         for pace, room in rooms:
-            with _tuned.using("d", host_copies=COPIES | dict(pace=2 * pace, apart=pace, rows=pace)):
+            with _tuned.using("d", host_copies=COPIES | dict(pace=2 * pace, every=pace, apart=pace,
+                                                        rows=pace)):
                 lu(empty, letter, rng, dtype, room)
                 cholesky(empty, letter, rng, dtype, room and room + 16)
                 products(empty, letter, rng, dtype, room)
+                with _tuned.using(letter, **PARTS):
+                    lu(empty, letter, rng, dtype, room, 2)
         with _tuned.using("d", host_copies=COPIES):
             timeline(letter, rng, dtype, folder)
             refusals(empty, letter, rng, dtype)
