@@ -1,8 +1,9 @@
 """One large matrix in the host's memory, factored by the GPU.
 
 Columns come while those before them are being factored, and join when they are there: all blocks
-before are taken off them at once. What is finished goes back while the rest is computed: of an LU
-its rows as far as blocks are factored, for interchanges reach no row above; of a Cholesky columns.
+before are taken off them at once, in a stream of their own. What is finished goes back while the
+rest is computed: of an LU its rows as far as blocks are factored, for interchanges reach no row
+above; of a Cholesky columns.
 
 Where the GPU has not room for all columns it holds a window of them, and from left to right those
 of each window have all blocks before it taken off, which visit in turn, and are then factored:
@@ -185,25 +186,26 @@ class Streamed:
             self.senders.join(self.coming[k])
 
     def reach(self, k):
-        """Up to which column all have joined once the k-th block has been applied: five blocks on,
-        at least."""
+        """Up to which column all have come and have the k-th block taken off in its turn: four
+        blocks on, at least. The turn that brings them is the k-th."""
         if (k + 2) * self.block >= self.order:
             return self.last
         reached = (max(self.pace * (k // self.every), k) + 4) * self.block
         return reached if reached < self.order else self.last
 
     def near(self, k):
-        """Up to which of these columns the k-th block is applied by the stream that the next blocks
-        wait for: those that have been with the other one for some turns, and three blocks on."""
+        """Up to which of these the stream that the next blocks wait for takes the k-th block off:
+        those that came some turns before, and what the block after the next two is."""
         for i in range(max(k - self.apart, -1), k):
             if (reached := self.reach(i)) >= min((k + 3) * self.block, self.last):
                 break
         return reached
 
     def as_they_come(self, blocks):
-        """Factor all blocks, each in its turn applied to columns that have come. Those that come
-        have all blocks so far taken off in a stream that goes last, and have others taken off there
-        until they join those that the next blocks wait for."""
+        """Factor all blocks, each in its turn applied to columns that have come. New ones have all
+        blocks so far taken off in a stream that goes last; a few turns on they join those that the
+        next blocks wait for. So the host waits for columns when what does not ask for them has been
+        submitted, and the GPU for no more of them than a block needs."""
         main, device = cupy.cuda.get_current_stream(), current_device()
         streams = [stream(device, priority) for priority in (FIRST, SECOND, THIRD)]
         begun = mark(main)
@@ -217,7 +219,7 @@ class Streamed:
 
     def _as_they_come(self, blocks, ahead, near, far):
         ends = [j + width for j, width, _ in blocks]
-        applied, factored, caught = [], None, []
+        applied, caught = [], []
 
         def factor(k):
             j, width, its = blocks[k]
@@ -262,7 +264,7 @@ class Streamed:
                     self.settle()
 
     def settle(self):
-        """All columns have joined, and have all blocks so far taken off."""
+        """All columns have come, and have all blocks so far taken off."""
 
     def reserve_ahead(self):
         if not self.whole:
@@ -272,6 +274,7 @@ class Streamed:
                                           (3, THIRD, self.n)):
             with _cuda.beside(stream(current_device(), priority), number):
                 self.reserve(columns)
+
     def give(self, x, address, ld, column):
         """Begin to send back what the current stream has finished."""
         after = mark(cupy.cuda.get_current_stream())

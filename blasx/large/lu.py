@@ -27,7 +27,7 @@ TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 def plan(me, m, n):
     """The row for a matrix of this shape, or None where there are no kernels for it: what is of the
     whole, `ahead`, `turns`, `begins`, `cusolver` where that is faster; the first widths (_widths),
-    and `even` where blocks have to be of one (host.py)."""
+    and `even` where blocks have to be of one, in parts of `part` columns (host.py)."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 
