@@ -25,6 +25,7 @@ except ImportError:
     _batch = None
 
 PAGE = 4096
+PRIORITY = -5  # CUDA's: what tells that a piece is there does not wait for room among kernels
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
 
 
@@ -127,7 +128,7 @@ class CopiesByCore(Copies):
         for i in range(threads):
             with cupy.cuda.Device(device):
                 room = Pinned(2 * self.bytes, np.dtype(np.uint8))
-                stream = cupy.cuda.Stream(non_blocking=True)
+                stream = cupy.cuda.Stream(non_blocking=True, priority=PRIORITY)
             threading.Thread(target=_serve, daemon=True, args=(
                 device, self.queue, (room, stream), _pointer(room.numbers.ctypes.data),
                 self.bytes, _pointer(stream.ptr), i)).start()

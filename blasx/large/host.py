@@ -3,7 +3,7 @@
 Columns come while those before them are being factored, and join when they are there: all blocks
 before are taken off them at once, in a stream of their own. What is finished goes back while the
 rest is computed: of an LU its rows as far as blocks are factored, for interchanges reach no row
-above; of a Cholesky columns.
+above, of the columns that have come; of a Cholesky columns.
 
 Where the GPU has not room for all columns it holds a window of them, and from left to right those
 of each window have all blocks before it taken off, which visit in turn, and are then factored:
@@ -253,18 +253,20 @@ class Streamed:
                 if upto < joined:
                     self.take_off(j, width, its, upto, joined)
                 caught = [(joined, mark(far))]
+                self.settle(j, width, its, joined, applied[k])
                 if joined < reached:
                     self.come(joined, reached)
-                    for earlier in blocks[:k + 1]:
-                        self.take_off(*earlier, joined, reached)
+                    self.catch_up(blocks[:k + 1], joined, reached)
                     caught.append((reached, mark(far)))
                 joined = reached
-                if joined == self.last:
-                    far.wait_event(applied[k])
-                    self.settle()
 
-    def settle(self):
-        """All columns have come, and have all blocks so far taken off."""
+    def settle(self, j, width, its, joined, applied):
+        """The block at j is taken off all columns before `joined`, of some after an event."""
+
+    def catch_up(self, blocks, first, last):
+        """Columns first ... last have come, and have some blocks taken off."""
+        for block in blocks:
+            self.take_off(*block, first, last)
 
     def reserve_ahead(self):
         if not self.whole:
@@ -336,9 +338,9 @@ class LU(Streamed, lu.Factoring):
         narrower = [min(found[x], part) for x in ("panel", "strip") if x in found] or [part]
         self.each, size, count = [block, part, *narrower], me.dtype.itemsize, -(-order // block)
         tops = count * -(-block // part) * up(part, 32) + sum(up(x, 32) for x in narrower)
-        fixed = 4 * (order + 1) + tops * (32 * size + 8)
+        fixed = 4 * (order + 1 + part) + tops * (32 * size + 8)
         if part < block:
-            fixed += 4 * (count * m + part)
+            fixed += 4 * count * m
         if me.letter == "s":  # of products by pairs, in all streams (lu.Factoring.reserve)
             fixed += (3 * m + 2 * total + block) * (4 * up(block, 8) + 16 + 4 * -(-block // 64))
         columns = window(me, high * size, total, block, fixed, memory)
@@ -351,8 +353,10 @@ class LU(Streamed, lu.Factoring):
             self.guests = [cupy.empty((high, block), me.dtype, order="F")[:m]
                            for _ in range(guests)]
             self.reserve_ahead()
-        self.of, self.to, self.b, self.x, self.sent, self.waiting = a, to, b, x, 0, []
+        self.of, self.to, self.b, self.x, self.sent = a, to, b, x, 0
         self.own = n  # columns of A
+        if self.still is None:
+            self.still = cupy.arange(block, dtype="i4")
 
     def widths(self, j):
         return self.each
@@ -383,19 +387,30 @@ class LU(Streamed, lu.Factoring):
     def finish(self, j, width, top):
         if not self.whole:
             self.give(self.to[:, j:j + width], self.at(0, j), self.ld, j)
-            return
-        self.waiting.append((j, width, top))  # what joins is to find L as it was
 
-    def settle(self):
-        for j, width, top in self.waiting:
-            super().finish(j, width, top)
-            # rows of this block are solved for the next one's columns in its turn
-            end = j if j + width < self.order else self.m
-            some = self.rows * self.block
-            if end - self.sent >= some or self.m - end < some:
-                self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
-                self.sent = end
-        self.waiting.clear()
+    def settle(self, j, width, top, joined, applied):
+        cupy.cuda.get_current_stream().wait_event(applied)
+        super().finish(j, width, top)
+        # rows of this block are solved for the next one's columns in its turn
+        end = j if j + width < self.order else self.m
+        some = self.rows * self.block
+        if end - self.sent >= some or self.m - end < some:
+            self.give_rows(self.sent, end, 0, joined)
+            self.sent = end
+
+    def catch_up(self, blocks, first, last):
+        """Rows of L are where the last interchange has them: so are those of these columns, first
+        of all. What is above the rows that have been sent goes, too."""
+        for block in blocks:
+            self.interchange(*block, first, last)
+        for block in blocks:
+            self.subtract(*block, first, last, False)
+        self.give_rows(0, self.sent, first, last)
+
+    def give_rows(self, begin, end, first, last):
+        last = min(last, self.own)
+        if begin < end and first < last:
+            self.give(self.to[begin:end, first:last], self.at(begin, first), self.ld, first)
 
     def leave(self):
         """What a window has beside blocks: columns of a wide A, solutions."""
