@@ -26,13 +26,13 @@ DECLARATIONS = """
     typedef struct { ...; } queue;
     void open_queue(queue *, int to_device, const uintptr_t *driver);
     void close_queue(queue *);
-    void offer(queue *, piece *, char *host, ptrdiff_t host_step, char *device,
+    void offer(queue *, piece *, uint32_t *there, char *host, ptrdiff_t host_step, char *device,
                ptrdiff_t device_step, ptrdiff_t bytes, ptrdiff_t columns, ptrdiff_t high,
                ptrdiff_t wide, void *after);
     int awaited(queue *, const piece *, ptrdiff_t count);
+    int joined(queue *, const piece *, ptrdiff_t count, void *stream);
     void withdraw(queue *, const piece *, ptrdiff_t count);
-    void serve(queue *, char *room, ptrdiff_t half, void *stream, void *even, void *odd,
-               int server);
+    void serve(queue *, char *room, ptrdiff_t half, void *stream, int server);
 """
 
 ffi = FFI()

@@ -45,8 +45,8 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, uintptr_t address
     int interleave, int swizzle, int promotion, int fill);
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
 int cuMemcpy2DAsync_v2(const void *what, void *stream);
-int cuEventRecord(void *event, void *stream);
-int cuEventSynchronize(void *event);
+int cuStreamBatchMemOp_v2(void *stream, unsigned count, void *operations, unsigned flags);
+int cuStreamQuery(void *stream);
 """)
 _NULL = ffi.NULL
 _MOST_PARAMETERS = 48

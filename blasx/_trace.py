@@ -167,6 +167,7 @@ def note(variant=None, device=None, copied=0, transferred=0, synced=0):
 
 
 _NOTHING = nullcontext()
+_ROWS = "GPU", "GPU, ahead", "GPU, second", "GPU, third"  # of streams beside the caller's
 
 
 def step(name, column, row=None, in_stream=True):
@@ -179,7 +180,7 @@ def step(name, column, row=None, in_stream=True):
         from . import _cuda
         if _cuda.get_current_stream().is_capturing():
             return _NOTHING
-        row = row or ("GPU, ahead" if _cuda.is_beside() else "GPU")
+        row = row or _ROWS[_cuda.is_beside()]
     made = Step(name, column, row or "CPU", in_stream)
     record.steps.append(made)
     return made

@@ -40,7 +40,8 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
-         "between", "often", "pairs", "triangles", "fewer", "rest", "rows", "many")
+         "between", "often", "pairs", "triangles", "fewer", "rest", "rows", "many",
+         "part", "every", "apart")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),

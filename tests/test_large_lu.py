@@ -56,6 +56,7 @@ def test_rows_reach_as_far_as_registers_do(letter):
         assert plan.get("strip", 0) < plan["panel"] <= min(part, even)
         assert plan.get("joined", part) % part == part % 32 == 0
         assert rows_bytes(dtype, max(part, even), plan) <= _spaces.HOPPER.shared
+        assert even % plan.get("part", even) == 0 and plan["panel"] <= plan.get("part", even)
         if "joined" in plan:
             moved, most = _tuned.table(90)["getrf_moved"][letter], 2 * plan["joined"]
             assert all(moved_bytes(dtype, x["to"], most, x) <= _spaces.HOPPER.shared for x in moved)

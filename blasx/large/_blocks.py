@@ -45,14 +45,6 @@ class ByBlocks:
     def finish(self, j, width, its):
         """What else a block does, for which nobody waits: nothing."""
 
-    def come(self, first, last):
-        """Wait until columns first ... last are on the GPU: they are."""
-
-    def reach(self, k):
-        """Up to which column blocks are applied as soon as they are factored once the k-th has been
-        applied: four blocks on, at least. Columns that join have all blocks so far taken off."""
-        return self.n
-
     def reserve(self, columns):
         """Have the pool hold, for the current stream, what products with so many columns ask for
         on their way: the matrix is whole when there is not enough."""
@@ -71,28 +63,27 @@ class ByBlocks:
 
     def factor_ahead(self):
         self.reserve_ahead()
-        self.go_ahead(self.blocks())
+        self.go_ahead(self.blocks(), self.n)
 
-    def go_ahead(self, blocks):
-        """Factor some blocks, from whose columns those before are taken off."""
+    def go_ahead(self, blocks, last):
+        """Factor some blocks, from whose columns those before are taken off; of other columns,
+        those before `last`."""
         main, ahead = cupy.cuda.get_current_stream(), stream(current_device())
         ahead.wait_event(mark(main))
         try:
-            self._go_ahead(main, ahead, blocks, [j + width for j, width, _ in blocks])
+            self._go_ahead(main, ahead, blocks, [j + width for j, width, _ in blocks], last)
         finally:  # nobody gets the memory of this call before its work is done
             main.wait_event(mark(ahead))
             if self.between:
                 main.wait_event(mark(self.between))
 
-    def _go_ahead(self, main, ahead, blocks, ends):
-        applied, factored, joined, reached = [], None, ends[:2][-1], self.reach(-1)
+    def _go_ahead(self, main, ahead, blocks, ends, last):
+        applied, factored = [], None
         along, begun = [self.beyond(j, width) for j, width, _ in blocks], ends[:1]
-        for k, (end, last) in enumerate(zip(ends[1:], along)):  # of a block, before it begins
-            begun.append(last if last > ends[k] else end)
+        for k, (end, some) in enumerate(zip(ends[1:], along)):  # of a block, before it begins
+            begun.append(some if some > ends[k] else end)
         for k, (j, width, its) in enumerate(blocks):
             with _cuda.beside(ahead):
-                if k < 2:
-                    self.come(j, j + width)
                 whole = begun[k] == ends[k]
                 if k > 2 - whole:  # `its` of three sets are free, and what is taken off is there
                     ahead.wait_event(applied[k - 3 + whole])
@@ -100,10 +91,6 @@ class ByBlocks:
                     ahead.wait_event(factored)
                     self.take_off(*blocks[k - 1], j, j + width)
                 factored = self.factor(j, width, its) or mark(ahead)
-            if joined < reached:  # while the host waits for them, there is something to do
-                self.come(joined, reached)
-                for earlier in blocks[:k]:
-                    self.take_off(*earlier, joined, reached)
             main.wait_event(factored)
             first = ends[k]
             if k + 1 < len(blocks):
@@ -111,10 +98,9 @@ class ByBlocks:
                 if begun[k + 1] < first:
                     self.take_off(j, width, its, begun[k + 1], first)
                     self.late = mark(main)
-            self.take_off(j, width, its, first, reached)
+            self.take_off(j, width, its, first, last)
             applied.append(mark(main))
             self.finish(j, width, its)
-            joined, reached = reached, self.reach(k)
 
 
 @looked_up
@@ -132,11 +118,12 @@ def mark(stream):
 _local = threading.local()
 
 
-FIRST, SECOND = -5, -3  # CUDA's priorities
+FIRST, SECOND, THIRD = -5, -3, -1  # CUDA's priorities
 
 
 def stream(device, priority=FIRST):
-    """This thread's stream for factoring ahead on a device, which goes first, or the SECOND."""
+    """This thread's stream for factoring ahead on a device, which goes first, or the SECOND, or
+    the THIRD."""
     streams, key = _local.__dict__.setdefault("streams", {}), (device, priority)
     if key not in streams:
         streams[key] = cupy.cuda.Stream(non_blocking=True, priority=priority)

@@ -25,6 +25,7 @@ except ImportError:
     _batch = None
 
 PAGE = 4096
+PRIORITY = -5  # CUDA's: what tells that a piece is there does not wait for room among kernels
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
 
 
@@ -75,7 +76,7 @@ class Copies:
 
     def begin(self, x, address, ld, column, after):
         """Begin to copy between the caller's matrix `x` and the one on the GPU at that address,
-        after an event; what has a `result` when it has been copied."""
+        after an event, if there is one; what has a `result` when it has been copied."""
         m, n = x.shape
         _trace.note(transferred=x.nbytes)
         high, wide = self.extents(x)
@@ -83,6 +84,11 @@ class Copies:
             self.piece, _trace.call_here(), x[i:i + high, j:j + wide],
             address + (i + j * ld) * x.itemsize, ld, column, after)
             for j in range(0, n, wide) for i in range(0, m, max(high, 1))]
+
+    def join(self, begun):
+        """Have the current stream wait for what has begun, as the host does here."""
+        for future in begun:
+            future.result()
 
     def piece(self, call, x, address, ld, column, after):
         own = self.own.__dict__
@@ -94,7 +100,8 @@ class Copies:
             here = np.frombuffer(own["room"].memory, x.dtype, x.size)
             here, row = here.reshape(x.shape[::-1]).T, f"{self.name} {row}"
             with stream:
-                stream.wait_event(after)
+                if after:
+                    stream.wait_event(after)
                 if self.name == "send":
                     with _trace.step("gather", column, f"CPU, {row}", False):
                         np.copyto(here, x)
@@ -116,16 +123,15 @@ class CopiesByCore(Copies):
         super().__init__(device, name, threads, pages)
         self.queue = _batch.ffi.new("queue *")
         _batch.lib.open_queue(self.queue, name == "send", driver_functions(
-            "cuStreamWaitEvent", "cuMemcpy2DAsync_v2", "cuEventRecord", "cuEventSynchronize"))
+            "cuStreamWaitEvent", "cuMemcpy2DAsync_v2", "cuStreamBatchMemOp_v2", "cuStreamQuery"))
         weakref.finalize(self, _batch.lib.close_queue, self.queue).atexit = False
         for i in range(threads):
             with cupy.cuda.Device(device):
                 room = Pinned(2 * self.bytes, np.dtype(np.uint8))
-                stream = cupy.cuda.Stream(non_blocking=True)
-                events = [cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)]
+                stream = cupy.cuda.Stream(non_blocking=True, priority=PRIORITY)
             threading.Thread(target=_serve, daemon=True, args=(
-                device, self.queue, (room, stream, *events), _pointer(room.numbers.ctypes.data),
-                self.bytes, *(_pointer(x.ptr) for x in (stream, *events)), i)).start()
+                device, self.queue, (room, stream), _pointer(room.numbers.ctypes.data),
+                self.bytes, _pointer(stream.ptr), i)).start()
 
     def begin(self, x, address, ld, column, after):
         (m, n), size = x.shape, x.itemsize
@@ -134,10 +140,18 @@ class CopiesByCore(Copies):
         _trace.note(transferred=x.nbytes)
         high, wide = self.extents(x)
         begun = Begun(self, x, column, after, -(-m // high) * -(-n // wide))
-        _batch.lib.offer(self.queue, begun.pieces, _pointer(x.ctypes.data), x.strides[1],
-                         _pointer(address), ld * size, m * size, n, high * size, wide,
-                         _pointer(after.ptr))
+        _batch.lib.offer(self.queue, begun.pieces, begun.there, _pointer(x.ctypes.data),
+                         x.strides[1], _pointer(address), ld * size, m * size, n, high * size,
+                         wide, _pointer(after.ptr if after else 0))
         return [begun]
+
+    def join(self, begun):
+        """Have the current stream wait for what has begun, and the host until it is on its way."""
+        for future in begun:
+            if isinstance(future, Begun):
+                future.join(cupy.cuda.get_current_stream())
+            else:
+                future.result()
 
 
 def _serve(device, queue, held, *how):
@@ -156,6 +170,12 @@ class Begun:
     def __init__(self, copies, x, column, after, count):
         self.copies, self.kept, self.column, self.count = copies, (x, after), column, count
         self.pieces, self.call = _batch.ffi.new("piece[]", count), _trace.call_here()
+        self.words = Pinned(count, np.dtype(np.uint32))
+        self.there = _batch.ffi.from_buffer("uint32_t[]", self.words.numbers, True)
+
+    def join(self, stream):
+        self.check(_batch.lib.joined(self.copies.queue, self.pieces, self.count,
+                                     _pointer(stream.ptr)))
 
     def result(self):
         error = _batch.lib.awaited(self.copies.queue, self.pieces, self.count)
@@ -163,6 +183,9 @@ class Begun:
         with _trace.part_of(call):
             for piece in self.pieces if call else ():
                 self.note(f"{self.copies.name} {piece.server}", *piece.times)
+        self.check(error)
+
+    def check(self, error):
         if error:
             raise RuntimeError(f"{self.copies.name}: the driver returned status {error}")
 
@@ -190,7 +213,14 @@ def copies(device):
 
 @looked_up
 def plan(device):
-    """The row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where nothing
-    else says so; `pace`, how many blocks join with every second one that is applied; `rows`, how
-    many blocks of rows of an LU go back together, but for the last."""
+    """The first row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where
+    nothing else says so."""
     return row("host_copies", "d", 1, gpu(device))
+
+
+@looked_up
+def pace(n, device):
+    """The row for n: of n columns how many blocks join, `pace`, and with which of those that are
+    applied, `every` so many; with how many of these they are `apart` (host.py); `rows`, how many
+    blocks of rows of an LU go back together, but for the last."""
+    return row("host_copies", "d", n, gpu(device))

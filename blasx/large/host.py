@@ -1,8 +1,9 @@
 """One large matrix in the host's memory, factored by the GPU.
 
 Columns come while those before them are being factored, and join when they are there: all blocks
-before are taken off them at once. What is finished goes back while the rest is computed: of an LU
-its rows as far as blocks are factored, for interchanges reach no row above; of a Cholesky columns.
+before are taken off them at once, in a stream of their own. What is finished goes back while the
+rest is computed: of an LU its rows as far as blocks are factored, for interchanges reach no row
+above, of the columns that have come; of a Cholesky columns.
 
 Where the GPU has not room for all columns it holds a window of them, and from left to right those
 of each window have all blocks before it taken off, which visit in turn, and are then factored:
@@ -24,9 +25,9 @@ from .._kernel import current_device
 from .._lapack import INT
 from .._progress import Progress
 from . import cholesky, lu, triangular
-from ._blocks import mark
+from ._blocks import FIRST, SECOND, THIRD, mark, stream
 from ._bytes import up
-from ._pinned import copies, plan
+from ._pinned import copies, pace, plan
 
 LINES = 32  # numbers between columns are a multiple of it
 
@@ -123,18 +124,20 @@ class Streamed:
     def enter(self, columns):
         self.senders, self.receivers = copies(current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
-        self.coming, self.going, self.guests, self.begun = deque(), [], (), []
-        found, self.progress = plan(current_device()), Progress(patience=2)
-        self.pace, self.rows = found.get("pace", 1), found.get("rows", 1)
+        self.coming, self.going, self.guests, self.begun = [], [], (), []
+        found, self.progress = pace(self.order, current_device()), Progress(patience=2)
+        self.pace, self.every, self.apart, self.rows = (
+            found.get(x, 1) for x in ("pace", "every", "apart", "rows"))
         _trace.note(device=f"gpu:{current_device()}")
 
     def run(self):
         """Factor, and what follows; what run returns is `result`, with the GPU at rest."""
         try:
             if self.whole:
-                for j in range(0, self.n, self.block):
-                    self.coming.append((j, self.bring(j, min(j + self.block, self.n))))
-                self.go_ahead(self.blocks())
+                cupy.cuda.get_current_stream().synchronize()  # the memory is nobody else's
+                self.coming = [self.bring(j, min(j + self.block, self.n), None)
+                               for j in range(0, self.n, self.block)]
+                self.as_they_come(self.blocks())
                 self.leave()
             else:
                 self.by_windows()
@@ -156,36 +159,123 @@ class Streamed:
         for first in before:
             self.first, self.last = first, min(first + columns, self.n)
             done(self.going)  # the columns before have left
-            done(self.bring(self.first, self.last))
+            done(self.bring(self.first, self.last, mark(cupy.cuda.get_current_stream())))
             for block in self.visits(before[first]):
                 self.take_off(*block, self.first, self.last)
                 finished += 1
                 self.progress(finished, todo, self.me.name)
             if own := [b for b in blocks if first <= b[0] < self.last]:
-                self.go_ahead(own)
+                self.go_ahead(own, self.last)
             self.leave()
         self.progress(todo, todo, self.me.name)
 
-    def send(self, x, address, ld, column):
-        """Begin to copy to the GPU what nobody else in the current stream has in hand."""
-        after = mark(cupy.cuda.get_current_stream())
+    def send(self, x, address, ld, column, after):
+        """Begin to copy to the GPU, after an event."""
         futures = self.senders.begin(x, address, ld, column, after)
         self.begun += futures
         return futures
 
-    def bring(self, first, last):
+    def bring(self, first, last, after):
         return [f for x, address, ld in self.pieces(first, last)
-                for f in self.send(x, address, ld, first)]
+                for f in self.send(x, address, ld, first, after)]
 
     def come(self, first, last):
-        while self.coming and self.coming[0][0] < last:
-            done(self.coming.popleft()[1])
+        """The current stream waits until columns first ... last are there, and the host until they
+        are on their way."""
+        for k in range(first // self.block, -(-last // self.block)):
+            self.senders.join(self.coming[k])
 
     def reach(self, k):
-        if not self.coming or (k + 2) * self.block >= self.order:
+        """Up to which column all have come and have the k-th block taken off in its turn: four
+        blocks on, at least. The turn that brings them is the k-th."""
+        if (k + 2) * self.block >= self.order:
             return self.last
-        reached = (max(self.pace * ((k + 1) // 2), k) + 4) * self.block
+        reached = (max(self.pace * (k // self.every), k) + 4) * self.block
         return reached if reached < self.order else self.last
+
+    def near(self, k):
+        """Up to which of these the stream that the next blocks wait for takes the k-th block off:
+        those that came some turns before, and what the block after the next two is."""
+        for i in range(max(k - self.apart, -1), k):
+            if (reached := self.reach(i)) >= min((k + 3) * self.block, self.last):
+                break
+        return reached
+
+    def as_they_come(self, blocks):
+        """Factor all blocks, each in its turn applied to columns that have come. New ones have all
+        blocks so far taken off in a stream that goes last; a few turns on they join those that the
+        next blocks wait for. So the host waits for columns when what does not ask for them has been
+        submitted, and the GPU for no more of them than a block needs."""
+        main, device = cupy.cuda.get_current_stream(), current_device()
+        streams = [stream(device, priority) for priority in (FIRST, SECOND, THIRD)]
+        begun = mark(main)
+        for each in streams:
+            each.wait_event(begun)
+        try:
+            self._as_they_come(blocks, *streams)
+        finally:
+            for each in streams:
+                main.wait_event(mark(each))
+
+    def _as_they_come(self, blocks, ahead, near, far):
+        ends = [j + width for j, width, _ in blocks]
+        applied, caught = [], []
+
+        def factor(k):
+            j, width, its = blocks[k]
+            with _cuda.beside(ahead):
+                if k < 2:
+                    self.come(j, ends[k])
+                else:
+                    ahead.wait_event(applied[k - 2])
+                if k:
+                    self.take_off(*blocks[k - 1], j, ends[k])
+                return self.factor(j, width, its) or mark(ahead)
+
+        joined = upto = self.reach(-1)
+        factored = factor(0)
+        for k, (j, width, its) in enumerate(blocks):
+            before, upto = upto, self.near(k)
+            with _cuda.beside(near, 2):
+                if not k:
+                    self.come(ends[:2][-1], joined)
+                near.wait_event(factored)
+                self.finish(j, width, its)
+                if before < upto:
+                    near.wait_event(next(event for end, event in caught if upto <= end))
+                self.take_off(j, width, its, ends[:k + 2][-1], upto)
+                applied.append(mark(near))
+            taken, reached = factored, self.reach(k)
+            if k + 1 < len(blocks):
+                factored = factor(k + 1)
+            with _cuda.beside(far, 3):
+                far.wait_event(taken)
+                if upto < joined:
+                    self.take_off(j, width, its, upto, joined)
+                caught = [(joined, mark(far))]
+                self.settle(j, width, its, joined, applied[k])
+                if joined < reached:
+                    self.come(joined, reached)
+                    self.catch_up(blocks[:k + 1], joined, reached)
+                    caught.append((reached, mark(far)))
+                joined = reached
+
+    def settle(self, j, width, its, joined, applied):
+        """The block at j is taken off all columns before `joined`, of some after an event."""
+
+    def catch_up(self, blocks, first, last):
+        """Columns first ... last have come, and have some blocks taken off."""
+        for block in blocks:
+            self.take_off(*block, first, last)
+
+    def reserve_ahead(self):
+        if not self.whole:
+            super().reserve_ahead()
+            return
+        for number, priority, columns in ((1, FIRST, self.block), (2, SECOND, self.n),
+                                          (3, THIRD, self.n)):
+            with _cuda.beside(stream(current_device(), priority), number):
+                self.reserve(columns)
 
     def give(self, x, address, ld, column):
         """Begin to send back what the current stream has finished."""
@@ -204,7 +294,8 @@ class Streamed:
         def ask():
             for k, block in asked:
                 memory = self.guests[k % 2]
-                futures = self.send(*self.guest(block, memory, back), block[0])
+                after = mark(cupy.cuda.get_current_stream())
+                futures = self.send(*self.guest(block, memory, back), block[0], after)
                 on_their_way.append((block[0], memory, futures))
                 return
 
@@ -243,22 +334,32 @@ class LU(Streamed, lu.Factoring):
         m, n, found = *a.shape, lu.plan(me, *a.shape)
         order, total, high = min(m, n), n + b.shape[1], up(m, LINES)
         block = min(found.get("even", found.get("block", order)), order)
-        panel, size = min(found.get("panel", block), block), me.dtype.itemsize
-        fixed = 4 * order + (-(-order // block) + 1) * up(block, 32) * (32 * size + 8)
-        if me.letter == "s":  # of products by pairs, in both streams (lu.Factoring.reserve)
-            fixed += (2 * m + total + block) * (4 * up(block, 8) + 16 + 4 * -(-block // 64))
+        part = min(found.get("part", block), block)
+        narrower = [min(found[x], part) for x in ("panel", "strip") if x in found] or [part]
+        self.each, size, count = [block, part, *narrower], me.dtype.itemsize, -(-order // block)
+        tops = count * -(-block // part) * up(part, 32) + sum(up(x, 32) for x in narrower)
+        fixed = 4 * (order + 1 + part) + tops * (32 * size + 8)
+        if part < block:
+            fixed += 4 * count * m
+        if me.letter == "s":  # of products by pairs, in all streams (lu.Factoring.reserve)
+            fixed += (3 * m + 2 * total + block) * (4 * up(block, 8) + 16 + 4 * -(-block // 64))
         columns = window(me, high * size, total, block, fixed, memory)
         guests = 0 if columns == total else 2
         with allocating(me, fixed + (columns + guests * block) * high * size):
             held = cupy.empty((high, columns), me.dtype, order="F")
-            super().__init__(me, held[:m], block, panel, total, -(-order // block))
+            super().__init__(me, held[:m], block, None, total, count)
             self.order, self.ld, self.turns = order, high, found.get("turns")
             self.enter(columns)
             self.guests = [cupy.empty((high, block), me.dtype, order="F")[:m]
                            for _ in range(guests)]
             self.reserve_ahead()
-        self.of, self.to, self.b, self.x, self.sent, self.waiting = a, to, b, x, 0, []
+        self.of, self.to, self.b, self.x, self.sent = a, to, b, x, 0
         self.own = n  # columns of A
+        if self.still is None:
+            self.still = cupy.arange(block, dtype="i4")
+
+    def widths(self, j):
+        return self.each
 
     def reserve(self, columns):
         super().reserve(min(columns, self.last - self.first))
@@ -286,18 +387,30 @@ class LU(Streamed, lu.Factoring):
     def finish(self, j, width, top):
         if not self.whole:
             self.give(self.to[:, j:j + width], self.at(0, j), self.ld, j)
-            return
-        self.waiting.append((j, width, top))
-        if not self.coming:  # what joins is to find L as it was
-            for block in self.waiting:
-                super().finish(*block)
-            self.waiting.clear()
-            # rows of this block are solved for the next one's columns in its turn
-            end = j if j + width < self.order else self.m
-            some = self.rows * self.block
-            if end - self.sent >= some or self.m - end < some:
-                self.give(self.to[self.sent:end], self.at(self.sent, 0), self.ld, j)
-                self.sent = end
+
+    def settle(self, j, width, top, joined, applied):
+        cupy.cuda.get_current_stream().wait_event(applied)
+        super().finish(j, width, top)
+        # rows of this block are solved for the next one's columns in its turn
+        end = j if j + width < self.order else self.m
+        some = self.rows * self.block
+        if end - self.sent >= some or self.m - end < some:
+            self.give_rows(self.sent, end, 0, joined)
+            self.sent = end
+
+    def catch_up(self, blocks, first, last):
+        """Rows of L are where the last interchange has them: so are those of these columns, first
+        of all. What is above the rows that have been sent goes, too."""
+        for block in blocks:
+            self.interchange(*block, first, last)
+        for block in blocks:
+            self.subtract(*block, first, last, False)
+        self.give_rows(0, self.sent, first, last)
+
+    def give_rows(self, begin, end, first, last):
+        last = min(last, self.own)
+        if begin < end and first < last:
+            self.give(self.to[begin:end, first:last], self.at(begin, first), self.ld, first)
 
     def leave(self):
         """What a window has beside blocks: columns of a wide A, solutions."""
@@ -417,7 +530,7 @@ class Cholesky(Streamed, cholesky.Factoring):
         if not nrhs or self.last < n:
             return
         y, ld, size = self.y.data.ptr, len(self.y), self.me.dtype.itemsize
-        done(self.send(self.x, y, ld, n))
+        done(self.send(self.x, y, ld, n, None))
         if self.whole and triangular.serves(self.me, n, nrhs):
             with _trace.step("solve", 0):
                 for trans in (0, 2) if self.lower else (2, 0):

@@ -27,7 +27,7 @@ TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 def plan(me, m, n):
     """The row for a matrix of this shape, or None where there are no kernels for it: what is of the
     whole, `ahead`, `turns`, `begins`, `cusolver` where that is faster; the first widths (_widths),
-    and `even` where blocks have to be of one (host.py)."""
+    and `even` where blocks have to be of one, in parts of `part` columns (host.py)."""
     return _plan(me.letter, m, min(m, n), current_device())
 
 
@@ -152,34 +152,55 @@ class Factoring(ByBlocks):
 
     def finish(self, j, width, tops):
         """The rows of the columns to the left of the block at j are interchanged as its own."""
-        for k, part, top in self.parts(j, width, tops):
-            self.beside(k, part, top, 0, j)
+        self.interchange(j, width, tops, 0, j)
 
     def take_off(self, j, width, tops, first, last):
         """Columns first ... last, to the right of the block at j: interchanges, the rows of U, and
         their product with L off the rows below."""
-        end, parts = j + width, self.parts(j, width, tops)
-        if len(parts) > 1 and first < last:  # rows of L are where the last interchange has them
+        wide = len(self.parts(j, width, tops)) > 1
+        if wide:  # rows of L are where the last interchange has them
+            self.interchange(j, width, tops, first, last)
+        self.subtract(j, width, tops, first, last, not wide)
+
+    def interchange(self, j, width, tops, first, last):
+        """The rows of columns first ... last as the block at j has them, which is not there."""
+        parts = self.parts(j, width, tops)
+        if first < last:
             with _trace.step("swap", first):
-                self.move_rows(first, last, j, width, tops.moves)
-        for k, part, top in parts:
-            self.beside(k, part, top, first, last, len(parts) == 1)
+                if len(parts) > 1:
+                    self.move_rows(first, last, j, width, tops.moves)
+                else:
+                    top = parts[0][2]
+                    self.launch_rows(j, width, top, top.lists, first, last - first, first, 0)
+
+    def subtract(self, j, width, tops, first, last, moved):
+        """Take off of columns first ... last what is left to be done where rows have been
+        interchanged; or, if they are `moved` here, of a block of one part, all."""
+        end = j + width
+        for k, part, top in self.parts(j, width, tops):
+            self.beside(k, part, top, first, last, moved)
             self.multiply(k, part, first, last, k + part, end)
         self.multiply(j, width, first, last, end, self.m)
 
     def beside(self, j, width, top, first, last, moved=True, after=0):
         """What is factored at j and columns first ... last: rows interchanged, and of those to the
         right, from `after` on, solved for."""
-        values, after = self.rows_of_u.constants, max(first, j + width, after)
+        after = max(first, j + width, after)
         left, right = max(min(j, last) - first, 0), max(last - after, 0)
         if not (left or right):
             return
         lists = top.lists if moved else (self.still.data.ptr,) * 2
         with _trace.step("solve" if right else "swap", first):
-            self.rows_of_u.launch(
-                sum(-(-x // values["COLUMNS"]) for x in (left, right)), 1, 32 * values["WARPS"], 1,
-                pack(self.at(j, first), self.at(j, after), self.ld, left, right, self.at(j, j),
-                     width, *lists, top.inverses), rows_bytes(self.me.dtype, width, values))
+            self.launch_rows(j, width, top, lists, first, left, after, right)
+
+    def launch_rows(self, j, width, top, lists, first, left, after, right):
+        """kernels/getrf_rows.cu: of `left` columns from `first` on rows are interchanged, of
+        `right` columns from `after` on solved for, too."""
+        values = self.rows_of_u.constants
+        self.rows_of_u.launch(
+            sum(-(-x // values["COLUMNS"]) for x in (left, right)), 1, 32 * values["WARPS"], 1,
+            pack(self.at(j, first), self.at(j, after), self.ld, left, right, self.at(j, j),
+                 width, *lists, top.inverses), rows_bytes(self.me.dtype, width, values))
 
     def order_rows(self, j, width, before, after, places=0, columns=0, number=0):
         """What the interchanges of the block at j do to all rows (kernels/getrf_order.cu)."""
@@ -203,6 +224,9 @@ class Factoring(ByBlocks):
             return
         device, pairs = self.device, self.pairs
         with _trace.step("update", first):
+            if not (pairs or self.remainders) and self.precision == "fp32":
+                self.multiply_cublas(j, width, first, last, above, below)
+                return
             right, left = self.part(first, last), self.part(j, j + width)[above:below]
             if pairs and (by_halves(m, n, width, device) if self.halves else
                           by_pairs(m, n, width, False, device)):
@@ -213,9 +237,12 @@ class Factoring(ByBlocks):
                              self.precision)
             elif not (self.remainders and _gpu_crt.pays(m, n, width, device) and _gpu_crt.multiply(
                     -1, left, right[j:j + width], 1, right[above:below], 0, 0, self.turns)):
-                _cuda.blas(self.me.L + "gemm", 0, 0, m, n, width, self.minus, self.at(above, j),
-                           self.ld, self.at(j, first), self.ld, self.one, self.at(above, first),
-                           self.ld)
+                self.multiply_cublas(j, width, first, last, above, below)
+
+    def multiply_cublas(self, j, width, first, last, above, below):
+        _cuda.blas(self.me.L + "gemm", 0, 0, below - above, last - first, width, self.minus,
+                   self.at(above, j), self.ld, self.at(j, first), self.ld, self.one,
+                   self.at(above, first), self.ld)
 
     def part(self, first, last):
         """Columns first ... last."""

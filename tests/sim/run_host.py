@@ -26,7 +26,9 @@ KERNELS = {k: run_hybrid.KERNELS[k] for k in ("getrf_panel", "getrf_top")} | dic
     getrf_rows=dict(COLUMNS=8, WARPS=2, BLOCKS=1, block=12, panel=8, ahead=1),
     potrf_panel=dict(TILES=2, WARPS=2, WR=1, GROUPS=1, DEPTH=1, STAGES=3, BLOCKS=1),
     gemm_small=None, gemm_tiled=None)  # products are cuBLAS's
-COPIES = dict(THREADS=1, PIECE=1, BLOCK=16, pace=1)
+COPIES = dict(THREADS=1, PIECE=1, BLOCK=16, pace=1, apart=1)
+PARTS = dict(getrf_rows=KERNELS["getrf_rows"] | dict(part=8, panel=6, strip=4),
+             getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5))
 
 
 class Piece(Future):
@@ -66,8 +68,12 @@ def install(folder):
     streams = run_hybrid.install(folder)
     import cupy
 
-    from blasx.large import _pinned
+    from blasx.large import _blocks, _pinned, host
     cuda, inner, asked = cupy.cuda, cupy.empty, []
+    beside = {_blocks.FIRST: streams[1], _blocks.SECOND: streams[2],
+              _blocks.THIRD: run_getrf.Stream()}
+    streams.append(beside[_blocks.THIRD])
+    _blocks.stream = host.stream = lambda device, priority=_blocks.FIRST: beside[priority]
 
     def stream(**_):
         streams.append(run_getrf.Stream())
@@ -120,14 +126,16 @@ def ran(empty, call, operands, memory):
     return found[0]
 
 
-def lu(empty, letter, rng, dtype, room):
+def lu(empty, letter, rng, dtype, room, parts=1):
     import blasx
     getrf, gesv = (getattr(blasx, letter + x) for x in ("getrf", "gesv"))
     size = dtype.itemsize
     for m, n in SHAPES:
-        fixed = (min(m, n) // 12 + 2) * 32 * (32 * size + 8) + 4 * n
+        order, count = min(m, n), -(-min(m, n) // 12)
+        fixed = (count * parts + parts) * 32 * (32 * size + 8) + 4 * (order + 1)
+        fixed += 4 * (count * m + 8) * (parts > 1)
         if letter == "s":
-            fixed += (2 * m + n + 40) * 96
+            fixed += (3 * m + 2 * (n + 21) + 12) * 84
         memory = room and fixed + room * -(-m // 32) * 32 * size
         for a in run_getrf.matrices(rng, dtype, m, n):
             found = ran(empty, lambda x: getrf(x, 1, device="gpu", memory=memory), [a], memory)
@@ -241,8 +249,8 @@ def timeline(letter, rng, dtype, folder):
     steps = run_hybrid.drawn(t, f"{folder}/host.json")
     called = {row.split(" ")[0] + name.split(" ")[0] for row, name, *_ in steps}
     assert called == {"CPU,gather", "CPU,scatter", "GPU,send", "GPU,receive", "GPU,panel",
-                      "GPU,solve", "GPU,swap", "GPU,update", "GPUsolve", "GPUswap",
-                      "GPUupdate"}, called
+                      "GPU,solve", "GPU,swap", "GPU,update"}, called
+    assert {row for row, *_ in steps} >= {"GPU, ahead", "GPU, second", "GPU, third"}
     assert [name for _, name, *_ in steps if "send" in name][-1] == "send 48"
     call, = t.calls
     assert (call.device, call.transfers, call.syncs) == ("gpu:0", 2 * a.nbytes, 1)
@@ -322,7 +330,7 @@ def by_the_core(rng):
     from blasx import _batch, _trace
     from blasx.large import _pinned
     from blasx.large.host import at_rest, done
-    ffi, failing, steps = _batch.ffi, [], []
+    ffi, failing, steps, awaited, held = _batch.ffi, [], [], [], None
 
     @ffi.callback("int(void *, void *, unsigned)")
     def wait_event(stream, event, flags):
@@ -342,15 +350,33 @@ def by_the_core(rng):
                            (host if kind == 1 else device) + i * step, words[14])
         return failing[0] if failing else 0
 
-    @ffi.callback("int(void *, void *)")
-    def record(event, stream):
+    @ffi.callback("int(void *, unsigned, void *, unsigned)")
+    def operate(stream, count, operations, flags):
+        """Each waits for a word of at least 1, or writes it, which may be later."""
+        words = ffi.cast("uint64_t *", operations)
+        for what, word, value in (words[6 * i:6 * i + 3] for i in range(count)):
+            assert what % 2**32 in (1, 2) and value == 1
+            word = ffi.cast("uint32_t *", word)
+            if what % 2**32 == 1:
+                awaited.append(word)
+            elif held is not None:
+                held.append(word)
+            else:
+                word[0] = value
         return 0
 
     @ffi.callback("int(void *)")
-    def synchronize(event):
-        return 0
+    def query(stream):
+        return 600
 
-    address = [int(ffi.cast("uintptr_t", f)) for f in (wait_event, copy, record, synchronize)]
+    def sent(send, x):
+        begun = send.begin(x, there.data.ptr, 331, 5, here)
+        send.join(begun)
+        done(begun)
+        assert len(awaited) <= (90 if x.strides[0] == 8 else 0)
+        awaited.clear()
+
+    address = [int(ffi.cast("uintptr_t", f)) for f in (wait_event, copy, operate, query)]
     here = SimpleNamespace(ptr=0)
     cupy.cuda.Stream, cupy.cuda.Event = (lambda **_: gpu.Stream()), (lambda **_: here)
     cupy.cuda.Device = lambda i=0: type("Device", (), {
@@ -363,8 +389,7 @@ def by_the_core(rng):
         for x in (frame[4:335, 1:91], rng.standard_normal((331, 90)), frame[4:335, 90:0:-1]):
             there[...] = 0
             with _trace.trace() as t:
-                _trace.recorded("sent", lambda x=x, send=send: done(
-                    send.begin(x, there.data.ptr, 331, 5, here)))
+                _trace.recorded("sent", lambda x=x, send=send: sent(send, x))
             assert np.array_equal(x, there)
             if x.strides[0] == 8:
                 assert {s.name for s in t.calls[0].steps} == {"gather", "send"}
@@ -373,14 +398,25 @@ def by_the_core(rng):
                 done(receive.begin(back[6:337], there.data.ptr, 331, 0, here))
                 assert np.array_equal(back[6:337], x) and not back[:6].any()
                 assert not back[337:].any()
+        held = []
+        begun = send.begin(frame[4:335, 1:7], there.data.ptr, 331, 5, here)
+        send.join(begun)  # on their way, two to a thread, and not there
+        assert set(awaited) == set(held) and len(awaited) == 6
+        for word in held:
+            word[0] = 1
+        done(begun)
+        held = None
+        awaited.clear()
         failing.append(999)
         broken = send.begin(frame[:331, :90], there.data.ptr, 331, 0, here)
-        try:
-            done(broken)
-        except RuntimeError as error:
-            assert "999" in str(error)
-        else:
-            raise AssertionError("the driver failed, and no error")
+        for wait_for in send.join, done:
+            try:
+                wait_for(broken)
+            except RuntimeError as error:
+                assert "999" in str(error)
+            else:
+                raise AssertionError("the driver failed, and no error")
+        assert not awaited
         failing.clear()
         for _ in range(20):
             begun = [f for _ in range(9) for f in send.begin(
@@ -409,10 +445,13 @@ def main(folder, letter, *every):
     rng, dtype = np.random.default_rng(3), np.dtype(getattr(blasx, letter + "getrf").dtype)
     with _tuned.using(letter, **KERNELS):
         for pace, room in rooms:
-            with _tuned.using("d", host_copies=COPIES | dict(pace=pace, rows=pace)):
+            with _tuned.using("d", host_copies=COPIES | dict(pace=2 * pace, every=pace, apart=pace,
+                                                        rows=pace)):
                 lu(empty, letter, rng, dtype, room)
                 cholesky(empty, letter, rng, dtype, room and room + 16)
                 products(empty, letter, rng, dtype, room)
+                with _tuned.using(letter, **PARTS):
+                    lu(empty, letter, rng, dtype, room, 2)
         with _tuned.using("d", host_copies=COPIES):
             timeline(letter, rng, dtype, folder)
             refusals(empty, letter, rng, dtype)
