@@ -130,15 +130,22 @@ def release():
 def compile_ahead(letters):
     """Fill blasx's cache of compiled kernels with all that tuned rows name, on all cores."""
     cupy = gpu()
-    from blasx import _kernel, _tuned
+    from blasx import _kernel
     from blasx.tune import compile_one
     device = cupy.cuda.Device().id
-    model, arch = _kernel.gpu(device), _kernel.architecture(device)
-    jobs = {(kernel, letter, tuple(_tuned.capitals(row).items()))
-            for kernel in _tuned.table(model.capability) for letter in letters
-            for row, _ in _tuned.rows(kernel, letter, model) if _tuned.capitals(row)}
+    arch = _kernel.architecture(device)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        list(pool.map(compile_one, [(k, x, dict(v), arch) for k, x, v in sorted(jobs)]))
+        list(pool.map(compile_one, [(kernel, letter, dict(values), arch) for kernel, letter, values
+                                    in sorted(of_rows(letters, _kernel.gpu(device)))]))
+
+
+def of_rows(letters, model):
+    """(kernel, letter, constants) of all programs that tuned rows name on a GPU of this model."""
+    from blasx import _spaces, _tuned
+    return {(kernel, letter, tuple(_tuned.capitals(row).items()))
+            for kernel in _tuned.table(model.capability) if _spaces.SPACES[kernel].compiled
+            for letter in letters for row, _ in _tuned.rows(kernel, letter, model)
+            if _tuned.capitals(row)}
 
 
 @cache

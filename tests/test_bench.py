@@ -8,7 +8,9 @@ import pytest
 from scipy.linalg import blas
 
 from bench import __main__, batched_blas, compare, overhead, report, timing
-from blasx import _cuda
+from blasx import _cuda, _sources
+from blasx._spaces import Gpu
+from blasx._types import TYPES
 
 SCHEMA = {"commit", "date", "gpu", "driver", "versions", "rows"}
 ROW = {"family", "routine", "dtype", "shape", "variant", "ms", "error", "peers", "ratio"}
@@ -155,3 +157,10 @@ def test_overhead(tmp_path):
 
 def test_no_command_prints_the_usage(capsys):
     assert __main__.main([]) == 2 and "compare" in capsys.readouterr().out
+
+
+def test_what_is_compiled_ahead_are_programs():
+    programs = timing.of_rows("sd", Gpu("NVIDIA H200", 13000, 90, 232448))
+    assert len(programs) > 500
+    for kernel, letter, values in programs:
+        assert "__global__" in _sources.program(kernel, TYPES[letter].cpp, dict(values)), kernel
