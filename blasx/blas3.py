@@ -76,8 +76,11 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     kernels for products of order 512 at most and, on Hopper, for large ones of single and of double
     precision, cuBLAS gemm for others, no synchronisation. Large ones of single precision are three
     products of half precision with sums in single: smaller errors than ordinary single precision's,
-    but a times the identity is a to 2^-22, not to the bit; 4 bytes of memory for each entry of a
-    and b.
+    below 4.3e-6 |A| |B| for any numbers, though each counts to 22 bits only. A row of op(A) or a
+    column of op(B) with at most eight numbers that are not zero counts whole: a times the identity
+    is a. 4 bytes of memory for each entry of a and b. Where numbers differ by many powers of ten
+    within a row or column, elements are computed again in double precision, which takes longer than
+    ordinary single precision does.
 
     Still larger ones (m n from 6144^2, k from 2048 to 24576) are six products of bytes, by three
     digits of 8 bits of every number, if the numbers of each row of op(A) and each column of op(B)

@@ -81,7 +81,8 @@ def test_wrong_gradients_and_targets():
     lambda: nn.RNN(2, 3, function="sine"), lambda: nn.LSTM(2, 3, clip=0),
     lambda: nn.GRU(2, 3, truncate=0), lambda: nn.SGD(nn.Dense(1, 1), 0.1, nesterov=True),
     lambda: nn.Dropout("x"), lambda: nn.LSTM(2, 3, clip="x"), lambda: nn.Dense(2, 3, dtype="i4"),
-    lambda: nn.Adam(nn.Dense(1, 1), betas=(2, 3)), lambda: nn.Adam(3), lambda: nn.Sequential(3)])
+    lambda: nn.Adam(nn.Dense(1, 1), betas=(2, 3)), lambda: nn.Adam(nn.Dense(1, 1), betas=0.9),
+    lambda: nn.Adam(3), lambda: nn.Sequential(3)])
 def test_layers_that_cannot_be(wrong):
     with pytest.raises((ValueError, TypeError), match=r"^\w+(\(.*\))?: "):
         wrong()

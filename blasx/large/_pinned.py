@@ -18,6 +18,7 @@ import numpy as np
 from .. import _trace
 from .._kernel import driver_functions, gpu
 from .._tuned import looked_up, row
+from ._blocks import FIRST
 
 try:
     from .. import _batch
@@ -25,7 +26,6 @@ except ImportError:
     _batch = None
 
 PAGE = 4096
-PRIORITY = -5  # CUDA's: what tells that a piece is there does not wait for room among kernels
 TO_DEVICE, TO_HOST, IN_DEVICE = 1, 2, 3  # cudaMemcpyKind
 
 
@@ -128,7 +128,8 @@ class CopiesByCore(Copies):
         for i in range(threads):
             with cupy.cuda.Device(device):
                 room = Pinned(2 * self.bytes, np.dtype(np.uint8))
-                stream = cupy.cuda.Stream(non_blocking=True, priority=PRIORITY)
+                # what tells that a piece is there does not wait for room among kernels
+                stream = cupy.cuda.Stream(non_blocking=True, priority=FIRST)
             threading.Thread(target=_serve, daemon=True, args=(
                 device, self.queue, (room, stream), _pointer(room.numbers.ctypes.data),
                 self.bytes, _pointer(stream.ptr), i)).start()
@@ -203,24 +204,22 @@ class Begun:
         _batch.lib.withdraw(self.copies.queue, self.pieces, self.count)
 
 
+def copies(n, device):
+    """What sends a matrix of that order to a device, and what receives it from there."""
+    found = plan(n, device)
+    return _copies(device, found["THREADS"], found["PIECE"])
+
+
 @looked_up
-def copies(device):
-    """What sends to a device and what receives from it."""
-    threads, pages = plan(device)["THREADS"], plan(device)["PIECE"]
+def _copies(device, threads, pages):
     kind = CopiesByCore if _batch else Copies
     return [kind(device, name, threads, pages) for name in ("send", "receive")]
 
 
 @looked_up
-def plan(device):
-    """The first row of the table: THREADS, and pages to a PIECE; BLOCK, columns of a block where
-    nothing else says so."""
-    return row("host_copies", "d", 1, gpu(device))
-
-
-@looked_up
-def pace(n, device):
-    """The row for n: of n columns how many blocks join, `pace`, and with which of those that are
+def plan(n, device):
+    """The row for matrices of order n: THREADS, and pages to a PIECE; BLOCK, columns of a block
+    where nothing else says so; how many blocks join, `pace`, and with which of those that are
     applied, `every` so many; with how many of these they are `apart` (host.py); `rows`, how many
     blocks of rows of an LU go back together, but for the last."""
     return row("host_copies", "d", n, gpu(device))

@@ -27,7 +27,7 @@ from .._progress import Progress
 from . import cholesky, lu, triangular
 from ._blocks import FIRST, SECOND, THIRD, mark, stream
 from ._bytes import up
-from ._pinned import copies, pace, plan
+from ._pinned import copies, plan
 
 LINES = 32  # numbers between columns are a multiple of it
 
@@ -122,10 +122,10 @@ class Streamed:
     """
 
     def enter(self, columns):
-        self.senders, self.receivers = copies(current_device())
+        self.senders, self.receivers = copies(self.order, current_device())
         self.first, self.last, self.whole = 0, columns, columns == self.n
         self.coming, self.going, self.guests, self.begun = [], [], (), []
-        found, self.progress = pace(self.order, current_device()), Progress(patience=2)
+        found, self.progress = plan(self.order, current_device()), Progress(patience=2)
         self.pace, self.every, self.apart, self.rows = (
             found.get(x, 1) for x in ("pace", "every", "apart", "rows"))
         _trace.note(device=f"gpu:{current_device()}")
@@ -464,7 +464,8 @@ class Cholesky(Streamed, cholesky.Factoring):
     """A triangle on its way to L or U, by columns of L, which U has as rows; then x."""
 
     def __init__(self, me, c, lower, x, memory, clean=0):
-        n, size, block = len(c), me.dtype.itemsize, min(plan(current_device())["BLOCK"], len(c))
+        n, size = len(c), me.dtype.itemsize
+        block = min(plan(n, current_device())["BLOCK"], n)
         nrhs, high = x.shape[1], up(n, LINES)
         while block > LINES and (3 * block * (high + block) + high * nrhs) * size > (
                 memory or free()):
@@ -575,21 +576,21 @@ def gemm(me, alpha, a, b, beta, c, to, trans_a, trans_b, precision, memory):
     A tile of A stays while columns of B and C come, two sets of them in turn, and go."""
     from ..blas3 import _gemm_gpu
     (m, n), k, size = to.shape, a.shape[0] if trans_a else a.shape[1], me.dtype.itemsize
-    there = memory or free()
+    there, order, device = memory or free(), max(m, n, k), current_device()
     room = there // (size * (2 if me.letter in "sc" else 1))  # twice for products by pairs
     high, deep = m, k
     while high * deep > room // 2 and high * deep > 1:
         high, deep = (-(-high // 2), deep) if high >= deep else (high, -(-deep // 2))
-    wide = min(n, plan(current_device())["BLOCK"], (room - high * deep) // (2 * (high + deep)))
+    wide = min(n, plan(order, device)["BLOCK"], (room - high * deep) // (2 * (high + deep)))
     if wide < 1:
         raise short(me, size * (high * deep + 2 * (high + deep)), there)
     with allocating(me, size * (high * deep + 2 * wide * (high + deep))):
         left = cupy.empty(high * deep, me.dtype)
         right = [cupy.empty(deep * wide, me.dtype) for _ in range(2)]
         sums = [cupy.empty(high * wide, me.dtype) for _ in range(2)]
-    (senders, receivers), main = copies(current_device()), cupy.cuda.get_current_stream()
+    (senders, receivers), main = copies(order, device), cupy.cuda.get_current_stream()
     going, begun, progress = [[], []], [], Progress(patience=2)
-    _trace.note(device=f"gpu:{current_device()}")
+    _trace.note(device=f"gpu:{device}")
 
     def shaped(flat, m, n):
         return flat[:m * n].reshape(n, m).T

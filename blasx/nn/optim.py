@@ -10,6 +10,7 @@ Micikevicius et al.: Mixed precision training, 2018.
 """
 
 from math import cos, pi, sqrt
+from numbers import Real
 
 import numpy as np
 
@@ -103,7 +104,8 @@ class Adam(Optimiser):
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.0):
         super().__init__(model, rate, decay)
-        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        if not isinstance(betas, tuple | list) or len(betas) != 2 or not all(
+                isinstance(beta, Real) and 0 <= beta < 1 for beta in betas):
             raise ValueError(f"{type(self).__name__}: betas must be two in [0, 1), got {betas!r}")
         self.betas, self.eps = betas, eps
 

@@ -307,6 +307,9 @@ def by_threads(rng):
 
     cupy.cuda.runtime.memcpy2DAsync, cupy.cuda.Stream = now, lambda **_: gpu.Stream()
     _pinned.ThreadPoolExecutor = ThreadPoolExecutor
+    for n in (8192, 16384):  # of each order its own row's
+        pages = _pinned.plan(n, 0)["PIECE"]
+        assert [x.bytes for x in _pinned.copies(n, 0)] == [_pinned.PAGE * pages] * 2
     send, receive = (_pinned.Copies(0, name, 4, 1) for name in ("send", "receive"))
     there = gpu.Array((331, 90), float, order="F")
     for x in (rng.standard_normal((700, 90))[::-2][:331], rng.standard_normal((90, 331)).T):
