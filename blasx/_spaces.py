@@ -931,6 +931,22 @@ def lag2s_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32 and v["COLUMNS"] > 0
 
 
+def butterfly_stages(letter, n):
+    return (options(WARPS=(4, 8, 2), COLUMNS=(32, 16, 64)),)
+
+
+def window_stages(letter, n):
+    return (options(WINDOW=(256, 128)),)
+
+
+def panel_window_stages(letter, n):
+    return (options(N=(n,), WINDOW=(n // 2,), WARPS=(16, 12, 8), PANEL=(4, 8, 2), TN=(32, 16)),)
+
+
+def panel_window_fits(letter, n, v, gpu):
+    return v["WINDOW"] < v["N"] and shared_fits(0)(letter, n, v | {"BLOCKS": 1}, gpu)
+
+
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
 
 
@@ -1411,6 +1427,16 @@ SPACES = {
     "permutation": Space("mixed", permutation_stages, permutation_fits, (1024, 4096), letters="s",
                          largest=4096),
     "lag2s": Space("mixed", lag2s_stages, lag2s_fits, (1024, 4096), letters="dz", largest=4096),
+    "gerbt": Space("mixed_rbt", butterfly_stages, lag2s_fits, (8192, 16384), letters="d",
+                   smallest=8192, largest=16384),
+    "gerbt_rows": Space("mixed_rbt", permutation_stages, permutation_fits, (8192, 16384),
+                        letters="s", smallest=8192, largest=16384),
+    "getrf_window": Space("mixed_rbt", panel_window_stages, panel_window_fits, (256,),
+                          letters="s", smallest=256, largest=256),
+    "getrf_below": Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), letters="s",
+                         smallest=8192, largest=16384),
+    "getrf_windows": Space("mixed_rbt", window_stages, host_fits, (8192, 16384), True,
+                           compiled=False, letters="s", smallest=8192, largest=16384),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,
                         largest=16384),
     "geqrf_apply": Space("geqrf_large", qr_apply_stages, qr_apply_fits, optional=True, smallest=33,

@@ -54,6 +54,43 @@ def mixed_gesv(me, a, b, overwrite_a=0):
     waits for what every step decides.
     2/3 n^3 operations in single, 4 n^2 nrhs a step. Langou et al., SC 2006.
     """
+    return _gesv(me, a, b, overwrite_a)
+
+
+def mixed_gesv_rbt(me, a, b, overwrite_a=0):
+    """Solve A X = B in double precision as dsgesv, by LU in single precision of A between random
+    butterflies, which has no need of pivots from far below the diagonal.
+
+    Parameters
+    ----------
+    a : (n, n) array
+        Overwritten, if `overwrite_a`, by its double factors where `iter` < 0; else left alone.
+    b : (n,) or (n, nrhs) array
+
+    Returns
+    -------
+    x : array of the shape of b
+        Of the accuracy of gesv; meaningless where info > 0.
+    iter : int (GPU: 0-d array)
+        As of dsgesv. The double factorization is by partial pivoting.
+    info : int (GPU: 0-d array)
+        k > 0: U[k-1, k-1] is exactly zero in double precision too; nothing was solved.
+
+    Notes
+    -----
+    CPU: LAPACK's dsgesv, where pivots cost next to nothing. GPU: as dsgesv, but where that is
+    faster U^T A V is factored, U and V butterflies that do not differ from call to call, with
+    pivots sought in a window of rows below the diagonal. The same steps of refinement as dsgesv
+    takes, or one more. MAGMA's magma_dgesv_rbt has no pivots at all, and refines in double.
+    2/3 n^3 operations in single, 4 n^2 nrhs a step. Parker, UCLA CSD-950023 (1995); Baboulin,
+    Dongarra, Herrmann, Tomov, ACM TOMS 39 (2013) 8.
+    """
+    x, _, steps, info = _gesv(me, a, b, overwrite_a, True)
+    return x, steps, info
+
+
+def _gesv(me, a, b, overwrite_a, windows=False):
+    """X, pivots, steps, info"""
     a = me.square(a, "a", overwrite_a)
     n = a.shape[0]
     b, one = me.columns(b, "b", n)
@@ -62,16 +99,22 @@ def mixed_gesv(me, a, b, overwrite_a=0):
     if me.on_cpu(a, b):
         a, b = _columns(me, a, overwrite_a), by_columns(b)
         piv, steps, (x, work) = np.empty(n, INT), np.zeros(1, INT), _workspaces(me, b)
-        info = me.fortran(me.name[1:], n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x), *work,
+        info = me.fortran(me.name[1:6], n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x), *work,
                           steps)
         return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
-    from .large import triangular
-    a, low = gpu.by_columns(a), LOWER[me.letter]
-    lu, size = triangular.lag2s(me, low, a)
-    piv, info = _getrf_gpu(low, lu)
-    x, steps = _refined(me, a, b, size, info, *_by_lu(low, lu, piv, b.shape[1]),
-                        _subtract_product)
+    from .large import butterflies, triangular
+    a, low, nrhs = gpu.by_columns(a), LOWER[me.letter], b.shape[1]
+    windows = windows and butterflies.serves(low, n)
+    if windows:
+        lu, piv, info, size = butterflies.factored(me, low, a)
+    else:
+        lu, size = triangular.lag2s(me, low, a)
+        piv, info = _getrf_gpu(low, lu)
+    solve, stops = _by_lu(low, lu, piv, nrhs)
+    if windows:
+        solve = butterflies.solver(low, n, nrhs, solve)
+    x, steps = _refined(me, a, b, size, info, solve, stops, _subtract_product)
     if steps < 0:
         a, x = gpu.output(a, overwrite_a), b.copy(order="F")
         piv, info = _getrf_gpu(me, a)
@@ -336,6 +379,7 @@ def _augmented(me, xp, a, b, tall):
 
 
 _, dsgesv, zcgesv = typed(mixed_gesv, "dz", "dsgesv zcgesv")
+_, dsgesv_rbt = typed(mixed_gesv_rbt, "d", "dsgesv_rbt")
 _, dsposv, zcposv = typed(mixed_posv, "dz", "dsposv zcposv")
 _, dsgels, zcgels = typed(mixed_gels, "dz", "dsgels zcgels")
 

@@ -33,7 +33,7 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "igemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall",
-       "mixed", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
+       "mixed", "mixed_rbt", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
        "geqp3", "sysv", *_ladder.RUNGS)
 LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
           "add").split()
@@ -41,7 +41,7 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows", "many",
-         "part", "every", "apart")
+         "part", "every", "apart", "pays")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
@@ -211,8 +211,9 @@ def problem(routine, letter, n, batch, xp):
                            lambda a, b: (blasx.igemm(a, b, scale=1.0),),
                            lambda of, x: 100 * float(abs(
                                of[0].astype("f8") @ of[1].astype("f8") - x[0]).max()))
-        case "mixed":
-            double, solve = "dz"[t.is_complex], (blasx.dsgesv, blasx.zcgesv)[t.is_complex]
+        case "mixed" | "mixed_rbt":
+            double = "dz"[t.is_complex]
+            solve = getattr(blasx, double + "sc"[t.is_complex] + "gesv" + routine[5:])
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
             return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
                            lambda of, x: solution(*of, *x))

@@ -7,18 +7,12 @@
 // The floor: a number of eight bytes (complex: sixteen) read, and one of half as many written.
 #include "block.cuh"
 #include "launch.cuh"
+#include "low.cuh"
 
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int COLUMNS = 128;
 #endif
 constexpr int TURN = 8;     // columns of a thread that are under way together
-
-__device__ inline float low(double x) { return float(x); }
-__device__ inline complex<float> low(complex<double> x) { return {float(x.re), float(x.im)}; }
-__device__ inline double modulus(double x) { return fabs(x); }
-__device__ inline double modulus(complex<double> x) { return sqrt(fma(x.re, x.re, x.im * x.im)); }
-
-using low_t = decltype(low(scalar_t{}));
 
 // sums: by chunks of columns, m numbers each
 extern "C" __global__ void __launch_bounds__(THREADS)
