@@ -33,8 +33,8 @@ FAR = 1.4       # candidates so much slower than the best are sampled once
 QUICK_TO = 128  # the largest order then
 # Routines of one matrix, and of blasx.nn
 ONE = ("gemm", "igemm", "split", "crt", "getrf_large", "potrf_large", "geqrf_large", "gels_tall",
-       "mixed", "mixed_rbt", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid", "geqrf_hybrid", "host",
-       "geqp3", "sysv", *_ladder.RUNGS)
+       "mixed", "mixed_rbt", "gesdd", "trsm_large", "getrf_hybrid", "potrf_hybrid",
+       "geqrf_hybrid", "host", "geqp3", "sysv", *_ladder.RUNGS)
 LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention convolution embedding "
           "add").split()
 # Of a row, beside its order: they are kept.

@@ -1,0 +1,146 @@
+"""LU of one large matrix on the GPU with the pivots of each panel from a window: as many rows below
+the diagonal as it has columns, and some more.
+
+    for each block of columns:
+        for each panel of its: factor its window, one block of threads (kernels/getrf_window.cu),
+            and take it off the rest of the block, down to the rows of its last window
+        X := inv(L), Y := inv(U^T) of the block                         (getrf_inverse.cu)
+        L := L inv(U) of the rows below,  U := inv(L) U of the columns to the right,
+        and the product of both off what is left, by pairs of half precision
+
+A panel costs the same whatever the order, and what is long goes to the tensor cores. Rows are
+interchanged within windows, and pivots are of LAPACK's form. Where a matrix has no structure, as
+between butterflies (butterflies.py), windows of twice as many rows as a panel has columns let
+elements grow as partial pivoting does, some 30 times at order 4096; of as many rows, 1e3 to 1e4
+times. Look-ahead is that of _blocks.py.
+"""
+
+import cupy
+
+from .. import _trace
+from .._gpu_gemm import multiply_pairs, split
+from .._kernel import current_device, gpu, pack
+from .._tuned import looked_up, row
+from ..batched._block import shared_bytes
+from . import lu
+from ._blocks import serving
+from ._bytes import rows_bytes
+
+
+@looked_up
+def plan(letter, n, device):
+    """The row for a matrix of order n, or None: `block`, `panel`, and WINDOW, the rows of one."""
+    return row("getrf_windows", letter, n, gpu(device))
+
+
+def getrf(me, a):
+    """Factor a square column-major matrix in place; pivots, counted from 0, and info."""
+    factoring = Windowed(me, a, **plan(me.letter, len(a), current_device()))
+    factoring.factor_ahead()
+    return factoring.piv, factoring.info
+
+
+class Windowed(lu.Factoring):
+    """A matrix on its way to L and U."""
+
+    def __init__(self, me, a, block, panel, WINDOW, **_):
+        self.window = WINDOW
+        super().__init__(me, a, block, panel)
+        self.sets = [Block(me, block, panel, self.m) for _ in range(3)]
+        self.windows = serving("getrf_window", me.letter, WINDOW, self.device)
+        self.belows, self.inverses = (serving(f"getrf_{name}", me.letter, self.m, self.device)
+                                      for name in ("below", "inverse"))
+
+    def widths(self, j):
+        return self.block, self.panel
+
+    def factor(self, j, width, its):
+        end = j + width
+        bottom = min(end + self.window - self.panel, self.m)
+        for k, part, top in self.parts(j, width, its):
+            self.factor_window(k, part)
+            top.make(self, k, part)
+            self.solve_below(k, part, top, min(k + self.window, bottom), bottom)
+            self.beside(k, part, top, j, end)
+            if k + part < end:
+                with _trace.step("update", k):
+                    self.multiply_cublas(k, part, k + part, end, k + part, bottom)
+        self.order_rows(j, width, 0, its.moves)
+        if end == self.n:
+            return
+        with _trace.step("solve", j):
+            self.invert(j, width, its)
+            if bottom < self.m:
+                below = self.part(j, end)[bottom:]
+                multiply_pairs(1, *split(its.of_u[:width, :width], copied(below.T).T), 0, below.T)
+
+    def factor_window(self, j, width):
+        rows = min(self.window, self.m - j)
+        with _trace.step("panel", j):
+            self.windows.launch(1, 1, 32 * self.windows.constants["WARPS"], 1, pack(
+                self.at(j, j), self.ld, rows, width, self.piv.data.ptr + 4 * j, j,
+                self.info.data.ptr), shared_bytes(self.me.dtype, rows, self.windows.constants))
+
+    def solve_below(self, j, width, top, first, last):
+        """Rows first ... last of the panel at j, which were not in its window."""
+        values = self.belows.constants
+        if first < last:
+            with _trace.step("solve", j):
+                self.belows.launch(
+                    -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1, pack(
+                        self.at(first, j), self.ld, last - first, self.at(j, j), self.ld, width,
+                        top.of_u), rows_bytes(self.me.dtype, width, values))
+
+    def invert(self, j, width, its):
+        values = self.inverses.constants
+        self.inverses.launch(
+            2 * -(-width // values["COLUMNS"]), 1, 32 * values["WARPS"], 1, pack(
+                self.at(j, j), self.ld, width, its.tiles, its.tiles_of_u, its.of_l.data.ptr),
+            rows_bytes(self.me.dtype, width, values))
+
+    def take_off(self, j, width, its, first, last):
+        if first >= last:
+            return
+        end = j + width
+        self.interchange(j, width, its, first, last)
+        with _trace.step("solve", first):
+            beside = self.part(first, last)[j:end]
+            multiply_pairs(1, *split(copied(beside.T), its.of_l[:width, :width]), 0, beside.T)
+        self.multiply(j, width, first, last, end, self.m)
+
+    def interchange(self, j, width, its, first, last):
+        if first < last:
+            with _trace.step("swap", first):
+                self.move_rows(first, last, j, width, its.moves)
+
+
+def copied(x):
+    """Of a product's operand, where its result goes: whoever reads both reads this."""
+    return x.copy()
+
+
+class Block:
+    """Room for what a block leaves for others: of its panels as of lu.Top, their inverses one after
+    the other; the row that comes to each place; inv(L) and inv(U^T)."""
+
+    def __init__(self, me, block, panel, m):
+        tiles = [-(-min(panel, block - k) // lu.TILE) for k in range(0, block, panel)]
+        self.memory = cupy.empty((2, sum(tiles), lu.TILE, lu.TILE), me.dtype)
+        self.tiles, self.tiles_of_u = (x.data.ptr for x in self.memory)
+        self.parts, each = [], lu.TILE**2 * me.dtype.itemsize
+        for k in range(0, block, panel):
+            at = k // lu.TILE * each
+            self.parts.append(Part(panel, self.tiles + at, self.tiles_of_u + at))
+        self.room, self.pair = cupy.empty(m, "i4"), cupy.empty((2, block, block), me.dtype)
+        self.moves = self.room.data.ptr
+        self.of_l, self.of_u = self.pair
+
+
+class Part(lu.Top):
+    """lu.Top with its inverses, and those of U, in a Block."""
+
+    def __init__(self, width, inverses, of_u):
+        count = -(-width // lu.TILE) * lu.TILE
+        self.inverses, self.of_u, self.memory = inverses, of_u, cupy.empty(2 * count, "i4")
+        lists = self.memory.data.ptr
+        self.lists = lists, lists + 4 * count
