@@ -16,14 +16,15 @@ times. Look-ahead is that of _blocks.py.
 """
 
 import cupy
+from cupy.cuda import runtime
 
-from .. import _trace
+from .. import _cuda, _trace
 from .._gpu_gemm import multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
 from ..batched._block import shared_bytes
 from . import lu
-from ._blocks import serving
+from ._blocks import mark, serving
 from ._bytes import rows_bytes
 
 
@@ -43,9 +44,10 @@ def getrf(me, a):
 class Windowed(lu.Factoring):
     """A matrix on its way to L and U."""
 
-    def __init__(self, me, a, block, panel, WINDOW, **_):
-        self.window = WINDOW
+    def __init__(self, me, a, block, panel, WINDOW, turns=None, **_):
         super().__init__(me, a, block, panel)
+        self.window, self.half, self.turns = WINDOW, -(-block // 2), turns
+        self.zero = _cuda.scalar(me, 0)
         self.sets = [Block(me, block, panel, self.m) for _ in range(3)]
         self.windows = serving("getrf_window", me.letter, WINDOW, self.device)
         self.belows, self.inverses = (serving(f"getrf_{name}", me.letter, self.m, self.device)
@@ -54,9 +56,42 @@ class Windowed(lu.Factoring):
     def widths(self, j):
         return self.block, self.panel
 
+    def bottom(self, end):
+        """Where the rows of the windows of columns before `end` end."""
+        return min(end + self.window - self.panel, self.m)
+
+    def _go_ahead(self, main, ahead, blocks, ends, last):
+        """As ByBlocks, but a block that is about to be factored is brought up to date down to the
+        end of its windows; what is below these is the caller's stream's, first of all."""
+        applied, before = [], None
+        for k, (j, width, its) in enumerate(blocks):
+            with _cuda.beside(ahead):
+                if k > 1:
+                    ahead.wait_event(applied[k - 2])
+                if k:
+                    self.take_off(*before, j, ends[k], self.bottom(ends[k]))
+                begun = mark(ahead)
+            if k:
+                main.wait_event(begun)
+                self.multiply(*before[:2], j, ends[k], self.bottom(ends[k]), self.m)
+                self.late = mark(main)
+                self.take_off(*before, ends[k], last, self.m)
+                self.finish(*before)
+                applied.append(mark(main))
+            with _cuda.beside(ahead):
+                self.factor(j, width, its)
+                factored = mark(ahead)
+            main.wait_event(factored)
+            after = ends[min(k + 1, len(ends) - 1)]
+            self.solve_left(j, width, its, self.bottom(after), self.m)
+            before = j, width, its
+        self.finish(*before)
+
     def factor(self, j, width, its):
+        """The block at j down to the end of its windows, its inverses, and L below, as far down as
+        the next block's."""
         end = j + width
-        bottom = min(end + self.window - self.panel, self.m)
+        bottom = self.bottom(end)
         for k, part, top in self.parts(j, width, its):
             self.factor_window(k, part)
             top.make(self, k, part)
@@ -66,13 +101,11 @@ class Windowed(lu.Factoring):
                 with _trace.step("update", k):
                     self.multiply_cublas(k, part, k + part, end, k + part, bottom)
         self.order_rows(j, width, 0, its.moves)
-        if end == self.n:
-            return
-        with _trace.step("solve", j):
+        if end < self.n:
             self.invert(j, width, its)
-            if bottom < self.m:
-                below = self.part(j, end)[bottom:]
-                multiply_pairs(1, *split(its.of_u[:width, :width], copied(below.T).T), 0, below.T)
+            if self.late:
+                cupy.cuda.get_current_stream().wait_event(self.late)
+            self.solve_left(j, width, its, bottom, self.bottom(min(end + self.block, self.n)))
 
     def factor_window(self, j, width):
         rows = min(self.window, self.m - j)
@@ -92,21 +125,45 @@ class Windowed(lu.Factoring):
                         top.of_u), rows_bytes(self.me.dtype, width, values))
 
     def invert(self, j, width, its):
-        values = self.inverses.constants
-        self.inverses.launch(
-            2 * -(-width // values["COLUMNS"]), 1, 32 * values["WARPS"], 1, pack(
-                self.at(j, j), self.ld, width, its.tiles, its.tiles_of_u, its.of_l.data.ptr),
-            rows_bytes(self.me.dtype, width, values))
+        """inv(L) and inv(U^T) of the block, transposed and by columns: those of two halves, and of
+        what is between these one product more, - inv(L11)^T (L21^T inv(L22)^T)."""
+        values, half = self.inverses.constants, min(self.half, width)
+        X, ld, size = its.inverses.data.ptr, self.block, self.size
+        with _trace.step("solve", j):
+            blocks = 2 * -(-half // values["COLUMNS"]) * -(-width // half)
+            self.inverses.launch(blocks, 1, 32 * values["WARPS"], 1, pack(
+                self.at(j, j), self.ld, width, half, its.tiles, its.tiles_of_u, X, ld),
+                rows_bytes(self.me.dtype, half, values))
+            rest = width - half
+            if not rest:
+                return
+            for k, (trans, between) in enumerate(((1, self.at(j + half, j)),
+                                                  (0, self.at(j, j + half)))):
+                first = X + k * ld * ld * size
+                second, room = first + half * (ld + 1) * size, its.room.data.ptr
+                _cuda.blas("sgemm", trans, 0, half, rest, rest, self.one, between, self.ld, second,
+                           ld, self.zero, room, half)
+                _cuda.blas("sgemm", 0, 0, half, rest, half, self.minus, first, ld, room, half,
+                           self.zero, first + half * ld * size, ld)
 
-    def take_off(self, j, width, its, first, last):
-        if first >= last:
-            return
-        end = j + width
-        self.interchange(j, width, its, first, last)
-        with _trace.step("solve", first):
-            beside = self.part(first, last)[j:end]
-            multiply_pairs(1, *split(copied(beside.T), its.of_l[:width, :width]), 0, beside.T)
-        self.multiply(j, width, first, last, end, self.m)
+    def solve_left(self, j, width, its, first, last):
+        """Rows first ... last of L below the block, L U = A."""
+        if first < last:
+            with _trace.step("solve", j):
+                below = self.part(j, j + width)[first:last].T
+                multiply_pairs(1, *split(its.of_u[:width, :width], copied(below).T), 0, below,
+                               turns=self.turns)
+
+    def take_off(self, j, width, its, first, last, bottom):
+        """Of columns first ... last: interchanges, U of the block's rows, L U = A, and the product
+        off the rows below, down to `bottom`."""
+        if first < last:
+            self.interchange(j, width, its, first, last)
+            with _trace.step("solve", first):
+                beside = self.part(first, last)[j:j + width].T
+                multiply_pairs(1, *split(copied(beside), its.of_l[:width, :width]), 0, beside,
+                               turns=self.turns)
+            self.multiply(j, width, first, last, j + width, bottom)
 
     def interchange(self, j, width, its, first, last):
         if first < last:
@@ -115,8 +172,11 @@ class Windowed(lu.Factoring):
 
 
 def copied(x):
-    """Of a product's operand, where its result goes: whoever reads both reads this."""
-    return x.copy()
+    """Rows of an operand where the product's result goes: whoever reads it later reads this."""
+    y = cupy.empty(x.shape, x.dtype)
+    runtime.memcpy2DAsync(y.data.ptr, y.strides[0], x.data.ptr, x.strides[0], y.strides[0], len(y),
+                          runtime.memcpyDeviceToDevice, cupy.cuda.get_current_stream().ptr)
+    return y
 
 
 class Block:
@@ -131,9 +191,11 @@ class Block:
         for k in range(0, block, panel):
             at = k // lu.TILE * each
             self.parts.append(Part(panel, self.tiles + at, self.tiles_of_u + at))
-        self.room, self.pair = cupy.empty(m, "i4"), cupy.empty((2, block, block), me.dtype)
-        self.moves = self.room.data.ptr
-        self.of_l, self.of_u = self.pair
+        half = -(-block // 2)
+        self.inverses = cupy.zeros((2, block, block), me.dtype)
+        self.of_l, self.of_u = self.inverses
+        self.room, self.rows = cupy.empty((half, half), me.dtype), cupy.empty(m, "i4")
+        self.moves = self.rows.data.ptr
 
 
 class Part(lu.Top):

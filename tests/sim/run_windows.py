@@ -15,9 +15,9 @@ import numpy as np
 from . import gpu, run_getrf
 from .run_getrf import Kept, Stream, finish
 
-PANEL = dict(N=64, WINDOW=32, WARPS=2, PANEL=1, TN=8, BLOCKS=1)
-PLANS = (dict(block=64, panel=32, WINDOW=64), dict(block=96, panel=32, WINDOW=48),
-         dict(block=32, panel=32, WINDOW=64))
+PANEL = dict(N=72, WINDOW=64, WARPS=2, PANEL=1, TN=8, BLOCKS=1)
+PLANS = (dict(block=64, panel=32, WINDOW=64), dict(block=128, panel=32, WINDOW=48),
+         dict(block=64, panel=64, WINDOW=64))
 COLUMNS = dict(COLUMNS=8, WARPS=2, BLOCKS=1)
 VALUES = dict(getrf_panel=dict(CLUSTER=2, WARPS=1, ROWS=1, W=8), getrf_top=dict(WARPS=4),
               getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5), getrf_rows=COLUMNS,
@@ -34,7 +34,7 @@ def copied(x):
     return y
 
 
-def multiply_pairs(alpha, a, b, beta, c):
+def multiply_pairs(alpha, a, b, beta, c, turns):
     def do():
         product = alpha * (np.asarray(a, "f8") @ np.asarray(b, "f8").T)
         c[...] = product + (beta * np.asarray(c) if beta else 0)
@@ -46,7 +46,8 @@ def weights(n, side):
     place = np.arange(n, dtype=np.uint32)
 
     def scale(which):
-        x = (4 * place + np.uint32(2 * side + which)) * np.uint32(0x9e3779b9) + np.uint32(0x7f4a7c15)
+        x = 4 * place + np.uint32(2 * side + which)
+        x = x * np.uint32(0x9e3779b9) + np.uint32(0x7f4a7c15)
         x = (x ^ x >> np.uint32(16)) * np.uint32(0x85ebca6b)
         x = (x ^ x >> np.uint32(13)) * np.uint32(0xc2b2ae35)
         return np.exp((x ^ x >> np.uint32(16)).astype("i4") * 0.05 / 2**31)
@@ -58,8 +59,8 @@ def weights(n, side):
 
     inner, outer = scale(0), scale(1)
     both = np.zeros((n, n))
-    for first in (0, n // 2):
-        both[first:first + n // 2, first:first + n // 2] = level(n // 2, inner[first:first + n // 2])
+    for half in (slice(0, n // 2), slice(n // 2, n)):
+        both[half, half] = level(n // 2, inner[half])
     return both @ level(n, outer)
 
 
