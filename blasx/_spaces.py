@@ -936,7 +936,7 @@ def butterfly_stages(letter, n):
 
 
 def window_stages(letter, n):
-    return (options(WINDOW=(256, 128)),)
+    return (options(WINDOW=(256,)),)
 
 
 def panel_window_stages(letter, n):
@@ -1433,8 +1433,8 @@ SPACES = {
                         letters="s", smallest=8192, largest=16384),
     "getrf_window": Space("mixed_rbt", panel_window_stages, panel_window_fits, (256,),
                           letters="s", smallest=256, largest=256),
-    **{name: Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), letters="s", smallest=8192,
-                   largest=16384) for name in ("getrf_below", "getrf_inverse")},
+    "getrf_below": Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), letters="s",
+                         smallest=8192, largest=16384),
     "getrf_windows": Space("mixed_rbt", window_stages, host_fits, (8192, 16384), True,
                            compiled=False, letters="s", smallest=8192, largest=16384),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,

@@ -29,21 +29,20 @@ __device__ inline void add_product(scalar_t (&c)[4], const scalar_t (&x)[4], con
     tensor_product(c, x, y);
 }
 
-// X := inv(L) X, of `width` rows, the columns ld apart; `inverse`: 32 x 32 by columns for each block.
-// The first rows of X, some blocks, are zero and are left out.
+// X := inv(L) X, of `width` rows, LD apart the columns; `inverse`: 32 x 32 by columns for each block
 __device__ inline void solve_by_tiles(scalar_t* X, int ld, int width, Strided<const scalar_t> L,
-                                      const scalar_t* inverse, int zero = 0)
+                                      const scalar_t* inverse)
 {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, half = threadIdx.x / 32 % 2 * 16;
     scalar_t* const eight = X + threadIdx.x / 64 * 8 * ld;
-    for (int top = zero; top < width; top += 32) {
+    for (int top = 0; top < width; top += 32) {
         const int row = top + half;
         scalar_t x[4][4], sums[4] = {};
         #pragma unroll
         for (int s = 0; s < 4; ++s)
             fragment(x[s], {inverse + top * 32, 1, 32}, half, 8 * s, 32);
         #pragma unroll 4
-        for (int k = zero; k < top; k += 8) {
+        for (int k = 0; k < top; k += 8) {
             scalar_t l[4];
             fragment(l, L, row, k, width);
             add_product(sums, l, eight, ld, k);

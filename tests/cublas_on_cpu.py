@@ -77,6 +77,7 @@ def call(name, *arguments):
     kinds = _cuda.CUBLAS[base]
     assert len(kinds) == len(arguments), name
     letter = name[1 if base == name else 0].lower()  # Dgemm, but Idamax, Dznrm2
+    assert name[0].isupper(), name
     assert not (base in REAL_ONLY and letter in "cz" or base in COMPLEX_ONLY and letter in "sd")
     if kinds[-1] == "p" and base.lower().endswith(("dot", "dotu", "dotc", "nrm2", "asum", "amax")):
         return _to_scalar(base, TYPES[letter], arguments)

@@ -1,21 +1,25 @@
 """LU of one large matrix without a GPU: its kernels under sanitizers, its launches and look-ahead
-on a simulated GPU (tests/sim/run_large.py, run_getrf.py)."""
+on a simulated GPU (tests/sim/run_large.py, run_getrf.py, run_windows.py)."""
 
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
 
 from blasx import _spaces, _tuned
 from blasx._types import TYPES
+from blasx.batched._block import shared_bytes
 from blasx.large._bytes import moved_bytes, panel_bytes, rows_bytes
 
 KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_panel", "c", dict(CLUSTER=3, WARPS=2, ROWS=2, W=4)),
            ("getrf_top", "z", dict(WARPS=4)),
            ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
+           ("getrf_window", "s", dict(N=48, WINDOW=24, WARPS=2, PANEL=1, TN=8, BLOCKS=1)),
+           ("getrf_below", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
            ("getrf_order", "s", dict(WARPS=1)),
            ("getrf_moved", "s", dict(WARPS=2, STAGES=3, COLUMNS=4)),
            ("getrf_moved", "z", dict(WARPS=1, STAGES=2, COLUMNS=3)),
@@ -41,6 +45,26 @@ def test_every_order_of_the_streams_gives_lapacks_factors(simulated):
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 
+def test_pivots_from_windows_whatever_the_order_of_the_streams(simulated):
+    """Between butterflies; several blocks, one, some rows."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_windows", simulated], cwd=ROOT,
+                         env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
+
+
+def test_windows_fit_their_kernels():
+    """Panels have tiles of 32, windows at least two rows to a column."""
+    table = _tuned.table(90)
+    for plan in table["getrf_windows"]["s"]:
+        kernel = _tuned.row("getrf_window", "s", plan["WINDOW"], _spaces.HOPPER)
+        assert 2 * plan["block"] <= plan["WINDOW"] <= kernel["N"]
+        assert plan["block"] <= kernel["WINDOW"] and not {"panel", "strip"} & {*plan}
+        assert plan["joined"] % plan["block"] == plan["block"] % 32 == 0
+        assert shared_bytes(np.dtype("f4"), kernel["N"], kernel) <= _spaces.HOPPER.shared
+        for row in table["getrf_below"]["s"]:
+            assert rows_bytes(np.dtype("f4"), plan["block"], row) <= _spaces.HOPPER.shared
+
+
 @every_letter
 def test_rows_reach_as_far_as_registers_do(letter):
     """A panel of any height up to the last row, and blocks beside it, fit a multiprocessor."""
@@ -64,7 +88,8 @@ def test_rows_reach_as_far_as_registers_do(letter):
 
 @pytest.mark.parametrize("kernel, letter", [
     ("getrf_panel", "d"), ("getrf_rows", "z"), ("getrf_columns", "z"), ("getrf_order", "s"),
-    ("getrf_moved", "s")])
+    ("getrf_moved", "s"), ("getrf_window", "s"), ("getrf_below", "s"),
+    ("getrf_top", "s"), ("gerbt", "d"), ("gerbt_rows", "s")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, 8192))

@@ -31,7 +31,7 @@ geqrf:sdcz orgqr:sd ungqr:cz ormqr:sd unmqr:cz gelqf:sdcz orglq:sd unglq:cz orml
 geqp3:sdcz gels:sdcz gelsd:sdcz
 syevd:sd heevd:cz syevr:sd heevr:cz syevx:sd heevx:cz sygvd:sd hegvd:cz sygvx:sd hegvx:cz
 geev:sdcz gesvd:sdcz gesdd:sdcz lange:sdcz lacpy:sdcz laset:sdcz dsgesv zcgesv dsposv zcposv
-dsgels zcgels
+dsgels zcgels dsgesv_rbt
 """
 BATCHED = """
 getrf_batched:sdcz getrs_batched:sdcz gesv_batched:sdcz
@@ -57,6 +57,7 @@ BY_HAND = {
     "lacpy": (["a"], {"uplo": "A", "b": None}),
     "laset": (["m", "n", "alpha", "beta"], {"uplo": "A", "a": None}),
     "dsgesv": (["a", "b"], {"overwrite_a": 0}),
+    "dsgesv_rbt": (["a", "b"], {"overwrite_a": 0}),
     "dsposv": (["a", "b"], {"lower": 0, "overwrite_a": 0}),
     "dsgels": (["a", "b"], {"trans": "N"}),
     "getrf_batched": (["a"], {"overwrite_a": 0}),

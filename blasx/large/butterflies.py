@@ -5,7 +5,7 @@ Partial pivoting looks through all rows below the diagonal for every column, one
 other: at order 16384 that is two thirds of the time of an LU in single precision. It is there for
 matrices whose rows lie so that those next in turn are bad ones. A butterfly (kernels/gerbt.cuh)
 mixes every four rows, or columns, by random factors; after two of these, from both sides, any rows
-are as good as others, and the best of a few are good enough (windows.py). What it costs is A once
+are as good as others, and the best of a few are good enough (lu.Windowed). What it costs is A once
 through the chip, which it takes on its way to single precision anyway.
 
 Parker: Random butterfly transformations with applications in computational linear algebra, UCLA
@@ -17,7 +17,7 @@ import cupy
 from .. import _cuda
 from .._kernel import current_device, gpu, kernel_of, pack
 from .._tuned import capitals, looked_up, row
-from . import windows
+from . import lu
 
 
 @looked_up
@@ -27,8 +27,7 @@ def _kernel_on(name, letter, n, device):
 
 def serves(low, n):
     """Whether they are faster at order n."""
-    found = n > 0 and windows.plan(low.letter, n, current_device())
-    return bool(found and found.get("pays"))
+    return n > 0 and bool(lu.windowed(low, n))
 
 
 def factored(me, low, a):
@@ -40,7 +39,7 @@ def factored(me, low, a):
     S, sums = cupy.empty((4 * quarter,) * 2, low.dtype, order="F"), cupy.empty((chunks, n))
     kernel.launch(-(-quarter // threads), chunks, threads, 1, pack(
         a.data.ptr, _cuda.ld(a), n, quarter, S.data.ptr, sums.data.ptr))
-    return (S, *windows.getrf(low, S), sums.sum(axis=0).max())
+    return (S, *lu.getrf(low, S, windows=True), sums.sum(axis=0).max())
 
 
 def solver(low, n, nrhs, solve):

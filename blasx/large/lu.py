@@ -17,6 +17,7 @@ from .. import _cuda, _gpu_crt, _trace
 from .._gpu_gemm import by_halves, by_pairs, multiply_pairs, split
 from .._kernel import current_device, gpu, pack
 from .._tuned import looked_up, row
+from ..batched._block import shared_bytes
 from ..blas3 import _gemm_cublas
 from ._blocks import SECOND, ByBlocks, mark, serving, stream
 from ._bytes import columns_bytes, moved_bytes, panel_bytes, rows_bytes, up
@@ -40,11 +41,16 @@ def _plan(letter, m, order, device):
     return found | ({"cusolver": 1} if panel.get("cusolver") else {})
 
 
-def getrf(me, a, precision="fp32"):
+def windowed(me, n):
+    """Whether pivots from windows are faster for a matrix of order n."""
+    return bool(plan(me, n, n) and _said("getrf_windows", me.letter, n, current_device(), "pays"))
+
+
+def getrf(me, a, precision="fp32", windows=False):
     """Factor a column-major matrix in place; pivots, counted from 0, and info. Memory is asked for
     before the matrix is touched. `precision`: of what is taken off in single precision, as of
-    gemm."""
-    lu = Graded(me, a, precision)
+    gemm. Pivots are LAPACK's, or with `windows` as of Windowed."""
+    lu = Windowed(me, a, precision) if windows else Graded(me, a, precision)
     if lu.ahead:
         lu.factor_ahead()
     else:
@@ -58,6 +64,7 @@ class Factoring(ByBlocks):
     are of one width."""
 
     remainders, turns = False, None  # products by them; as of _kernel.in_turns
+    windows = False  # whether rows below those of a panel are still to be solved for
 
     def __init__(self, me, a, block, panel, n=None, sets=3, precision="fp32"):
         self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
@@ -69,7 +76,7 @@ class Factoring(ByBlocks):
         widths = [self.widths(j) for j in self.places()]
         parts = max(-(-block // part) for block, part, *_ in widths)
         part = max(part for _, part, *_ in widths)
-        self.sets = [Tops(me, part, parts, self.m) for _ in range(sets)]
+        self.sets = [Tops(me, part, parts, self.m, self.windows) for _ in range(sets)]
         self.still = cupy.arange(part, dtype="i4") if parts > 1 else None
         self.inner = {x: Top(me, x) for x in {x for _, _, *narrower in widths for x in narrower}}
         self.rows_of_u = serving("getrf_rows", me.letter, self.order, self.device)
@@ -264,8 +271,10 @@ class Graded(Factoring):
     """The same with blocks as wide as is best for what is left to be factored; rows to the left of
     interchanges are put in order at the end, all at once."""
 
+    table = "getrf_rows"  # whose rows say how wide
+
     def __init__(self, me, a, precision):
-        found = plan(me, *a.shape)
+        found = row(self.table, me.letter, min(a.shape), gpu(current_device()))
         self.begins = found.get("begins")  # how wide the first block is: the rest waits for it
         super().__init__(me, a, None, None, precision=precision)
         blocks = self.blocks()
@@ -283,7 +292,7 @@ class Graded(Factoring):
         self.finished = []
 
     def widths(self, j):
-        widths = _widths(self.me.letter, self.order - j, self.device)
+        widths = _widths(self.table, self.me.letter, self.order - j, self.device)
         return [min(x, self.begins) for x in widths] if self.begins and not j else widths
 
     def reserve_ahead(self):
@@ -301,7 +310,7 @@ class Graded(Factoring):
 
     def said(self, what, j):
         """What the row of a block at j says."""
-        return _said(self.me.letter, self.order - j, self.device, what)
+        return _said(self.table, self.me.letter, self.order - j, self.device, what)
 
     def parted(self, j, width):
         """Whether of the products in the block at j what the next part does not wait for is in
@@ -357,46 +366,85 @@ class Graded(Factoring):
                           self.placed.data.ptr, self.columns.data.ptr, self.device)
 
 
+class Windowed(Graded):
+    """The same with the pivots of a panel, which is a part, sought in its window, the first WINDOW
+    rows below the diagonal, which one block of threads has (kernels/getrf_window.cu). The rows of L
+    below these are solved for (getrf_below.cu).
+
+    Where a matrix has no structure, as between butterflies (butterflies.py), two rows for each
+    column are enough: elements grow as with partial pivoting, some 30 times at order 4096, where
+    windows as high as panels are wide let them grow 1e3 to 1e4 times (bench/FACTS.md)."""
+
+    table, windows = "getrf_windows", True
+
+    def window(self, j):
+        """The most rows, and those there are, of the window of a panel at j."""
+        most = self.said("WINDOW", j)
+        return most, min(most, self.m - j)
+
+    def factor_panel(self, j, width):
+        most, rows = self.window(j)
+        kernel = serving("getrf_window", self.me.letter, most, self.device)
+        with _trace.step("panel", j):
+            kernel.launch(1, 1, 32 * kernel.constants["WARPS"], 1, pack(
+                self.at(j, j), self.ld, rows, width, self.piv.data.ptr + 4 * j, j,
+                self.info.data.ptr), shared_bytes(self.me.dtype, rows, kernel.constants))
+
+    def below(self, j, width, of_u):
+        """L of the panel at j where its window ends."""
+        first = j + self.window(j)[1]
+        rows = self.m - first
+        if rows:
+            kernel = serving("getrf_below", self.me.letter, self.order, self.device)
+            values = kernel.constants
+            with _trace.step("solve", j):
+                kernel.launch(-(-rows // values["COLUMNS"]), 1, 32 * values["WARPS"], 1, pack(
+                    self.at(first, j), self.ld, rows, self.at(j, j), self.ld, width, of_u),
+                    rows_bytes(self.me.dtype, width, values))
+
+
 @looked_up
-def _widths(letter, left, device):
+def _widths(table, letter, left, device):
     """Of a block where so many columns are left, its parts, their panels, ..."""
-    found = row("getrf_rows", letter, left, gpu(device))
+    found = row(table, letter, left, gpu(device))
     part = found.get("block", left)
     widths = found.get("joined", part), part, found.get("panel", part), found.get("strip")
     return [min(x, left) for x in widths if x]
 
 
 @looked_up
-def _said(letter, left, device, what):
+def _said(table, letter, left, device, what):
     """Of a block where so many columns are left: `lead`, whether the block before takes its first
-    part along; `between`, as of Graded.parted."""
-    return row("getrf_rows", letter, left, gpu(device)).get(what)
+    part along; `between`, as of Graded.parted; `WINDOW`, as of Windowed; `pays`, as `windowed`."""
+    return (row(table, letter, left, gpu(device)) or {}).get(what)
 
 
 class Tops:
     """Room for what a block leaves for the others: Top of each part; where there are several, the
     row that comes to each place."""
 
-    def __init__(self, me, width, parts, m):
-        self.parts = [Top(me, width) for _ in range(parts)]
+    def __init__(self, me, width, parts, m, windows):
+        self.parts = [Top(me, width, windows) for _ in range(parts)]
         self.room = cupy.empty(m, "i4") if parts > 1 else None
         self.moves = parts > 1 and self.room.data.ptr
 
 
 class Top:
     """Room for what getrf_top makes of interchanges and of the top of L, of so many columns: where
-    two lists are, and inverses; those of U, too, where they are wanted (windows.py)."""
+    two lists are, and inverses; with `windows` those of U, too, and what is solved with them."""
 
-    of_u = 0
-
-    def __init__(self, me, width):
+    def __init__(self, me, width, windows=False):
         tiles = -(-width // TILE)
-        self.memory = cupy.empty((tiles, TILE, TILE), me.dtype), cupy.empty(2 * tiles * TILE, "i4")
+        self.memory = (cupy.empty((1 + windows, tiles, TILE, TILE), me.dtype),
+                       cupy.empty(2 * tiles * TILE, "i4"))
         self.inverses, lists = (x.data.ptr for x in self.memory)
         self.lists = lists, lists + 4 * TILE * tiles
+        self.of_u = self.inverses + windows * tiles * TILE**2 * me.dtype.itemsize
 
     def make(self, lu, j, width):
-        tiles = -(-width // TILE) * (2 if self.of_u else 1)
+        tiles = -(-width // TILE) * (1 + lu.windows)
         lu.tops.launch(tiles, 1, 32 * lu.tops.constants["WARPS"], 1, pack(
             lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.lists, self.inverses,
             self.of_u), 4 * width)
+        if lu.windows:
+            lu.below(j, width, self.of_u)

@@ -14,6 +14,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
+from blasx.batched._block import shared_bytes
 from blasx.large._bytes import (
     apply_bytes,
     columns_bytes,
@@ -84,6 +85,15 @@ def getrf_panel(sim, rng):
                 assert np.array_equal(piv, getattr(lapack, sim.letter + "getrf")(a)[1])
 
 
+def inverses(T):
+    """Of the blocks of 32 on a lower triangle's diagonal, by columns."""
+    blocks = [np.eye(32, dtype=T.dtype) for _ in range(0, len(T), 32)]
+    for b, x in enumerate(blocks):
+        part = T[32 * b:32 * b + 32, 32 * b:32 * b + 32]
+        x[:len(part), :len(part)] = np.linalg.inv(part)
+    return np.array([x.T for x in blocks])
+
+
 def factored(sim, rng, m, width):
     """A panel with its factors, as LAPACK leaves them, and what getrf_top makes of it."""
     a = general(rng, sim.dtype, 1, m, width)[0]
@@ -92,29 +102,66 @@ def factored(sim, rng, m, width):
     for j, p in enumerate(piv):
         from_[[j, p]] = from_[[p, j]]
     to[from_] = np.arange(m)
-    L = np.tril(lu[:width], -1) + np.eye(width)
-    blocks = [np.eye(32, dtype=sim.dtype) for _ in range(0, width, 32)]
-    for b, x in enumerate(blocks):
-        part = L[32 * b:32 * b + 32, 32 * b:32 * b + 32]
-        x[:len(part), :len(part)] = np.linalg.inv(part)
-    return lu, piv, from_[:width], to[:width], np.array([x.T for x in blocks])
+    L = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
+    return lu, piv, from_[:width], to[:width], inverses(L)
 
 
 def getrf_top(sim, rng):
-    for m, width in ((90, 70), (33, 32), (5, 5), (1, 1)):
+    """With the inverses of U^T's blocks, and without."""
+    for m, width, of_u in ((90, 70, 1), (90, 70, 0), (33, 32, 1), (5, 5, 1), (1, 1, 0)):
         lu, piv, from_, to, inverse = factored(sim, rng, m, width)
-        outputs = []
+        outputs, upper = [], inverses(np.triu(lu[:width]).T)
         for schedule in SCHEDULES:
             L, pivots = Memory(lu, "batch last"), Memory((piv + 11).astype(np.int32))
             made = [poisoned((width,), np.int32, "C"), poisoned((width,), np.int32, "C"),
-                    poisoned(inverse.shape, sim.dtype, "C")]
-            sim.run(schedule, len(inverse), 4 * width, L.address, m, width, pivots.address, 11,
-                    *(x.address for x in made))
+                    poisoned(inverse.shape, sim.dtype, "C"), poisoned(upper.shape, sim.dtype, "C")]
+            sim.run(schedule, len(inverse) * (1 + of_u), 4 * width, L.address, m, width,
+                    pivots.address, 11, *(x.address for x in made[:3]), made[3].address * of_u)
             outputs.append([x.array.copy() for x in made])
         made = same_under_all_schedules(outputs)
         assert np.array_equal(made[0], from_) and np.array_equal(made[1], to)
         eps = np.finfo(sim.dtype).eps
         assert np.allclose(made[2], inverse, rtol=0, atol=200 * eps * abs(inverse).max())
+        assert not of_u or abs(made[3] - upper).max() < 1e3 * eps * abs(upper).max() ** 2
+
+
+def getrf_below(sim, rng):
+    """X U = B, and what is beside B stays as it is."""
+    v = sim.constants
+    for rows, width in ((2 * v["COLUMNS"] + 3, 70), (v["COLUMNS"], 32), (1, 5), (3, 1)):
+        lu = factored(sim, rng, width + 2, width)[0]
+        B, U = general(rng, sim.dtype, 1, rows, width)[0], np.triu(lu[:width])
+        outputs = []
+        for schedule in SCHEDULES:
+            x = Memory(np.concatenate((B, np.full((2, width), 7, B.dtype))), "batch last")
+            upper, inverse = Memory(lu, "batch last"), Memory(inverses(U.T))
+            sim.run(schedule, -(-rows // v["COLUMNS"]), rows_bytes(sim.dtype, width, v), x.address,
+                    rows + 2, rows, upper.address, width + 2, width, inverse.address)
+            outputs.append([x.array.copy()])
+        (x,) = same_under_all_schedules(outputs)
+        assert (x[rows:] == 7).all() and residual(B.T, U.T, x[:rows].T) < 10
+
+
+def getrf_window(sim, rng):
+    """LAPACK's factors of the first rows; those below stay as they are."""
+    v = sim.constants
+    for m, n in ((v["N"], v["WINDOW"]), (v["N"] - 9, v["WINDOW"] - 3), (9, 9), (5, 3), (1, 1)):
+        for a in problems(rng, sim.dtype, m, n):
+            for before, known in ((0, 9), (40, 0), (40, 7)):
+                outputs = []
+                for schedule in SCHEDULES[:4 if not before else 1]:
+                    x = Memory(np.concatenate((a, np.full((2, n), 7, a.dtype))), "batch last")
+                    piv = poisoned((n,), np.int32, "C")
+                    info = Memory(np.array([known], np.int32))
+                    sim.run(schedule, 1, shared_bytes(sim.dtype, m, v), x.address, m + 2, m, n,
+                            piv.address, before, info.address)
+                    assert (x.array[m:] == 7).all()
+                    outputs.append([y.array.copy() for y in (x, piv, info)])
+                lu, piv, info = same_under_all_schedules(outputs)
+                if before and known:
+                    assert info[0] == known
+                else:
+                    check_lu(a, lu[:m], piv - before, max(info[0] - before, 0))
 
 
 def getrf_rows(sim, rng):

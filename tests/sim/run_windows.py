@@ -13,32 +13,17 @@ import sys
 import numpy as np
 
 from . import gpu, run_getrf
-from .run_getrf import Kept, Stream, finish
+from .run_getrf import Kept, finish
 
-PANEL = dict(N=72, WINDOW=64, WARPS=2, PANEL=1, TN=8, BLOCKS=1)
-PLANS = (dict(block=64, panel=32, WINDOW=64), dict(block=128, panel=32, WINDOW=48),
-         dict(block=64, panel=64, WINDOW=64))
+PLANS = (dict(block=32, WINDOW=64, ahead=1), dict(block=32, WINDOW=64, ahead=0),
+         dict(joined=96, block=32, WINDOW=48, ahead=1),
+         dict(joined=64, block=32, WINDOW=64, ahead=1, lead=1, between=1),
+         dict(joined=128, block=64, WINDOW=64, ahead=1))
 COLUMNS = dict(COLUMNS=8, WARPS=2, BLOCKS=1)
 VALUES = dict(getrf_panel=dict(CLUSTER=2, WARPS=1, ROWS=1, W=8), getrf_top=dict(WARPS=4),
               getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5), getrf_rows=COLUMNS,
-              getrf_window=PANEL, getrf_below=COLUMNS, getrf_inverse=COLUMNS)
-
-
-def later(do):
-    Stream.current.todo.append((None, do))
-
-
-def copied(x):
-    y = x.copy()
-    later(lambda: y.__setitem__(..., x))
-    return y
-
-
-def multiply_pairs(alpha, a, b, beta, c, turns):
-    def do():
-        product = alpha * (np.asarray(a, "f8") @ np.asarray(b, "f8").T)
-        c[...] = product + (beta * np.asarray(c) if beta else 0)
-    later(do)
+              getrf_columns=dict(BYTES=4, WARPS=1), getrf_below=COLUMNS,
+              getrf_window=dict(N=72, WINDOW=64, WARPS=2, PANEL=1, TN=8, BLOCKS=1))
 
 
 def weights(n, side):
@@ -78,7 +63,7 @@ def pivots(S, panel, window):
 
 def check(S, lu, piv, plan):
     n, rows = len(S), np.arange(len(S))
-    assert np.array_equal(piv, pivots(S, plan["panel"], plan["WINDOW"]))
+    assert np.array_equal(piv, pivots(S, plan["block"], plan["WINDOW"]))
     for k, p in enumerate(piv):
         rows[[k, p]] = rows[[p, k]]
     L, U = np.tril(lu.astype("f8"), -1) + np.eye(n), np.triu(lu.astype("f8"))
@@ -90,9 +75,7 @@ def main(folder):
     import blasx  # noqa: F401
     from blasx import _tuned
     from blasx._routine import Typed
-    from blasx.large import butterflies, windows
-    windows.copied, windows.multiply_pairs = copied, multiply_pairs
-    windows.split = lambda *x: x
+    from blasx.large import butterflies
     me, low, rng = Typed("dsgesv", "d"), Typed("sgesv", "s"), np.random.default_rng(3)
     cupy = sys.modules["cupy"]
     for plan in PLANS:
