@@ -939,14 +939,6 @@ def window_stages(letter, n):
     return (options(WINDOW=(256,)),)
 
 
-def panel_window_stages(letter, n):
-    return (options(N=(n,), WINDOW=(n // 2,), WARPS=(16, 12, 8), PANEL=(4, 8, 2), TN=(32, 16)),)
-
-
-def panel_window_fits(letter, n, v, gpu):
-    return v["WINDOW"] < v["N"] and shared_fits(0)(letter, n, v | {"BLOCKS": 1}, gpu)
-
-
 # -- layers of networks: rows.cuh, a team to a row; elements.cuh
 
 
@@ -1431,10 +1423,10 @@ SPACES = {
                    smallest=8192, largest=16384),
     "gerbt_rows": Space("mixed_rbt", permutation_stages, permutation_fits, (8192, 16384),
                         letters="s", smallest=8192, largest=16384),
-    "getrf_window": Space("mixed_rbt", panel_window_stages, panel_window_fits, (256,),
+    "getrf_window": Space("mixed_rbt", shared_stages, shared_fits(0), (256,), optional=True,
                           letters="s", smallest=256, largest=256),
-    "getrf_below": Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), letters="s",
-                         smallest=8192, largest=16384),
+    "getrf_below": Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), optional=True,
+                         letters="s", smallest=8192, largest=16384),
     "getrf_windows": Space("mixed_rbt", window_stages, host_fits, (8192, 16384), True,
                            compiled=False, letters="s", smallest=8192, largest=16384),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,

@@ -212,8 +212,8 @@ def problem(routine, letter, n, batch, xp):
                            lambda of, x: 100 * float(abs(
                                of[0].astype("f8") @ of[1].astype("f8") - x[0]).max()))
         case "mixed" | "mixed_rbt":
-            double = "dz"[t.is_complex]
-            solve = getattr(blasx, double + "sc"[t.is_complex] + "gesv" + routine[5:])
+            real = blasx.dsgesv_rbt if routine == "mixed_rbt" else blasx.dsgesv
+            double, solve = ("z", blasx.zcgesv) if t.is_complex else ("d", real)
             a = (a[0] / n**0.5 + 2 * one).astype(TYPES[double].dtype)
             return Problem((a, b[0].astype(a.dtype)), lambda a, b: (solve(a, b)[0],),
                            lambda of, x: solution(*of, *x))

@@ -8,7 +8,7 @@ constexpr int BESIDE = 0;  // columns of right-hand sides
 
 // The m rows of a window, N at most, and `width` columns, WINDOW at most; pivots count from the
 // matrix's first row, as does info, which the panel at `first` = 0 begins.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 getrf_window(scalar_t* A, size lda, size ms, size width, int* piv, size first, int* info)
 {
     wait_for_stream();
