@@ -19,9 +19,10 @@
 // warp holds WR x WC tiles of a block's accumulators in registers; a ring of STAGES times DEPTH
 // tile columns of both operands passes through shared memory.
 //
-// Floor: n^3 / 3 operations, and the chain: n columns one after the other, each a reciprocal root
-// and a few dependent operations, and for each T of them two small products and the way of a flag.
-// A product reads 2 T numbers from L2 for T^2 multiplications.
+// Floor: n^3 / 3 operations, PARTS three times as many of the tensor cores, and the chain: n
+// columns one after the other, each a reciprocal root and a few dependent operations, and for each T
+// of them two small products and the way of a flag. A product reads 2 T numbers from L2 for T^2
+// multiplications. Where the chain is what is waited for it is slower with PARTS: see the rows.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
 constexpr int WARPS = 8;
@@ -129,9 +130,9 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
     });
 }
 
-// PARTS (tensor.cuh): tensor cores cut off the end of what they add to. So products of high parts
-// begin at zero in each stage, which is subtracted, rounded; those with low parts, 2^-11 of them, are
-// added up there, and subtracted last.
+// PARTS: numbers are sums of a high and a low part (tensor.cuh). Tensor cores cut off the end of
+// what they add to, so products of high parts begin at zero in each stage and are then subtracted,
+// rounded; those with low parts, 2^-11 of them, are added up there and subtracted last.
 constexpr int TWOS = (WR + 1) / 2;  // of tiles, one above the other
 struct Rough { float x[WC][TWOS][4]; };
 
@@ -148,6 +149,7 @@ __device__ inline void subtract(Sums& sums, const Rough& rough)
             }
 }
 
+// to += X Y^T for one part of each
 __device__ inline void multiply(Rough& to, const float (&x)[TWOS][4], const float (&y)[WC][2])
 {
     #pragma unroll
@@ -156,7 +158,7 @@ __device__ inline void multiply(Rough& to, const float (&x)[TWOS][4], const floa
         for (int r = 0; r < TWOS; ++r) rough_product(to.x[c][r], x[r], y[c]);
 }
 
-// The products of a stage
+// The products of a stage; other types compile what is for PARTS, too, and drop it
 __device__ inline void subtract(Sums& sums, Rough& low, scalar_t* a, scalar_t* b)
 {
     [[maybe_unused]] Rough high = {};
