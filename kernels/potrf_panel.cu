@@ -20,8 +20,8 @@
 // tile columns of both operands passes through shared memory.
 //
 // Floor: n^3 / 3 operations, PARTS three times as many of the tensor cores, and the chain: n
-// columns one after the other, each a reciprocal root and a few dependent operations, and for each T
-// of them two small products and the way of a flag. A product reads 2 T numbers from L2 for T^2
+// columns one after the other, each a reciprocal root and a few dependent operations, and for each
+// T of them two small products and the way of a flag. A product reads 2 T numbers from L2 for T^2
 // multiplications. Where the chain is what is waited for it is slower with PARTS: see the rows.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
