@@ -19,9 +19,10 @@
 // warp holds WR x WC tiles of a block's accumulators in registers; a ring of STAGES times DEPTH
 // tile columns of both operands passes through shared memory.
 //
-// Floor: n^3 / 3 operations, and the chain: n columns one after the other, each a reciprocal root
-// and a few dependent operations, and for each T of them two small products and the way of a flag.
-// A product reads 2 T numbers from L2 for T^2 multiplications.
+// Floor: n^3 / 3 operations, PARTS three times as many of the tensor cores, and the chain: n
+// columns one after the other, each a reciprocal root and a few dependent operations, and for each
+// T of them two small products and the way of a flag. A product reads 2 T numbers from L2 for T^2
+// multiplications. Where the chain is what is waited for it is slower with PARTS: see the rows.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
 constexpr int WARPS = 8;
@@ -30,6 +31,7 @@ constexpr int GROUPS = 2;   // of warps, that share the columns of a stage
 constexpr int DEPTH = 2;    // tile columns in a stage
 constexpr int STAGES = 3;
 constexpr int BLOCKS = 1;   // of threads to a multiprocessor
+constexpr int PARTS = 0;    // 1: tensor cores multiply parts of numbers of single precision
 #endif
 #include "cholesky_tile.cuh"
 #include "flags.cuh"
@@ -44,6 +46,7 @@ constexpr int SLOT = 160;   // numbers that have room for a Diagonal
 static_assert(WARPS == 2 * FRONT && SHARE * WR * WC == TILES * TILES);
 static_assert(TILES % DEPTH == 0 && DEPTH % GROUPS == 0 && STAGES >= 2);
 static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
+static_assert(!PARTS || sizeof(scalar_t) == 4);
 
 struct Panel {
     Strided<scalar_t> A;               // the matrix from the panel's first element on
@@ -80,9 +83,11 @@ __device__ inline Diagonal& diagonal(scalar_t* slots, int k)
 template <int LANES = THREADS>
 __device__ void bring(scalar_t* to, const scalar_t* from, int count)
 {
-    constexpr int some = 16 / sizeof(scalar_t);
-    for (int e = some * (thread() % LANES); e < count; e += some * LANES)
-        copy_async<16, true>(to + e, from + e, 16);
+    constexpr int some = 16 / sizeof(scalar_t), step = some * LANES;
+    const int mine = some * (thread() % LANES);
+    for (int e = 0; e < count; e += step)
+        if (e + step <= count || e + mine < count)
+            copy_async<16, true>(to + e + mine, from + e + mine, 16);
 }
 __device__ inline void await_all()
 {
@@ -125,15 +130,63 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
     });
 }
 
-// The products of a stage
-__device__ inline void subtract(Sums& sums, scalar_t* a, scalar_t* b)
+// PARTS: numbers are sums of a high and a low part (tensor.cuh). Tensor cores cut off the end of
+// what they add to, so products of high parts begin at zero in each stage and are then subtracted,
+// rounded; those with low parts, 2^-11 of them, are added up there and subtracted last.
+constexpr int TWOS = (WR + 1) / 2;  // of tiles, one above the other
+struct Rough { float x[WC][TWOS][4]; };
+
+__device__ inline void subtract(Sums& sums, const Rough& rough)
 {
+    #pragma unroll
+    for (int c = 0; c < WC; ++c)
+        #pragma unroll
+        for (int r = 0; r < WR; ++r)
+            #pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const real_t x = rough.x[c][r / 2][2 * (r % 2) + e];
+                if (PARTS) sums[c][r].x[e] = add(sums[c][r].x[e], scalar_t{-x});
+            }
+}
+
+// to += X Y^T for one part of each
+__device__ inline void multiply(Rough& to, const float (&x)[TWOS][4], const float (&y)[WC][2])
+{
+    #pragma unroll
+    for (int c = 0; c < WC; ++c)
+        #pragma unroll
+        for (int r = 0; r < TWOS; ++r) rough_product(to.x[c][r], x[r], y[c]);
+}
+
+// The products of a stage; other types compile what is for PARTS, too, and drop it
+__device__ inline void subtract(Sums& sums, Rough& low, scalar_t* a, scalar_t* b)
+{
+    [[maybe_unused]] Rough high = {};
     #pragma unroll
     for (int s = 0; s < DEPTH; s += GROUPS) {
         const int k = s + group();
         scalar_t* const left = tile(a, first_row(), k);
         scalar_t* const right = tile(b, first_column(), k);
-        if constexpr (TENSOR) {
+        if constexpr (PARTS) {
+            float x_high[TWOS][4], x_low[TWOS][4], y_high[WC][2], y_low[WC][2];
+            #pragma unroll
+            for (int r = 0; r < TWOS; ++r) {
+                const Tile x = get(left + 128 * r), y = 2 * r + 1 < WR ? get(left + 128 * r + 64)
+                                                                      : Tile{};
+                const float both[] = {float(real(x.x[0])), float(real(y.x[0])),
+                                      float(real(x.x[1])), float(real(y.x[1]))};
+                split(both, x_high[r], x_low[r]);
+            }
+            #pragma unroll
+            for (int c = 0; c < WC; ++c) {
+                const Tile y = get(right + 64 * c);
+                const float own[] = {float(real(y.x[0])), float(real(y.x[1]))};
+                split(own, y_high[c], y_low[c]);
+            }
+            multiply(low, x_low, y_high);
+            multiply(high, x_high, y_high);
+            multiply(low, x_high, y_low);
+        } else if constexpr (TENSOR) {
             Tile x[WR];
             #pragma unroll
             for (int r = 0; r < WR; ++r) x[r] = get(left + 64 * r);
@@ -155,6 +208,7 @@ __device__ inline void subtract(Sums& sums, scalar_t* a, scalar_t* b)
             }
         }
     }
+    subtract(sums, high);
 }
 
 // sums -= L_ik L_jk^H for k < upto, as they come to be
@@ -162,6 +216,7 @@ __device__ inline void subtract_products(Sums& sums, const Panel& p, int i, int 
                                          scalar_t* ring)
 {
     const int chunks = CHUNKS * upto;
+    Rough low = {};
     int there = 0;  // blocks of both rows
     const auto fetch = [&](int q) {
         if (q < chunks) {
@@ -181,8 +236,9 @@ __device__ inline void subtract_products(Sums& sums, const Panel& p, int i, int 
         __syncthreads();
         fetch(q + STAGES - 1);
         scalar_t* const stage = ring + q % STAGES * 2 * STAGE;
-        subtract(sums, stage, stage + STAGE);
+        subtract(sums, low, stage, stage + STAGE);
     }
+    subtract(sums, low);
     await_groups<0>();
     __syncthreads();
 }
@@ -214,19 +270,23 @@ __device__ void solve_tiles(scalar_t* const (&at)[ROWS], Diagonal& d, bool fast 
     __syncwarp();
 }
 
-// Tiles (r, c) and (s, c) of X -= left right^H
-__device__ inline void subtract_at(scalar_t* X, int r, int s, int c, scalar_t* const (&left)[2],
-                                   scalar_t* right)
+// Tiles (r, c) of X, for one or two rows r, -= left right^H
+template <int ROWS>
+__device__ void subtract_at(scalar_t* X, const int (&rows)[ROWS], int c,
+                            scalar_t* const (&left)[ROWS], scalar_t* right)
 {
-    Tile x[2] = {get(tile(X, r, c)), get(tile(X, s, c))};
+    Tile x[ROWS];
+    #pragma unroll
+    for (int q = 0; q < ROWS; ++q) x[q] = get(tile(X, rows[q], c));
     subtract_product(x, left, right);
-    put(tile(X, r, c), x[0]);
-    put(tile(X, s, c), x[1]);
+    #pragma unroll
+    for (int q = 0; q < ROWS; ++q) put(tile(X, rows[q], c), x[q]);
 }
 
 // X := X L^-H, so many tile rows to a warp: in registers, or where that makes what is not finite,
 // by substitution
 constexpr int TOGETHER = TENSOR && PAIR == 1 ? 1 : 2;
+constexpr int EACH = sizeof(scalar_t) == 4 ? 1 : TOGETHER;  // where all warps solve
 
 __device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row)
 {
@@ -252,17 +312,20 @@ __device__ inline bool solved(scalar_t* X, scalar_t* L, scalar_t* slots, int row
         for (int r = 0; r < TOGETHER; ++r) put(tile(X, row + r, k), c[k][r]);
     return true;
 }
+template <int ROWS>
 __device__ inline void solve_rows(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
     if constexpr (TENSOR)
         if (solved(X, L, slots, r)) return;
-    const int s = r + TOGETHER - 1;
     #pragma unroll 1
     for (int k = 0; k < TILES; ++k) {
-        scalar_t* const left[2] = {tile(X, r, k), tile(X, s, k)};
+        scalar_t* left[ROWS];
+        int rows[ROWS];
+        #pragma unroll
+        for (int q = 0; q < ROWS; ++q) rows[q] = r + q, left[q] = tile(X, r + q, k);
         solve_tiles(left, diagonal(slots, k), false);
         #pragma unroll 1
-        for (int m = k + 1; m < TILES; ++m) subtract_at(X, r, s, m, left, tile(L, m, k));
+        for (int m = k + 1; m < TILES; ++m) subtract_at(X, rows, m, left, tile(L, m, k));
         __syncwarp();
     }
 }
@@ -271,12 +334,13 @@ __device__ inline void solve_rows(scalar_t* X, scalar_t* L, scalar_t* slots, int
 // real ones cannot afford the call (float: a fifth of the time at n = 1024).
 __device__ __noinline__ void solve_apart(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
-    solve_rows(X, L, slots, r);
+    solve_rows<TOGETHER>(X, L, slots, r);
 }
+template <int ROWS = TOGETHER>
 __device__ inline void solve(scalar_t* X, scalar_t* L, scalar_t* slots, int r)
 {
     if constexpr (sizeof(scalar_t) > sizeof(real_t)) solve_apart(X, L, slots, r);
-    else solve_rows(X, L, slots, r);
+    else solve_rows<ROWS>(X, L, slots, r);
 }
 
 // Tile (r, c) of block (i, j), finished, to the workspace and to A
@@ -334,8 +398,8 @@ __device__ inline void make_block(const Panel& p, int i, int j, const Room& room
     await_all();
     __syncthreads();
     #pragma unroll 1
-    for (int r = TOGETHER * warp(); r < TILES; r += TOGETHER * WARPS)
-        solve(room.X, room.L, room.slots, r);
+    for (int r = EACH * warp(); r < TILES; r += EACH * WARPS)
+        solve<EACH>(room.X, room.L, room.slots, r);
     __syncthreads();
     store(p, i, j, room.X, 0);
 }
@@ -362,9 +426,11 @@ __device__ inline void make(const Panel& p, int i, int j, const Room& room)
         await_all();
         __syncthreads();
         if (warp() == WARPS - 1) p.tell(i, WARPS);
+        Rough low = {};
         #pragma unroll 1
         for (int k = 0; k < TILES; k += DEPTH)
-            subtract(sums, tile(room.X, 0, k), tile(room.L, 0, k));
+            subtract(sums, low, tile(room.X, 0, k), tile(room.L, 0, k));
+        subtract(sums, low);
     }
     const bool later = fed || p.is_kept(i, j);
     finish(sums, later ? p.block(i, j) : room.X, room.L);
@@ -504,7 +570,7 @@ __device__ inline int factor(const Panel& p, int j, scalar_t* D, scalar_t* slots
                 scalar_t* const left[2] = {tile(D, upper, k - 1), tile(D, lower, k - 1)};
                 #pragma unroll 1
                 for (int c = k; c <= lower; ++c)
-                    subtract_at(D, upper, lower, c, left, tile(D, c, k - 1));
+                    subtract_at(D, {upper, lower}, c, left, tile(D, c, k - 1));
                 __syncwarp();
             }
             scalar_t* const at[2] = {tile(D, upper, k), tile(D, lower, k)};

@@ -63,9 +63,9 @@ def large(N, CV=2, WARPS=1):  # noqa: N803
     return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
 
 
-def panel(tiles, WR, GROUPS, DEPTH):  # noqa: N803
+def panel(tiles, WR, GROUPS, DEPTH, PARTS=0):  # noqa: N803
     return {"TILES": tiles, "WARPS": tiles, "WR": WR, "GROUPS": GROUPS, "DEPTH": DEPTH,
-            "STAGES": 3, "BLOCKS": 1}
+            "STAGES": 3, "BLOCKS": 1, "PARTS": PARTS}
 
 
 RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),
@@ -76,7 +76,8 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
         ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
         *(("potrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
-        ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)))
+        ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)),
+        ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "s", panel(4, 2, 2, 2, 1)))
 
 
 def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
