@@ -36,7 +36,7 @@ from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_by
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "PARTS")
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -846,7 +846,7 @@ def potrf_panel_bytes(letter, v):
 def potrf_panel_stages(letter, n):
     """Blocks, the tiles of a warp, and what multiplies; then the ring, and how many share a
     multiprocessor."""
-    return ([dict(TILES=s, WARPS=s, WR=r, GROUPS=g, PARTS=p) for s, r, g in (
+    return ([dict(TILES=s, WARPS=s, WR=r, GROUPS=g, TWOFOLD=p) for s, r, g in (
                 (8, 4, 2), (8, 4, 1), (8, 2, 1), (4, 2, 2), (4, 2, 1))
              for p in range(1 + (letter == "s"))],
             [dict(DEPTH=d, STAGES=s, BLOCKS=b) for d, s, b in (
@@ -859,10 +859,10 @@ def potrf_panel_fits(letter, n, v, gpu):
     if v["WARPS"] != side or side % 2 or v["WARPS"] % v["GROUPS"] or side % v["WR"]:
         return False
     columns = side * side // (share * v["WR"])
-    part = 4 * words(letter) * columns * v["WR"] * (1 + 2 * v["PARTS"])
+    part = 4 * words(letter) * columns * v["WR"] * (1 + 2 * v["TWOFOLD"])
     return (columns > 0 and share * v["WR"] * columns == side * side and side % columns == 0
             and side % v["DEPTH"] == 0 and v["DEPTH"] % v["GROUPS"] == 0 and v["STAGES"] >= 2
-            and v["PARTS"] <= (letter == "s")
+            and v["TWOFOLD"] <= (letter == "s")
             and part <= PART and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and v["BLOCKS"] * (shared + 1280) <= gpu.shared + 1024)
 

@@ -17,6 +17,7 @@ template <bool UNIT>
 __device__ inline scalar_t column_of_inverse(const scalar_t (&block)[32][33], scalar_t diagonal, int j)
 {
     scalar_t y = scalar_t(real_t(lane_id() == j));
+    #pragma unroll 2
     for (int k = j; k < 32; ++k) {
         if (!UNIT && lane_id() == k) y = mul(y, diagonal);
         const scalar_t x = of_lane(y, k);

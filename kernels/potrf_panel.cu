@@ -19,10 +19,10 @@
 // warp holds WR x WC tiles of a block's accumulators in registers; a ring of STAGES times DEPTH
 // tile columns of both operands passes through shared memory.
 //
-// Floor: n^3 / 3 operations, PARTS three times as many of the tensor cores, and the chain: n
+// Floor: n^3 / 3 operations, TWOFOLD three times as many of the tensor cores, and the chain: n
 // columns one after the other, each a reciprocal root and a few dependent operations, and for each
 // T of them two small products and the way of a flag. A product reads 2 T numbers from L2 for T^2
-// multiplications. Where the chain is what is waited for it is slower with PARTS: see the rows.
+// multiplications. Where the chain is what is waited for it is slower with TWOFOLD: see the rows.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int TILES = 8;    // a side of a block
 constexpr int WARPS = 8;
@@ -31,7 +31,7 @@ constexpr int GROUPS = 2;   // of warps, that share the columns of a stage
 constexpr int DEPTH = 2;    // tile columns in a stage
 constexpr int STAGES = 3;
 constexpr int BLOCKS = 1;   // of threads to a multiprocessor
-constexpr int PARTS = 0;    // 1: tensor cores multiply parts of numbers of single precision
+constexpr int TWOFOLD = 0;    // 1: tensor cores multiply parts of numbers of single precision
 #endif
 #include "cholesky_tile.cuh"
 #include "flags.cuh"
@@ -46,7 +46,7 @@ constexpr int SLOT = 160;   // numbers that have room for a Diagonal
 static_assert(WARPS == 2 * FRONT && SHARE * WR * WC == TILES * TILES);
 static_assert(TILES % DEPTH == 0 && DEPTH % GROUPS == 0 && STAGES >= 2);
 static_assert(sizeof(Diagonal) <= SLOT * sizeof(scalar_t));
-static_assert(!PARTS || sizeof(scalar_t) == 4);
+static_assert(!TWOFOLD || sizeof(scalar_t) == 4);
 
 struct Panel {
     Strided<scalar_t> A;               // the matrix from the panel's first element on
@@ -130,7 +130,7 @@ __device__ inline void start(Sums& sums, const Panel& p, int i, int j)
     });
 }
 
-// PARTS: numbers are sums of a high and a low part (tensor.cuh). Tensor cores cut off the end of
+// TWOFOLD: numbers are sums of a high and a low part (tensor.cuh). Tensor cores cut off the end of
 // what they add to, so products of high parts begin at zero in each stage and are then subtracted,
 // rounded; those with low parts, 2^-11 of them, are added up there and subtracted last.
 constexpr int TWOS = (WR + 1) / 2;  // of tiles, one above the other
@@ -145,7 +145,7 @@ __device__ inline void subtract(Sums& sums, const Rough& rough)
             #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const real_t x = rough.x[c][r / 2][2 * (r % 2) + e];
-                if (PARTS) sums[c][r].x[e] = add(sums[c][r].x[e], scalar_t{-x});
+                if (TWOFOLD) sums[c][r].x[e] = add(sums[c][r].x[e], scalar_t{-x});
             }
 }
 
@@ -158,7 +158,7 @@ __device__ inline void multiply(Rough& to, const float (&x)[TWOS][4], const floa
         for (int r = 0; r < TWOS; ++r) rough_product(to.x[c][r], x[r], y[c]);
 }
 
-// The products of a stage; other types compile what is for PARTS, too, and drop it
+// The products of a stage; other types compile what is for TWOFOLD, too, and drop it
 __device__ inline void subtract(Sums& sums, Rough& low, scalar_t* a, scalar_t* b)
 {
     [[maybe_unused]] Rough high = {};
@@ -167,7 +167,7 @@ __device__ inline void subtract(Sums& sums, Rough& low, scalar_t* a, scalar_t* b
         const int k = s + group();
         scalar_t* const left = tile(a, first_row(), k);
         scalar_t* const right = tile(b, first_column(), k);
-        if constexpr (PARTS) {
+        if constexpr (TWOFOLD) {
             float x_high[TWOS][4], x_low[TWOS][4], y_high[WC][2], y_low[WC][2];
             #pragma unroll
             for (int r = 0; r < TWOS; ++r) {

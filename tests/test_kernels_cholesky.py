@@ -63,9 +63,9 @@ def large(N, CV=2, WARPS=1):  # noqa: N803
     return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
 
 
-def panel(tiles, WR, GROUPS, DEPTH, PARTS=0):  # noqa: N803
+def panel(tiles, WR, GROUPS, DEPTH, TWOFOLD=0):  # noqa: N803
     return {"TILES": tiles, "WARPS": tiles, "WR": WR, "GROUPS": GROUPS, "DEPTH": DEPTH,
-            "STAGES": 3, "BLOCKS": 1, "PARTS": PARTS}
+            "STAGES": 3, "BLOCKS": 1, "TWOFOLD": TWOFOLD}
 
 
 RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),

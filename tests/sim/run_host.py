@@ -24,7 +24,7 @@ from . import gpu, run_getrf, run_hybrid
 SHAPES = ((50, 50), (53, 34), (35, 60), (1, 13))
 KERNELS = {k: run_hybrid.KERNELS[k] for k in ("getrf_panel", "getrf_top")} | dict(
     getrf_rows=dict(COLUMNS=8, WARPS=2, BLOCKS=1, block=12, panel=8, ahead=1),
-    potrf_panel=dict(TILES=2, WARPS=2, WR=1, GROUPS=1, DEPTH=1, STAGES=3, BLOCKS=1, PARTS=0),
+    potrf_panel=dict(TILES=2, WARPS=2, WR=1, GROUPS=1, DEPTH=1, STAGES=3, BLOCKS=1, TWOFOLD=0),
     gemm_small=None, gemm_tiled=None)  # products are cuBLAS's
 COPIES = dict(THREADS=1, PIECE=1, BLOCK=16, pace=1, apart=1)
 PARTS = dict(getrf_rows=KERNELS["getrf_rows"] | dict(part=8, panel=6, strip=4),

@@ -19,7 +19,7 @@ from .gpu import Array, install
 from .run_crt import JOIN, PRODUCT, SPLITS, products
 
 PANEL = {"TILES": 2, "WARPS": 2, "WR": 1, "GROUPS": 1, "DEPTH": 1, "STAGES": 3, "BLOCKS": 1,
-         "PARTS": 0}
+         "TWOFOLD": 0}
 WIDTH = {"s": 32, "d": 128}
 
 
@@ -122,7 +122,7 @@ def main(folder):
         for letter, orders in (("s", (5, 32, 64, 75, 133)), ("d", (100, 128, 261, 300)),
                                ("z", (75,))):
             me = Typed(letter + "potrf", letter)
-            kernel = kernel_of("potrf_panel", letter, **PANEL | {"PARTS": int(letter == "s")})
+            kernel = kernel_of("potrf_panel", letter, **PANEL | {"TWOFOLD": int(letter == "s")})
             for lower in (0, 1):
                 for n in orders:
                     for rest in (0, n - 20) if letter in WIDTH else (0,):
