@@ -91,7 +91,8 @@ def rows(letters, quick, family):
                     yield indefinite(routine, letter, n)
         for letter in letters:
             for n in () if quick else MIXED.get(letter, ()):
-                yield lapack("gesv", letter, n, {"d": "dsgesv", "z": "zcgesv"}[letter])
+                yield lapack("gesv", letter, n, {"d": ("dsgesv", "dsgesv_rbt"),
+                                                 "z": ("zcgesv",)}[letter])
             yield least_squares(letter, *TALL)
     elif family == "host":
         for routine, sizes in HOST.items():
@@ -390,9 +391,9 @@ def update(letter, n, k):
                timing.gpu_clock(c0.nbytes, PAUSE))
 
 
-def lapack(routine, letter, n, mixed=None):
+def lapack(routine, letter, n, mixed=()):
     """A factorisation, a solve with one right-hand side, or a decomposition; gesv by `mixed`
-    precision, if told its name."""
+    precision, if told by which routines."""
     cupy = timing.gpu()
     a, b = normal(letter, n, n), normal(letter, n, 1)
     if routine == "potrf":
@@ -409,10 +410,13 @@ def lapack(routine, letter, n, mixed=None):
         sides["cuSOLVER"] = partial(our_side, routine, letter, a, b, mode="vendor")
     if mixed:
         import blasx
-        solve = getattr(blasx, mixed)
-        return Row(mixed, letter, f"{n}x{n}", {"": lambda: Side(
-            lambda: (a.copy("F"), b.copy("F")), lambda a, b: solve(a, b)[0])}, sides,
-            check["gesv"], timing.gpu_clock(a.nbytes))
+
+        def solving(name):
+            solve = getattr(blasx, name)
+            return Side(lambda: (a.copy("F"), b.copy("F")), lambda a, b: solve(a, b)[0])
+
+        return Row(mixed[0], letter, f"{n}x{n}", {x: partial(solving, x) for x in mixed}, sides,
+                   check["gesv"], timing.gpu_clock(a.nbytes))
     return Row(routine, letter, f"{n}x{n}", {"in place": partial(our_side, routine, letter, a, b)},
                sides, check[routine], timing.gpu_clock(a.nbytes))
 

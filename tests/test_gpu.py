@@ -359,6 +359,39 @@ def test_lu_by_blocks_of_blocks(cp, letter, shape):
     assert bool(cp.isnan(of_lost.diagonal()).any())
 
 
+WINDOWS = dict(joined=256, block=64, WINDOW=128, ahead=1, turns=1, pays=1)
+
+
+@pytest.mark.parametrize("n", [1203, 2048])
+def test_butterflies_and_pivots_from_windows(cp, n):
+    """As accurate as a solve in double precision, of one right-hand side, several and too many for
+    kernels of ours; the same bits twice; what is too hard, or no number, is left to double."""
+    from blasx import _errors, _tuned
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, n))
+    graded = a * np.logspace(0, -14, n)[:, None]
+    # zeros on the diagonal of every block: there is no LU of this without pivots
+    swapped = np.roll(np.eye(n), n // 2, axis=0) + 1e-3 * a / n
+    with _tuned.using("s", getrf_windows=WINDOWS):
+        for of, nrhs in ((a, 1), (a, 3), (a, 40), (swapped, 1), (graded, 1)):
+            b = rng.standard_normal((n, nrhs))
+            given = cp.asarray(of, order="F")
+            with blasx.trace() as t:
+                x, steps, info = blasx.dsgesv_rbt(given, cp.asarray(b))
+            assert "getrf_window" in t.calls[0].variant and int(info) == 0
+            assert of is graded or int(steps) >= 0
+            assert _errors.solution(of, b, x.get()) < _errors.PASS
+            assert (given.get() == of).all()
+            again = blasx.dsgesv_rbt(given, cp.asarray(b))[0]
+            assert x.get().tobytes() == again.get().tobytes()
+        lost = a.copy()
+        lost[n // 3, 5] = np.nan
+        x, steps, _ = blasx.dsgesv_rbt(cp.asarray(lost, order="F"), cp.asarray(b))
+        assert int(steps) == -2 and not np.isfinite(x.get()).any()
+        x, steps, info = blasx.dsgesv_rbt(cp.zeros((n, n), order="F"), cp.asarray(b))
+        assert int(steps) == -3 and int(info) == 1 and (x.get() == b).all()
+
+
 def test_torch_tensors_in_and_out(cp):
     torch = pytest.importorskip("torch")
     a = torch.eye(8, device="cuda", dtype=torch.float64) * 2

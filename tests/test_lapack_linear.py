@@ -587,6 +587,16 @@ def test_mixed_precision_overwrites_only_for_the_double_factorization():
     np.testing.assert_array_equal(a, blasx.dgetrf(keep)[0])
 
 
+def test_butterflies_are_dsgesv_where_pivots_cost_nothing():
+    p = Problem("d", 30, 30, 2, 0, 0, 0, 0, False, 3)
+    a, b = p.regular(), p.rhs()
+    for scale, fell_back in ((1, False), (1e100, True)):
+        x, piv, steps, info = blasx.dsgesv(a * scale, b)
+        found = blasx.dsgesv_rbt(a * scale, b)
+        np.testing.assert_array_equal(found[0], x)
+        assert found[1:] == (steps, info) and (steps < 0) == fell_back
+
+
 @quick
 @given(problems)
 def test_lacpy_and_laset_write_one_triangle_in_place(p):

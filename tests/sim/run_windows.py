@@ -70,6 +70,27 @@ def check(S, lu, piv, plan):
     assert abs(S[rows] - L @ U).max() <= 4 * n * 2.0**-24 * (abs(L) @ abs(U)).max()
 
 
+def solves(cupy, butterflies, low, streams, a, S):
+    """A X = B by what solves with S."""
+    n, rng = len(a), np.random.default_rng(4)
+    b = rng.standard_normal((n, 3)).astype("f4")
+    room = cupy.array(np.full((n + 2, 3), 7, "f4", "F"))
+    room[1:-1] = b
+
+    def with_s(y, state):
+        later(lambda: y.__setitem__(..., np.linalg.solve(S.astype("f8"), y)))
+
+    butterflies.solver(low, n, 3, with_s)(room[1:-1], None)
+    finish(streams, run_getrf.ORDERS[0])
+    assert (np.asarray(room)[[0, -1]] == 7).all()
+    x = np.asarray(room)[1:-1]
+    assert abs(a @ x - b).max() <= 2.0**-18 * (abs(a) @ abs(x)).max()
+
+
+def later(do):
+    run_getrf.Stream.current.todo.append((None, do))
+
+
 def main(folder):
     streams = run_getrf.install(folder)
     import blasx  # noqa: F401
@@ -99,6 +120,7 @@ def main(folder):
                 assert abs(before - wanted).max() <= 2.0**-20 * abs(wanted).max()
                 assert found[0][2] == 0
                 check(before.astype("f8"), found[0][0], found[0][1], plan)
+                solves(cupy, butterflies, low, streams, np.asarray(a), before)
     print("ok")
 
 
