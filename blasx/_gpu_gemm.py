@@ -64,7 +64,7 @@ _OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128, 136]
 _OFFSETS_DIGITS = [0, 8, 16, 24, 32, 40, 44, 48, 56, 64]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
 _OFFSETS_BYTES = [*(8 * i for i in range(7)), 56, 60]
-_LINE = 16 + 4 * 8  # bytes that are known of a line, and of its few numbers (kernels/pairs.cuh)
+_LINE = 64  # bytes of what is known of a line, and of its few numbers (kernels/pairs.cuh)
 _LONG = 2048  # lines that go by digits, unless a row says otherwise
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 

@@ -299,7 +299,8 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
         const bool by_row = rows[r].lost & ONLY_FEW, by_col = cols[c].lost & ONLY_FEW;
         const bool finite = rows[r].lost + cols[c].lost < NOT_FINITE;
         places[e] = by_row ? A.about[i + r].places : B.about[j + c].places;
-        few[e] = !(mine >> e & 1) || !finite ? 0 : by_row ? rows[r].few : by_col ? cols[c].few : 0;
+        few[e] = !(mine >> e & 1) || !finite ? 0
+               : by_row ? A.about[i + r].few : by_col ? B.about[j + c].few : 0;
         most = max(most, few[e]);
     }
     double sums[4] = {};
@@ -412,6 +413,24 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsig
     }
 }
 
+// What lost numbers may do, of one line by its count, of the other by the sum of its sizes, times
+// 2^21, for an element is good if it is no less (2^11 where the high parts alone are asked for)
+struct Damage {
+    float lost, sizes;
+    bool always;          // it is computed again
+
+    __device__ explicit Damage(const Line& line)
+        : lost(TIMES * float(line.lost & (ONLY_FEW - 1))), sizes(TIMES / SIZES * float(line.sizes)),
+          always(line.lost >= (HIGH_ONLY ? NOT_FINITE : ONLY_FEW))
+    {}
+    static constexpr float TIMES = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
+};
+__device__ inline bool is_good(float sum, const Damage& row, const Damage& col)
+{
+    return !row.always && !col.always
+        && fabsf(sum) >= fminf(row.lost, col.sizes) + fminf(col.lost, row.sizes);
+}
+
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
                                   const Lines& lines, const Entries& A, const Entries& B,
@@ -423,7 +442,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     // columns, an odd one of the next 8
     const bool odd = t % 2;
     const bool wide = ((size(result.C) | 4 * result.ld | (BIAS ? size(result.bias) : 0)) & 15) == 0;
-    constexpr float DAMAGE = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
+    const Damage by_row[2] = {Damage(rows[0]), Damage(rows[1])};
     const auto whole = [&](int q, int r) {
         const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
         return wide && result.wanted(row, col + 3) && (!HALF_OF_C || result.wanted(row, col));
@@ -449,6 +468,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
         Line cols[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) cols[e] = lines.cols[8 * (q + e / 2) + 2 * t + e % 2];
+        const Damage by_col[4] = {Damage(cols[0]), Damage(cols[1]), Damage(cols[2]),
+                                  Damage(cols[3])};
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float x[4];
@@ -456,9 +477,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
-                const int all = rows[r].lost + cols[e].lost;
-                const int lost = HIGH_ONLY ? all & ~(3 * ONLY_FEW) : all;  // it may be both lines
-                const bool good = fabsf(sums[at]) >= DAMAGE * float(lost);
+                const bool good = is_good(sums[at], by_row[r], by_col[e]);
                 if (wanted && !good) again[at / 32] |= 1u << at % 32;
                 // what is not good is known by a nan from here on
                 x[e] = good ? sums[at] * (rows[r].down * cols[e].down)

@@ -6,6 +6,11 @@
 // more), and elsewhere at most 2^-25, half of the smallest half. A number with an error above
 // 2^-22 |x| is lost; the lines count theirs.
 //
+// What lost numbers of a line do to its product with a line y is at most 2^-25 times the sum of |y|
+// where they are: at most 2^TOP for each of them, and at most the sum of all |y|, which every line
+// knows of itself. The sum is the lesser where few numbers of y are near its largest, as in lines
+// of which many are lost; the count where few are lost.
+//
 // Where few terms count, neither the pairs' errors nor those of the tensor cores are small beside
 // what they make, and A times the identity would not be A. So of a line with no more than FEW numbers
 // that are not zero their places are known: its products are made of these alone, in double precision.
@@ -18,16 +23,22 @@ constexpr int ONLY_FEW = 1 << 27;    // so many more lost: a line with as few
 constexpr int NOT_FINITE = 1 << 29;  // so many lost: a line with such a number, its pairs are zeros
 
 // What is known of a line: 2^-e = down times rest, e the exponent of its scale, and both factors
-// near its root, so that neither is out of range; how many numbers are lost; of a line with only few
-// that are not zero, their count.
+// near its root, so that neither is out of range; how many numbers are lost; the sum of the sizes of
+// all, scaled, in units of 2^TOP / SIZES, or a little more.
 struct alignas(16) Line {
     float down, rest;
-    int lost, few;
+    int lost, sizes;
 };
 struct About {
     Line line;
-    int places[FEW];  // along k, in order: of few numbers
+    int few;          // numbers that are not zero, if only few are not
+    int places[FEW];  // theirs, along k, in order
 };
+
+// Of a part of a line whose sizes add up to `sum`: the unit more is more than what rounding took.
+// Integers, for the parts of a line come in any order; 2^27 numbers make less than 2^31.
+constexpr int SIZES = 16;
+__device__ inline int sizes_of(float sum) { return int(sum * (SIZES / float(1 << TOP))) + 1; }
 
 // 2^e, -126 <= e <= 127
 __device__ inline float power(int e) { return __int_as_float((e + 127) << 23); }

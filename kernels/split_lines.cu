@@ -54,14 +54,14 @@ struct alignas(8) Found {
 
 // Of a line that may have few numbers nothing is known yet.
 constexpr int NOWHERE = 0x7fffffff;
-constexpr About UNKNOWN = {{0, 0, 0, 0}, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
-                                          NOWHERE, NOWHERE}};
+constexpr About UNKNOWN = {{0, 0, 0, 0}, 0, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
+                                             NOWHERE, NOWHERE}};
 static_assert(FEW == 8);
 // One more: the list ends up in order whoever comes first, for each entry keeps the smallest place
 // that has come by, and the others go on.
 __device__ inline void enter(About& about, int place)
 {
-    const int before = atomicAdd(&about.line.few, 1);
+    const int before = atomicAdd(&about.few, 1);
     if (before == FEW) atomicAdd(&about.line.lost, -ONLY_FEW);
     for (int i = 0; i < FEW && before < FEW && place != NOWHERE; ++i)
         place = max(place, atomicMin(&about.places[i], place));
@@ -180,6 +180,7 @@ __device__ inline void store_across(const Operand& of, unsigned short* to, size 
 __device__ inline void split_along(const Operand& of, size line)
 {
     __shared__ Found of_warp[WARPS];
+    __shared__ float sums[WARPS];   // of sizes
     __shared__ About about[WARPS];  // of the lines
     const int warp = threadIdx.x / 32, team = int(of.team), own = warp / team;
     const size stride = 128 * team, first = 4 * (threadIdx.x % (32 * team));
@@ -209,13 +210,17 @@ __device__ inline void split_along(const Operand& of, size line)
     const Scale scale(exponent);
     const int copies = 1 + of.twice();
     unsigned short* const to = of.pairs + copies * line * of.room + first;
+    float sum = 0;
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) x[e] = scale.of(finite ? v.x[e] : 0);
+        sum += fabsf(x[0]) + fabsf(x[1]) + (fabsf(x[2]) + fabsf(x[3]));
         store_along(of, to + g * stride, copies * of.lines * of.room, pairs_of(x[0], x[1]),
                     pairs_of(x[2], x[3]));
     });
+    for (int step = 16; step; step /= 2) sum += across(sum, step);
+    if (threadIdx.x % 32 == 0) sums[warp] = sum;
     if (finite && range.may_lose(scale))
         if (const int lost = lost_of(held, share, scale, 0, 4))
             atomicAdd(&about[own].line.lost, lost);
@@ -230,6 +235,8 @@ __device__ inline void split_along(const Operand& of, size line)
         mine.line.down = known.down;
         mine.line.rest = known.rest;
         mine.line.lost = finite ? mine.line.lost + may_be_few * ONLY_FEW : NOT_FINITE;
+        for (int w = 1; w < team; ++w) sum += sums[warp + w];
+        mine.line.sizes = sizes_of(sum);
         for (int i = 0; i < copies; ++i) of.about[copies * line + i] = mine;
     }
 }
@@ -239,6 +246,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
 {
     __shared__ Found found[LINES], all[LINES];
     __shared__ int gone[LINES], some_may_be_few;
+    __shared__ float sums[WARPS][LINES];  // of sizes
     constexpr int ROWS = THREADS / LANES;
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
     const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
@@ -300,13 +308,22 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     }
     constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
     unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
+    float sum[4] = {};
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
-        for (int e = 0; e < 4; ++e) x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
+        for (int e = 0; e < 4; ++e) {
+            x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
+            sum[e] += fabsf(x[e]);
+        }
         store_across(of, place + g * EACH * ROWS * of.room, EACH * of.k * of.room,
                      pairs_of(x[0], x[1]), pairs_of(x[2], x[3]));
     });
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        for (int mask = LANES; mask < 32; mask *= 2) sum[e] += across(sum[e], mask);
+        if (threadIdx.x % 32 < LANES) sums[threadIdx.x / 32][col + e] = sum[e];
+    }
     #pragma unroll
     for (int e = 0; e < 4; ++e)
         if (finite[e] && range[e].may_lose(scale[e]))
@@ -323,6 +340,9 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         if (i % parts) continue;
         Line* const about = &of.about[(line + i) / parts].line;
         int lost = gone[i] + (COMPLEX ? gone[i ^ 1] : 0);
+        float sizes = 0;
+        for (int w = 0; w < WARPS; ++w)
+            sizes += sums[w][i] + (COMPLEX ? sums[w][i ^ 1] : 0);
         if (rank == 0) {
             const Line known = line_of(scale_of(all[i].most));
             about->down = known.down;
@@ -331,6 +351,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             if (!all[i].finite()) lost = NOT_FINITE;
         }
         if (lost) atomicAdd(&about->lost, lost);
+        atomicAdd(&about->sizes, sizes_of(sizes));
     }
     await_all_done<CLUSTER>();
 }

@@ -19,12 +19,14 @@ ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned share
 """
 
 FEW, ONLY_FEW, NOT_FINITE = 8, 1 << 27, 1 << 29
-LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("few", "i4"),
-                 ("places", "i4", FEW)])
+SIZES = 16  # units of a sum of sizes in 2^15, which is above all scaled numbers
+LINE = np.dtype({"names": ["down", "rest", "lost", "sizes", "few", "places"],
+                 "formats": ["f4", "f4", "i4", "i4", "i4", ("i4", FEW)],
+                 "offsets": [0, 4, 8, 12, 16, 20], "itemsize": 64})
 
 
 def split(x):
-    """(halves [2][lines][k], exponents, lost) of the lines of x (kernels/pairs.cuh)."""
+    """(halves [2][lines][k], exponents, lost, sizes) of the lines of x (kernels/pairs.cuh)."""
     largest = np.abs(x).max(1, initial=0).astype(float)
     finite = np.isfinite(largest)
     exponent = np.where(finite & (largest > 0), 15 - np.frexp(np.where(finite, largest, 1))[1], 0)
@@ -39,7 +41,17 @@ def split(x):
     some = (x != 0).sum(1)
     few = finite & (some > 0) & (some <= FEW)
     return (np.stack([high, low]), exponent,
-            np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE))
+            np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE),
+            np.abs(scaled.astype(float)).sum(1) * SIZES / 2**15)
+
+
+def good(sums, rows, columns, many=2.0**11):
+    """The rule of gemm_wgmma, of (lost, sizes) of lines: which sums no lost number has harmed."""
+    lost, of_column = (x[0] % ONLY_FEW for x in (rows, columns))
+    sizes, its_sizes = (x[1] / SIZES for x in (rows, columns))
+    always = (rows[0] >= ONLY_FEW)[:, None] | (columns[0] >= ONLY_FEW)
+    damage = np.minimum(lost[:, None], its_sizes) + np.minimum(of_column, sizes[:, None])
+    return ~always & (np.abs(sums) >= many * damage)
 
 
 def problem(rng, lines, k):
@@ -96,19 +108,21 @@ class Side:
 
     def found(self):
         """What was made, as bytes; it is what the model makes."""
-        halves, exponent, lost = split(self.x)
+        halves, exponent, lost, sizes = split(self.x)
         got = self.pairs.array.reshape(2, self.rows, self.room)[:, :, :self.columns]
         got = got.swapaxes(1, 2) if self.across else got
         assert np.array_equal(got, halves.view(np.uint16)), "halves"
         about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
         assert np.array_equal(about["lost"], lost), (about["lost"], lost)
         assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
+        assert ((sizes < about["sizes"]) & (about["sizes"] <= sizes + 2)).all(), about["sizes"]
         few = (lost >= ONLY_FEW) & (lost < NOT_FINITE)
         assert np.array_equal(about["few"][few], (self.x != 0).sum(1)[few])
         for places, x in zip(about["places"][few], self.x[few]):
             wanted = np.flatnonzero(x)
             assert np.array_equal(places[:wanted.size], wanted), (places, wanted)
-        return got.tobytes() + b"".join(about[x].tobytes() for x in ("down", "rest", "lost"))
+        known = about[["down", "rest", "lost", "sizes"]]
+        return got.tobytes() + b"".join(known[x].tobytes() for x in known.dtype.names)
 
 
 def run(launch, values, rng, shapes, k, layouts):
