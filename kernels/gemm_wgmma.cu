@@ -54,6 +54,8 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "tensor.cuh"
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
+// One that is mended counts for 1 / MENDED of these, if of its lines one number in RARE is lost
+constexpr int MENDED = 4, RARE = 8;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -344,40 +346,111 @@ __device__ inline void add_products(double (&sums)[4][4], const Four& x, const F
         tensor_product(sums[q], left, {z[q].x[0], z[q].x[1], z[q].x[2], z[q].x[3]});
 }
 
+// What half precision has of a scaled number
+__device__ inline float kept_of(float x)
+{
+    const float high = float(half(x));
+    return HIGH_ONLY ? high : high + float(half(x - high));
+}
+
+// This lane's share of what an element lacks for numbers lost, scaled:
+//
+//     x y - x' y' = (x - x') y + x' (y - y')
+//
+// for pairs x' and y', of which the first counts where x is lost, the second where y is.
+__device__ inline double lost_between(unsigned row, unsigned col, size k, const Line& of_row,
+                                      const Line& of_col, const Entries& A, const Entries& B,
+                                      const Result& result)
+{
+    const Scale a(of_row), b(of_col);
+    const word* const in_row = reinterpret_cast<word*>(lost_bits(A.about, result.m, k, row));
+    const word* const in_col = reinterpret_cast<word*>(lost_bits(B.about, result.n, k, col));
+    const size words = lost_words(k);
+    double sum = 0;
+    #pragma unroll 1
+    for (size w = threadIdx.x % 32; w < words; w += 32) {
+        word left[2] = {of_row.lost ? in_row[w] : 0, of_col.lost ? in_col[w] : 0};
+        while (left[0] | left[1]) {  // two of each, loads under way together
+            float x[4], y[4];
+            #pragma unroll
+            for (int f = 0; f < 4; ++f) {
+                word& bits = left[f / 2];
+                const size p = 64 * w + (bits ? __ffsll(bits) - 1 : 0);
+                x[f] = bits ? A(row, p) : 0;
+                y[f] = bits ? B(col, p) : 0;
+                bits &= bits - 1;
+            }
+            #pragma unroll
+            for (int f = 0; f < 4; ++f) {
+                const double x_kept = kept_of(a.of(x[f])), y_all = b.exactly(y[f]);
+                sum = f < 2 ? fma(a.exactly(x[f]) - x_kept, y_all, sum)
+                            : fma(x_kept, y_all - kept_of(b.of(y[f])), sum);
+            }
+        }
+    }
+    return sum;
+}
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
-// `again`, from A and B, 16 bits at a time
-__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, const Lines& lines, const Entries& A,
+// `again`, from A and B, or from `found` and what it lacks, 16 bits at a time
+__device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SUMS], unsigned i,
+                                     unsigned j, size k, const Lines& lines, const Entries& A,
                                      const Entries& B, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     #pragma unroll 1
     for (int first = 0; first < BN; first += 32, j += 32) {
         const unsigned mine = again[0] & 0xffff;
+        float those[16];
         #pragma unroll
         for (int w = 0; w < WORDS; ++w)
             again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] << 16 : 0);
+        #pragma unroll
+        for (int e = 0; e < SUMS; ++e) {
+            if (e < 16) those[e] = found[e];
+            found[e] = e + 16 < SUMS ? found[e + 16] : 0;
+        }
         if (!__any_sync(ALL, mine)) continue;
-        unsigned rest = 0;
+        unsigned rest = 0, mended = 0;
         #pragma unroll 1
         for (int q = 0; q < 4; ++q)
             rest |= compute_few(mine >> 4 * q & 15, i, j + 8 * q, lines.rows,
                                 lines.cols + first + 8 * q, A, B, result) << 4 * q;
-        const int total = int(__reduce_add_sync(ALL, __popc(rest)));
-        if (total <= ONE_BY_ONE) {
+        #pragma unroll
+        for (int e = 0; !COMPLEX && e < 16; ++e) {
+            const size lost = size(lines.rows[g + 8 * (e / 2 % 2)].lost)
+                + lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
+            mended |= unsigned(RARE * lost <= k) << e;
+        }
+        mended &= rest;
+        const int total = int(__reduce_add_sync(
+            ALL, MENDED * __popc(rest) - (MENDED - 1) * __popc(mended)));
+        if (total <= MENDED * ONE_BY_ONE) {
             #pragma unroll 1
-            for (int e = 0; total > 0 && e < 16; ++e)
+            for (int e = 0; total > 0 && e < 16; ++e) {
+                const unsigned by_lost = __ballot_sync(ALL, mended >> e & 1);
+                float before = 0;
+                #pragma unroll
+                for (int f = 0; f < 16; ++f) before = e == f ? those[f] : before;
                 for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
-                    const int of = __ffs(left) - 1;
-                    const unsigned row = i + of / 4 + 8 * (e / 2 % 2);
-                    const unsigned col = j + 8 * (e / 4) + 2 * (of % 4) + e % 2;
+                    const int of = __ffs(left) - 1, r = of / 4 + 8 * (e / 2 % 2);
+                    const int c = 8 * (e / 4) + 2 * (of % 4) + e % 2;
+                    const bool mend = !COMPLEX && by_lost >> of & 1;
+                    const unsigned row = i + r, col = j + c;
+                    const Line& of_row = lines.rows[r];
+                    const Line& of_col = lines.cols[first + c];
                     double sum = 0;
+                    if (mend)
+                        sum = lost_between(row, col, k, of_row, of_col, A, B, result);
                     #pragma unroll 4
-                    for (size p = lane; p < k; p += 32)
+                    for (size p = mend ? k : lane; p < k; p += 32)
                         sum = fma(double(A(row, p)), double(B(col, p)), sum);
                     for (int step = 16; step; step /= 2) sum += across(sum, step);
-                    if (lane == of) result.store(row, col, float(sum));
+                    if (lane != of) continue;
+                    result.store(row, col, mend ? float(before + sum) * (of_row.down * of_col.down)
+                                                      * (of_row.rest * of_col.rest) : float(sum));
                 }
+            }
             continue;
         }
         double sums[4][4] = {};
@@ -503,7 +576,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     unsigned any = 0;
     #pragma unroll
     for (int w = 0; w < WORDS; ++w) any |= again[w];
-    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, lines, A, B, result);
+    if (__any_sync(ALL, any != 0)) compute_again(again, sums, i, j, k, lines, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)

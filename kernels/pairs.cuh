@@ -73,11 +73,13 @@ __device__ inline Line line_of(int e)
     return {power(-half_of), power(half_of - e), 0, 0};
 }
 
-// The scale 2^e of a line as two factors, for neither is out of range
+// The scale 2^e of a line as two factors, for neither is out of range: 1 / down and 1 / rest
 struct Scale {
     float first, second;
     __device__ explicit Scale(int e = 0) : first(power(e / 2)), second(power(e - e / 2)) {}
+    __device__ explicit Scale(const Line& line) : first(1 / line.down), second(1 / line.rest) {}
     __device__ float of(float x) const { return x * first * second; }
+    __device__ double exactly(float x) const { return x * (double(first) * second); }
 };
 
 // The high and low parts of two scaled numbers, of the first in the lower halves

@@ -11,6 +11,10 @@
 // That a line may have FEW numbers that are not zero (pairs.cuh) is seen from how many threads have
 // zeros alone, which costs next to nothing where there are none; then all enter theirs in a list.
 //
+// Which numbers are lost, a bit for each, is written after the rest, by lines that have some; where
+// lines lie side by side blocks of their cluster know no more than their part of it, so that the
+// bits are zero before.
+//
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;     // of a block
@@ -123,14 +127,30 @@ struct Range {
     }
 };
 
-// Numbers of `x` whose pairs are not good
-__device__ inline int lost_of(const Held& held, const Share& share, Scale scale, int from, int to)
+// Numbers whose pairs are not good, a bit for each
+__device__ inline unsigned lost_of(const Four& v, Scale scale)
 {
-    int lost = 0;
-    held.each(share, [&](size, const Four& v) {
-        for (int e = from; e < to; ++e) lost += is_lost(scale.of(v.x[e]), v.x[e]);
-    });
+    unsigned lost = 0;
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) lost |= unsigned(is_lost(scale.of(v.x[e]), v.x[e])) << e;
     return lost;
+}
+
+// Marks those of a line of which a warp has numbers from `first` on, 128 side by side, each time
+// `stride` further on
+__device__ inline void mark_lost(const Held& held, const Share& share, Scale scale, unsigned* bits,
+                                 size k, size first, size stride)
+{
+    const int lane = threadIdx.x % 32;
+    const size end = 64 * lost_words(k);
+    #pragma unroll 1
+    for (size g = 0, p = first; p - 4 * lane < k; ++g, p += stride) {
+        unsigned word = 0;
+        if (g < share.groups) word = lost_of(g < HELD ? held.at(g) : share.read(g), scale);
+        word <<= 4 * (lane % 8);
+        for (int mask = 1; mask < 8; mask *= 2) word |= across(word, mask);
+        if (lane % 8 == 0 && p < end) bits[p / 32] = word;
+    }
 }
 
 __device__ inline void store(unsigned short* to, size plane, Pair a, Pair b)
@@ -221,14 +241,19 @@ __device__ inline void split_along(const Operand& of, size line)
     });
     for (int step = 16; step; step /= 2) sum += across(sum, step);
     if (threadIdx.x % 32 == 0) sums[warp] = sum;
-    if (finite && range.may_lose(scale))
-        if (const int lost = lost_of(held, share, scale, 0, 4))
-            atomicAdd(&about[own].line.lost, lost);
+    if (finite && range.may_lose(scale)) {
+        int lost = 0;
+        held.each(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
+        if (lost) atomicAdd(&about[own].line.lost, lost);
+    }
     if (may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
         });
     __syncthreads();
+    if (!COMPLEX && there && about[own].line.lost % ONLY_FEW)
+        mark_lost(held, share, scale, lost_bits(of.about, of.lines, of.k, line), of.k, first,
+                  stride);
     if (there && threadIdx.x % (32 * team) == 0) {
         About mine = about[own];
         const Line known = line_of(exponent);
@@ -263,6 +288,12 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         gone[i] = 0;
         if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts] = UNKNOWN;
     }
+    unsigned* const bits = lost_bits(of.about, of.lines, of.k, line);
+    const size words = 2 * lost_words(of.k);
+    for (size w = rank * THREADS + threadIdx.x;
+         !COMPLEX && w < words * (of.lines - line < LINES ? of.lines - line : LINES);
+         w += CLUSTER * THREADS)
+        bits[w] = 0;
     if (threadIdx.x == 0) some_may_be_few = 0;
     __syncthreads();
     await_groups<0>();
@@ -326,9 +357,16 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     }
     #pragma unroll
     for (int e = 0; e < 4; ++e)
-        if (finite[e] && range[e].may_lose(scale[e]))
-            if (const int lost = lost_of(held, share, scale[e], e, e + 1))
-                atomicAdd(&gone[col + e], lost);
+        if (finite[e] && range[e].may_lose(scale[e])) {
+            int lost = 0;
+            held.each(share, [&](size g, const Four& v) {
+                if (!is_lost(scale[e].of(v.x[e]), v.x[e])) return;
+                ++lost;
+                const size p = from + g * ROWS;
+                if (!COMPLEX) atomicOr(bits + words * (col + e) + p / 32, 1u << p % 32);
+            });
+            if (lost) atomicAdd(&gone[col + e], lost);
+        }
     if (some_may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             if (!may_be_few(all[col + e])) return;

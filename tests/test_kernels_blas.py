@@ -126,7 +126,7 @@ def test_elements_that_are_not_computed_again_are_good(seed, spread, k, apart):
             .astype("f4") for _ in "ab")
     if apart:
         b[:, np.abs(a).max(0) >= 1] = 0
-    (a_pair, a_scale, *of_a), (b_pair, b_scale, *of_b) = split(a), split(b)
+    (a_pair, a_scale, *of_a, _), (b_pair, b_scale, *of_b, _) = split(a), split(b)
     (ah, al), (bh, bl) = a_pair.astype(float), b_pair.astype(float)
     sums = al @ bh.T + ah @ bl.T + ah @ bh.T
     found = np.ldexp(sums, -(a_scale[:, None] + b_scale))

@@ -592,6 +592,12 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
     *at += x;
     return before;
 }
+static inline unsigned atomicOr(unsigned* at, unsigned x)
+{
+    const unsigned before = *at;
+    *at |= x;
+    return before;
+}
 static inline unsigned atomicMax(unsigned* at, unsigned x)
 {
     const unsigned before = *at;

@@ -26,7 +26,8 @@ LINE = np.dtype({"names": ["down", "rest", "lost", "sizes", "few", "places"],
 
 
 def split(x):
-    """(halves [2][lines][k], exponents, lost, sizes) of the lines of x (kernels/pairs.cuh)."""
+    """(halves [2][lines][k], exponents, lost, sizes, which are lost) of the lines of x
+    (kernels/pairs.cuh)."""
     largest = np.abs(x).max(1, initial=0).astype(float)
     finite = np.isfinite(largest)
     exponent = np.where(finite & (largest > 0), 15 - np.frexp(np.where(finite, largest, 1))[1], 0)
@@ -42,7 +43,7 @@ def split(x):
     few = finite & (some > 0) & (some <= FEW)
     return (np.stack([high, low]), exponent,
             np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE),
-            np.abs(scaled.astype(float)).sum(1) * SIZES / 2**15)
+            np.abs(scaled.astype(float)).sum(1) * SIZES / 2**15, lost & finite[:, None])
 
 
 def good(sums, rows, columns, many=2.0**11):
@@ -100,7 +101,8 @@ class Side:
         self.blocks = (-(-lines // values["LINES"]) if self.across
                        else -(-lines // (warps // self.team)))
         self.pairs = Memory(np.full((1, 2 * self.rows, self.room), 0xffff, np.uint16))
-        self.about = Memory(np.full((1, lines, LINE.itemsize), 0xff, np.uint8))
+        self.lost = lines, 8 * -(-k // 64)  # bytes of bits
+        self.about = Memory(np.full((1, lines * (LINE.itemsize + self.lost[1])), 0xff, np.uint8))
 
     def numbers(self):
         return (self.memory.address, len(self.x), self.next, self.step, self.team, 0,
@@ -108,11 +110,16 @@ class Side:
 
     def found(self):
         """What was made, as bytes; it is what the model makes."""
-        halves, exponent, lost, sizes = split(self.x)
+        halves, exponent, lost, sizes, which = split(self.x)
         got = self.pairs.array.reshape(2, self.rows, self.room)[:, :, :self.columns]
         got = got.swapaxes(1, 2) if self.across else got
         assert np.array_equal(got, halves.view(np.uint16)), "halves"
-        about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
+        about = np.ascontiguousarray(self.about.array).reshape(-1)
+        about, bits = np.split(about, [LINE.itemsize * len(self.x)])
+        about, some = about.view(LINE), which.any(1)
+        bits = np.unpackbits(bits.reshape(self.lost), axis=1, bitorder="little")[some]
+        assert np.array_equal(bits[:, :which.shape[1]], which[some]), "which are lost"
+        assert not bits[:, which.shape[1]:].any()
         assert np.array_equal(about["lost"], lost), (about["lost"], lost)
         assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
         assert ((sizes < about["sizes"]) & (about["sizes"] <= sizes + 2)).all(), about["sizes"]
