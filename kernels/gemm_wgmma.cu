@@ -13,12 +13,21 @@
 // the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
 // tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
 //
-// Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
-// lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
-// and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32,
-// by the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane:
-// so A times a permutation is that of A.
+// With x' and y' what pairs have of the scaled lines x and y of an element, it lacks
+//
+//     sum x y - x' y' = sum (x - x') y + sum x' (y - y'),
+//
+// of which what was not lost makes no more than 2^-22 of a term. A number that was lost is off by
+// 2^-25 at most, so that lost numbers of x take from the first sum at most 2^-25 min(2^TOP count of
+// them, sum |y|), and those of y as much from the second (pairs.cuh). An element 2^21 times as large
+// as both is good to 2^-21 |C| <= 2^-21 |A| |B|. Of the others few would be found to be harmed, if one
+// looked where numbers were lost; what looks there may as well add what is lacking: such an element
+// is mended, by its warp, from these numbers alone, where no more than one in RARE was lost.
+//
+// The rest, and elements of lines that are not finite, are computed again from A and B, in double
+// precision: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32, by the tensor
+// cores. Those that have a line with FEW numbers are made of these, each by its lane: so A times a
+// permutation is that of A.
 //
 // Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
 // pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
@@ -54,8 +63,9 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "tensor.cuh"
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
-// One that is mended counts for 1 / MENDED of these, if of its lines one number in RARE is lost
-constexpr int MENDED = 4, RARE = 8;
+// An element is mended if of k numbers its two lines lost k / RARE, and counts as one of MENDED then
+constexpr int RARE = 8, MENDED = 4;
+constexpr int NOT_A_NUMBER = 0x7fffffff;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -418,9 +428,9 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
                                 lines.cols + first + 8 * q, A, B, result) << 4 * q;
         #pragma unroll
         for (int e = 0; !COMPLEX && e < 16; ++e) {
-            const size lost = size(lines.rows[g + 8 * (e / 2 % 2)].lost)
+            const int lost = lines.rows[g + 8 * (e / 2 % 2)].lost
                 + lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
-            mended |= unsigned(RARE * lost <= k) << e;
+            mended |= unsigned(lost <= int(k / RARE)) << e;
         }
         mended &= rest;
         const int total = int(__reduce_add_sync(
@@ -486,22 +496,25 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
     }
 }
 
-// What lost numbers may do, of one line by its count, of the other by the sum of its sizes, times
-// 2^21, for an element is good if it is no less (2^11 where the high parts alone are asked for)
+// Of a line, how many numbers it lost and the sum of all, in units in which an element is good if it
+// is no less than the lesser of one's count and the other's sum, and these the other way round
 struct Damage {
-    float lost, sizes;
-    bool always;          // it is computed again
+    float lost, sizes, down, rest;
 
+    // All elements of a line with few numbers, or that are not finite, are not numbers
     __device__ explicit Damage(const Line& line)
         : lost(TIMES * float(line.lost & (ONLY_FEW - 1))), sizes(TIMES / SIZES * float(line.sizes)),
-          always(line.lost >= (HIGH_ONLY ? NOT_FINITE : ONLY_FEW))
+          down(line.lost < (HIGH_ONLY ? NOT_FINITE : ONLY_FEW) ? line.down
+                                                               : __int_as_float(NOT_A_NUMBER)),
+          rest(line.rest)
     {}
     static constexpr float TIMES = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
 };
-__device__ inline bool is_good(float sum, const Damage& row, const Damage& col)
+// The element, or not a number where it is not good
+__device__ inline float if_good(float sum, const Damage& row, const Damage& col)
 {
-    return !row.always && !col.always
-        && fabsf(sum) >= fminf(row.lost, col.sizes) + fminf(col.lost, row.sizes);
+    const bool good = fabsf(sum) >= fminf(row.lost, col.sizes) + fminf(col.lost, row.sizes);
+    return good ? sum * (row.down * col.down) * (row.rest * col.rest) : __int_as_float(NOT_A_NUMBER);
 }
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
@@ -510,12 +523,11 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
                                   const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
+    const Damage rows[2] = {Damage(lines.rows[g]), Damage(lines.rows[g + 8])};
     // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
     // columns, an odd one of the next 8
     const bool odd = t % 2;
     const bool wide = ((size(result.C) | 4 * result.ld | (BIAS ? size(result.bias) : 0)) & 15) == 0;
-    const Damage by_row[2] = {Damage(rows[0]), Damage(rows[1])};
     const auto whole = [&](int q, int r) {
         const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
         return wide && result.wanted(row, col + 3) && (!HALF_OF_C || result.wanted(row, col));
@@ -538,11 +550,9 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     #pragma unroll
     for (int q = 0; q < BN / 8; q += 2) {
         if (q + 2 < BN / 8) read(q + 2);
-        Line cols[4];
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) cols[e] = lines.cols[8 * (q + e / 2) + 2 * t + e % 2];
-        const Damage by_col[4] = {Damage(cols[0]), Damage(cols[1]), Damage(cols[2]),
-                                  Damage(cols[3])};
+        const Line* const from = lines.cols + 8 * q + 2 * t;
+        const Damage cols[4] = {Damage(from[0]), Damage(from[1]), Damage(from[8]),
+                                Damage(from[9])};
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float x[4];
@@ -550,11 +560,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
-                const bool good = is_good(sums[at], by_row[r], by_col[e]);
-                if (wanted && !good) again[at / 32] |= 1u << at % 32;
-                // what is not good is known by a nan from here on
-                x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
-                              * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
+                x[e] = if_good(sums[at], rows[r], cols[e]);
+                if (wanted && x[e] != x[e]) again[at / 32] |= 1u << at % 32;
             }
             const float c0 = across(odd ? x[0] : x[2], 1), c1 = across(odd ? x[1] : x[3], 1);
             const float y[4] = {odd ? c0 : x[0], odd ? c1 : x[1], odd ? x[2] : c0, odd ? x[3] : c1};

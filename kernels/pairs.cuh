@@ -42,6 +42,11 @@ __device__ inline int sizes_of(float sum) { return int(sum * (SIZES / float(1 <<
 
 // 2^e, -126 <= e <= 127
 __device__ inline float power(int e) { return __int_as_float((e + 127) << 23); }
+// 1 by one of these
+__device__ inline float one_by(float x)
+{
+    return __int_as_float(int((254u << 23) - __float_as_uint(x)));
+}
 
 // The exponent of the scale of a line, of its largest number (as an unsigned pattern: not finite
 // from 0x7f800000 on)
@@ -77,7 +82,7 @@ __device__ inline Line line_of(int e)
 struct Scale {
     float first, second;
     __device__ explicit Scale(int e = 0) : first(power(e / 2)), second(power(e - e / 2)) {}
-    __device__ explicit Scale(const Line& line) : first(1 / line.down), second(1 / line.rest) {}
+    __device__ explicit Scale(const Line& line) : first(one_by(line.down)), second(one_by(line.rest)) {}
     __device__ float of(float x) const { return x * first * second; }
     __device__ double exactly(float x) const { return x * (double(first) * second); }
 };

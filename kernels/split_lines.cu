@@ -92,6 +92,12 @@ struct Held {
         #pragma unroll 1
         for (size g = HELD; g < share.groups; ++g) f(g, share.read(g));
     }
+    // The same in less text, for what is seldom done
+    template <class F> __device__ void each_slowly(const Share& share, F f) const
+    {
+        #pragma unroll 1
+        for (size g = 0; g < share.groups; ++g) f(g, g < HELD ? at(g) : share.read(g));
+    }
     // f(g, e) for number e of group g where it is not zero; of complex ones e is even
     template <class F> __device__ void each_but_zeros(const Share& share, F f) const
     {
@@ -243,7 +249,7 @@ __device__ inline void split_along(const Operand& of, size line)
     if (threadIdx.x % 32 == 0) sums[warp] = sum;
     if (finite && range.may_lose(scale)) {
         int lost = 0;
-        held.each(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
+        held.each_slowly(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
         if (lost) atomicAdd(&about[own].line.lost, lost);
     }
     if (may_be_few)
@@ -355,18 +361,24 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         for (int mask = LANES; mask < 32; mask *= 2) sum[e] += across(sum[e], mask);
         if (threadIdx.x % 32 < LANES) sums[threadIdx.x / 32][col + e] = sum[e];
     }
+    bool may_lose = false;
     #pragma unroll
-    for (int e = 0; e < 4; ++e)
-        if (finite[e] && range[e].may_lose(scale[e])) {
-            int lost = 0;
-            held.each(share, [&](size g, const Four& v) {
-                if (!is_lost(scale[e].of(v.x[e]), v.x[e])) return;
-                ++lost;
-                const size p = from + g * ROWS;
+    for (int e = 0; e < 4; ++e) may_lose |= finite[e] && range[e].may_lose(scale[e]);
+    if (may_lose) {
+        int lost[4] = {};
+        held.each_slowly(share, [&](size g, const Four& v) {
+            const size p = from + g * ROWS;
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                if (!finite[e] || !is_lost(scale[e].of(v.x[e]), v.x[e])) continue;
+                ++lost[e];
                 if (!COMPLEX) atomicOr(bits + words * (col + e) + p / 32, 1u << p % 32);
-            });
-            if (lost) atomicAdd(&gone[col + e], lost);
-        }
+            }
+        });
+        #pragma unroll
+        for (int e = 0; e < 4; ++e)
+            if (lost[e]) atomicAdd(&gone[col + e], lost[e]);
+    }
     if (some_may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             if (!may_be_few(all[col + e])) return;

@@ -146,6 +146,12 @@ def pairs(blasx, rng):
             for x in ((33, 70), (70, 65)))
     got = ran("gemm_wgmma", blasx.cgemm, 1, on_gpu(a), on_gpu(b))
     assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
+    a[::2] *= np.float32(2.0**30) * (rng.random(70) < 0.5) + 1
+    b[:, ::3] *= np.exp(4 * rng.standard_normal((70, 22)))
+    b[abs(a[0]) > 2.0**10, 3] = 0
+    for orders in ("CF", "FC"):
+        got = ran("gemm_wgmma", blasx.cgemm, 1, on_gpu(a, orders[0]), on_gpu(b, orders[1]))
+        assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
 
 
 def of_few(blasx, rng):
