@@ -20,9 +20,9 @@
 // of which what was not lost makes no more than 2^-22 of a term. A number that was lost is off by
 // 2^-25 at most, so that lost numbers of x take from the first sum at most 2^-25 min(2^TOP count of
 // them, sum |y|), and those of y as much from the second (pairs.cuh). An element 2^21 times as large
-// as both is good to 2^-21 |C| <= 2^-21 |A| |B|. Of the others few would be found to be harmed, if one
-// looked where numbers were lost; what looks there may as well add what is lacking: such an element
-// is mended, by its warp, from these numbers alone, where no more than one in RARE was lost.
+// as both is good to 2^-21 |C| <= 2^-21 |A| |B|. Of the others few are harmed, but only where numbers
+// were lost can that be seen, and who looks there may as well add what is lacking: an element is
+// mended, by its warp, from these numbers alone, where no more than one in RARE was lost.
 //
 // The rest, and elements of lines that are not finite, are computed again from A and B, in double
 // precision: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32, by the tensor
@@ -376,25 +376,26 @@ __device__ inline double lost_between(unsigned row, unsigned col, size k, const 
     const word* const in_row = reinterpret_cast<word*>(lost_bits(A.about, result.m, k, row));
     const word* const in_col = reinterpret_cast<word*>(lost_bits(B.about, result.n, k, col));
     const size words = lost_words(k);
+    constexpr int LOADS = 4;
     double sum = 0;
     #pragma unroll 1
     for (size w = threadIdx.x % 32; w < words; w += 32) {
         word left[2] = {of_row.lost ? in_row[w] : 0, of_col.lost ? in_col[w] : 0};
-        while (left[0] | left[1]) {  // two of each, loads under way together
-            float x[4], y[4];
+        while (left[0] | left[1]) {  // loads of a few of each are under way together
+            float x[2 * LOADS], y[2 * LOADS];
             #pragma unroll
-            for (int f = 0; f < 4; ++f) {
-                word& bits = left[f / 2];
+            for (int f = 0; f < 2 * LOADS; ++f) {
+                word& bits = left[f / LOADS];
                 const size p = 64 * w + (bits ? __ffsll(bits) - 1 : 0);
                 x[f] = bits ? A(row, p) : 0;
                 y[f] = bits ? B(col, p) : 0;
                 bits &= bits - 1;
             }
             #pragma unroll
-            for (int f = 0; f < 4; ++f) {
+            for (int f = 0; f < 2 * LOADS; ++f) {
                 const double x_kept = kept_of(a.of(x[f])), y_all = b.exactly(y[f]);
-                sum = f < 2 ? fma(a.exactly(x[f]) - x_kept, y_all, sum)
-                            : fma(x_kept, y_all - kept_of(b.of(y[f])), sum);
+                sum = f < LOADS ? fma(a.exactly(x[f]) - x_kept, y_all, sum)
+                                : fma(x_kept, y_all - kept_of(b.of(y[f])), sum);
             }
         }
     }

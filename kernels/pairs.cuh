@@ -82,7 +82,9 @@ __device__ inline Line line_of(int e)
 struct Scale {
     float first, second;
     __device__ explicit Scale(int e = 0) : first(power(e / 2)), second(power(e - e / 2)) {}
-    __device__ explicit Scale(const Line& line) : first(one_by(line.down)), second(one_by(line.rest)) {}
+    __device__ explicit Scale(const Line& line)
+        : first(one_by(line.down)), second(one_by(line.rest))
+    {}
     __device__ float of(float x) const { return x * first * second; }
     __device__ double exactly(float x) const { return x * (double(first) * second); }
 };
