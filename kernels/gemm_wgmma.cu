@@ -429,9 +429,11 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
                                 lines.cols + first + 8 * q, A, B, result) << 4 * q;
         #pragma unroll
         for (int e = 0; !COMPLEX && e < 16; ++e) {
-            const int lost = lines.rows[g + 8 * (e / 2 % 2)].lost
-                + lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
-            mended |= unsigned(lost <= int(k / RARE)) << e;
+            const int by_row = lines.rows[g + 8 * (e / 2 % 2)].lost;
+            const int by_col = lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
+            const bool marked = (by_row == 0 || by_row > UNMARKED)
+                && (by_col == 0 || by_col > UNMARKED);
+            mended |= unsigned(marked && by_row + by_col <= int(k / RARE)) << e;
         }
         mended &= rest;
         const int total = int(__reduce_add_sync(

@@ -35,10 +35,14 @@ struct About {
     int places[FEW];  // theirs, along k, in order
 };
 
-// Of a part of a line whose sizes add up to `sum`: the unit more is more than what rounding took.
-// Integers, for the parts of a line come in any order; 2^27 numbers make less than 2^31.
+// Of a part of a line whose sizes add up to `sum`, or a little more: a thousandth and a unit are more
+// than what rounding took. Of zeros none: they come to no harm. Integers, for the parts of a line come
+// in any order; 2^26 numbers make less than 2^31.
 constexpr int SIZES = 16;
-__device__ inline int sizes_of(float sum) { return int(sum * (SIZES / float(1 << TOP))) + 1; }
+__device__ inline int sizes_of(float sum)
+{
+    return sum > 0 ? int(sum * (1.001f * SIZES / float(1 << TOP))) + 1 : 0;
+}
 
 // 2^e, -126 <= e <= 127
 __device__ inline float power(int e) { return __int_as_float((e + 127) << 23); }

@@ -11,9 +11,8 @@
 // That a line may have FEW numbers that are not zero (pairs.cuh) is seen from how many threads have
 // zeros alone, which costs next to nothing where there are none; then all enter theirs in a list.
 //
-// Which numbers are lost, a bit for each, is written after the rest, by lines that have some; where
-// lines lie side by side blocks of their cluster know no more than their part of it, so that the
-// bits are zero before.
+// Which numbers are lost, a bit for each, is written after the rest, by lines that have more than a
+// few; where lines lie side by side each block of their cluster writes whole words, of its own part.
 //
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -91,12 +90,6 @@ struct Held {
         for (int g = 0; g < held; ++g) f(g, at(g));
         #pragma unroll 1
         for (size g = HELD; g < share.groups; ++g) f(g, share.read(g));
-    }
-    // The same in less text, for what is seldom done
-    template <class F> __device__ void each_slowly(const Share& share, F f) const
-    {
-        #pragma unroll 1
-        for (size g = 0; g < share.groups; ++g) f(g, g < HELD ? at(g) : share.read(g));
     }
     // f(g, e) for number e of group g where it is not zero; of complex ones e is even
     template <class F> __device__ void each_but_zeros(const Share& share, F f) const
@@ -249,7 +242,7 @@ __device__ inline void split_along(const Operand& of, size line)
     if (threadIdx.x % 32 == 0) sums[warp] = sum;
     if (finite && range.may_lose(scale)) {
         int lost = 0;
-        held.each_slowly(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
+        held.each(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
         if (lost) atomicAdd(&about[own].line.lost, lost);
     }
     if (may_be_few)
@@ -257,7 +250,7 @@ __device__ inline void split_along(const Operand& of, size line)
             enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
         });
     __syncthreads();
-    if (!COMPLEX && there && about[own].line.lost % ONLY_FEW)
+    if (!COMPLEX && there && (about[own].line.lost & (ONLY_FEW - 1)) > UNMARKED)
         mark_lost(held, share, scale, lost_bits(of.about, of.lines, of.k, line), of.k, first,
                   stride);
     if (there && threadIdx.x % (32 * team) == 0) {
@@ -280,7 +273,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     __shared__ float sums[WARPS][LINES];  // of sizes
     constexpr int ROWS = THREADS / LANES;
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
-    const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
+    const size part = (of.k + 32 * CLUSTER - 1) / (32 * CLUSTER) * 32, end = (rank + 1) * part;
     const size from = rank * part + row, to = end < of.k ? end : of.k;
     const size there = of.lines - line - col;
     const Share share{of.X + (line + col) * of.next + from * of.step, ROWS * of.step, of.next,
@@ -294,12 +287,6 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         gone[i] = 0;
         if (rank == 0 && line + i < of.lines) of.about[(line + i) / parts] = UNKNOWN;
     }
-    unsigned* const bits = lost_bits(of.about, of.lines, of.k, line);
-    const size words = 2 * lost_words(of.k);
-    for (size w = rank * THREADS + threadIdx.x;
-         !COMPLEX && w < words * (of.lines - line < LINES ? of.lines - line : LINES);
-         w += CLUSTER * THREADS)
-        bits[w] = 0;
     if (threadIdx.x == 0) some_may_be_few = 0;
     __syncthreads();
     await_groups<0>();
@@ -334,6 +321,11 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         all[i] = of_all;
         if (may_be_few(of_all)) some_may_be_few = 1;
     }
+    unsigned* const bits = lost_bits(of.about, of.lines, of.k, line);
+    const int words = int(2 * lost_words(of.k)), before = rank * int(part / 32);
+    const int mine = (rank + 1 < CLUSTER && end / 32 < words ? int(end / 32) : words) - before;
+    for (int w = threadIdx.x; !COMPLEX && w < LINES * mine; w += THREADS)
+        if (line + w / mine < of.lines) bits[w / mine * words + before + w % mine] = 0;
     __syncthreads();  // what was read of other blocks has come: it is in `all`
     done_in_cluster<CLUSTER>();
     Scale scale[4];
@@ -361,24 +353,18 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         for (int mask = LANES; mask < 32; mask *= 2) sum[e] += across(sum[e], mask);
         if (threadIdx.x % 32 < LANES) sums[threadIdx.x / 32][col + e] = sum[e];
     }
-    bool may_lose = false;
     #pragma unroll
-    for (int e = 0; e < 4; ++e) may_lose |= finite[e] && range[e].may_lose(scale[e]);
-    if (may_lose) {
-        int lost[4] = {};
-        held.each_slowly(share, [&](size g, const Four& v) {
-            const size p = from + g * ROWS;
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                if (!finite[e] || !is_lost(scale[e].of(v.x[e]), v.x[e])) continue;
-                ++lost[e];
+    for (int e = 0; e < 4; ++e)
+        if (finite[e] && range[e].may_lose(scale[e])) {
+            int lost = 0;
+            held.each(share, [&](size g, const Four& v) {
+                if (!is_lost(scale[e].of(v.x[e]), v.x[e])) return;
+                ++lost;
+                const size p = from + g * ROWS;
                 if (!COMPLEX) atomicOr(bits + words * (col + e) + p / 32, 1u << p % 32);
-            }
-        });
-        #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            if (lost[e]) atomicAdd(&gone[col + e], lost[e]);
-    }
+            });
+            if (lost) atomicAdd(&gone[col + e], lost);
+        }
     if (some_may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             if (!may_be_few(all[col + e])) return;
