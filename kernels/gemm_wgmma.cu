@@ -25,9 +25,9 @@
 // mended, by its warp, from these numbers alone, where no more than one in RARE was lost.
 //
 // The rest, and elements of lines that are not finite, are computed again from A and B, in double
-// precision: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32, by the tensor
-// cores. Those that have a line with FEW numbers are made of these, each by its lane: so A times a
-// permutation is that of A.
+// precision: one by one, all lanes along k, or, where that is more than ONE_BY_ONE for a warp, all
+// of its group's tile by the tensor cores. Those that have a line with FEW numbers are made of these,
+// each by its lane: so A times a permutation is that of A.
 //
 // Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
 // pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
@@ -62,9 +62,12 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "strips.cuh"
 #include "tensor.cuh"
 
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2;
 // An element is mended if of k numbers its two lines lost k / RARE, and counts as one of MENDED then
-constexpr int RARE = 8, MENDED = 4;
+constexpr int ONE_BY_ONE = 8, RARE = 8, MENDED = 6;
+// Where all of a group's tile is computed again: of k at a time, and slices of so many numbers of 64
+// rows and columns
+constexpr int DEEP = 8, SLICES = 4, SLICE = 128 * DEEP;
 constexpr int NOT_A_NUMBER = 0x7fffffff;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
@@ -248,30 +251,13 @@ struct Entries {
         const bool negative = (how & TWICE) && odd && !second;
         return negative != (part && how & CONJUGATED) ? -x : x;
     }
-    // Whether four along k can be read at once
-    __device__ bool whole() const
-    {
-        return !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
-    }
-    // Those from p on, or with zeros from k on
-    template <bool WHOLE> __device__ Four four(unsigned line, size p) const
-    {
-        if (WHOLE) return *reinterpret_cast<const Four*>(X + line * next + p);
-        return {(*this)(line, p), (*this)(line, p + 1), (*this)(line, p + 2), (*this)(line, p + 3)};
-    }
-    __device__ Four four(unsigned line, size p, size k) const
-    {
-        Four v;
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) v.x[e] = p + e < k ? (*this)(line, p + e) : 0;
-        return v;
-    }
 };
 
 // What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
 // rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
 struct Lines {
     Line rows[16], cols[BN];
+    char room[SLICES * SLICE - (16 + BN) * sizeof(Line)];  // four warps' are the slices', too
 
     __device__ void fetch(unsigned i, unsigned j, const About* a, const About* b,
                           const Result& result)
@@ -343,19 +329,6 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
     return mine;
 }
 
-// sums += A B^T for 16 rows and 4 tiles of 8 columns: a lane has four of 16 of k of rows g, g + 8,
-// and of column g of each tile. Which of 16 the tensor cores take for which is nothing to a sum.
-__device__ inline void add_products(double (&sums)[4][4], const Four& x, const Four& y,
-                                    const Four (&z)[4])
-{
-    double left[8];
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
-    #pragma unroll
-    for (int q = 0; q < 4; ++q)
-        tensor_product(sums[q], left, {z[q].x[0], z[q].x[1], z[q].x[2], z[q].x[3]});
-}
-
 // What half precision has of a scaled number
 __device__ inline float kept_of(float x)
 {
@@ -402,31 +375,97 @@ __device__ inline double lost_between(unsigned row, unsigned col, size k, const 
     return sum;
 }
 
+// An operand's 64 lines from `first` on: DEEP of k at a time, as they are in memory, to a slice of
+// shared memory. A thread brings number q of every 16th line.
+template <int ACROSS> struct Slices {
+    const Entries& of;
+    unsigned first, lines;  // the thread's first, and of the operand
+    int line, q;            // of the slice's 64
+
+    __device__ Slices(const Entries& of, unsigned begin, unsigned lines)
+        : of(of), lines(lines)
+    {   // neighbours in memory go to neighbours, 32 bytes of them
+        const int thread = threadIdx.x % 128;
+        line = ACROSS ? thread / 64 * 8 + thread % 8 : thread / DEEP;
+        q = ACROSS ? thread / 8 % DEEP : thread % DEEP;
+        first = begin + line;
+    }
+    // What a warp reads together, four q of eight lines, is in different banks
+    __device__ static int place(int line, int q) { return DEEP * line + (q ^ (line & 4)); }
+
+    __device__ void bring(float* slice, size p, size k) const
+    {
+        #pragma unroll
+        for (int e = 0; e < 64; e += 16) {
+            const bool there = first + e < lines && p + q < k;
+            float* const to = slice + place(line + e, q);
+            if (COMPLEX) *to = there ? of(first + e, p + q) : 0;
+            else copy_async<4>(to, there ? of.X + (first + e) * of.next + (p + q) * of.step : of.X,
+                               there ? 4 : 0);
+        }
+    }
+};
+
+// The elements of a group's tile for which its lanes have bits, in double precision, 64 columns at a
+// time, of slices of which all but one are under way
+__device__ inline void compute_tile(unsigned (&again)[WORDS], unsigned i, unsigned j, size k,
+                                    float* slices, int group, const Entries& A, const Entries& B,
+                                    const Result& result)
+{
+    const int warp = threadIdx.x / 32 % 4, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    #pragma unroll 1
+    for (int c = 0; c < BN; c += 64, j += 64) {
+        const unsigned mine = again[0];
+        #pragma unroll
+        for (int w = 1; w < WORDS; ++w) again[w - 1] = again[w];
+        if (!any_of_group(mine != 0, group)) continue;
+        const Slices<A_ACROSS> a(A, i - 16 * warp, result.m);
+        const Slices<B_ACROSS> b(B, j, result.n);
+        const auto bring = [&](size p) {
+            float* const slice = slices + p / DEEP % SLICES * SLICE;
+            a.bring(slice, p, k);
+            b.bring(slice + SLICE / 2, p, k);
+            end_group();
+        };
+        double sums[8][4] = {};
+        #pragma unroll 1
+        for (int s = 0; s < SLICES - 1; ++s) bring(s * DEEP);
+        #pragma unroll 1
+        for (size p = 0; p < k; p += DEEP) {
+            await_groups<SLICES - 2>();
+            meet(group);  // this slice has come, and nobody reads the one before
+            bring(p + (SLICES - 1) * DEEP);
+            const float* const x = slices + p / DEEP % SLICES * SLICE;
+            double u[4], v[2];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e)
+                u[e] = x[a.place(16 * warp + g + e % 2 * 8, t + e / 2 * 4)];
+            #pragma unroll
+            for (int q = 0; q < 8; ++q) {
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) v[e] = x[SLICE / 2 + b.place(8 * q + g, t + 4 * e)];
+                tensor_product(sums[q], u, v);
+            }
+        }
+        await_groups<0>();
+        meet(group);
+        #pragma unroll
+        for (int e = 0; e < 32; ++e)
+            if (mine >> e & 1)
+                result.store(i + g + 8 * (e / 2 % 2), j + 8 * (e / 4) + 2 * t + e % 2,
+                             float(sums[e / 4][e % 4]));
+    }
+}
+
 // Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
 // `again`, from A and B, or from `found` and what it lacks, 16 bits at a time
 __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SUMS], unsigned i,
-                                     unsigned j, size k, const Lines& lines, const Entries& A,
+                                     unsigned j, size k, Lines& lines, int group, const Entries& A,
                                      const Entries& B, const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    #pragma unroll 1
-    for (int first = 0; first < BN; first += 32, j += 32) {
-        const unsigned mine = again[0] & 0xffff;
-        float those[16];
-        #pragma unroll
-        for (int w = 0; w < WORDS; ++w)
-            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] << 16 : 0);
-        #pragma unroll
-        for (int e = 0; e < SUMS; ++e) {
-            if (e < 16) those[e] = found[e];
-            found[e] = e + 16 < SUMS ? found[e + 16] : 0;
-        }
-        if (!__any_sync(ALL, mine)) continue;
-        unsigned rest = 0, mended = 0;
-        #pragma unroll 1
-        for (int q = 0; q < 4; ++q)
-            rest |= compute_few(mine >> 4 * q & 15, i, j + 8 * q, lines.rows,
-                                lines.cols + first + 8 * q, A, B, result) << 4 * q;
+    const auto mended_of = [&](unsigned rest, int first) {
+        unsigned mended = 0;
         #pragma unroll
         for (int e = 0; !COMPLEX && e < 16; ++e) {
             const int by_row = lines.rows[g + 8 * (e / 2 % 2)].lost;
@@ -435,67 +474,71 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
                 && (by_col == 0 || by_col > UNMARKED);
             mended |= unsigned(marked && by_row + by_col <= int(k / RARE)) << e;
         }
-        mended &= rest;
-        const int total = int(__reduce_add_sync(
-            ALL, MENDED * __popc(rest) - (MENDED - 1) * __popc(mended)));
-        if (total <= MENDED * ONE_BY_ONE) {
-            #pragma unroll 1
-            for (int e = 0; total > 0 && e < 16; ++e) {
-                const unsigned by_lost = __ballot_sync(ALL, mended >> e & 1);
-                float before = 0;
-                #pragma unroll
-                for (int f = 0; f < 16; ++f) before = e == f ? those[f] : before;
-                for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
-                    const int of = __ffs(left) - 1, r = of / 4 + 8 * (e / 2 % 2);
-                    const int c = 8 * (e / 4) + 2 * (of % 4) + e % 2;
-                    const bool mend = !COMPLEX && by_lost >> of & 1;
-                    const unsigned row = i + r, col = j + c;
-                    const Line& of_row = lines.rows[r];
-                    const Line& of_col = lines.cols[first + c];
-                    double sum = 0;
-                    if (mend)
-                        sum = lost_between(row, col, k, of_row, of_col, A, B, result);
-                    #pragma unroll 4
-                    for (size p = mend ? k : lane; p < k; p += 32)
-                        sum = fma(double(A(row, p)), double(B(col, p)), sum);
-                    for (int step = 16; step; step /= 2) sum += across(sum, step);
-                    if (lane != of) continue;
-                    result.store(row, col, mend ? float(before + sum) * (of_row.down * of_col.down)
-                                                      * (of_row.rest * of_col.rest) : float(sum));
-                }
+        return mended & rest;
+    };
+    const auto take_turns = [&](unsigned last) {
+        #pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] : last) << 16;
+    };
+    unsigned work = 0;
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) work |= again[w];
+    if (__any_sync(ALL, work)) {
+        work = 0;
+        #pragma unroll 1
+        for (int first = 0; first < BN; first += 32) {
+            const unsigned mine = again[0] & 0xffff;
+            unsigned rest = 0;
+            if (__any_sync(ALL, mine))
+                #pragma unroll 1
+                for (int q = 0; q < 4; ++q)
+                    rest |= compute_few(mine >> 4 * q & 15, i, j + first + 8 * q, lines.rows,
+                                        lines.cols + first + 8 * q, A, B, result) << 4 * q;
+            if (rest) work += MENDED * __popc(rest) - (MENDED - 1) * __popc(mended_of(rest, first));
+            take_turns(rest);
+        }
+        work = __reduce_add_sync(ALL, work);
+    }
+    if (any_of_group(work > MENDED * ONE_BY_ONE, group))
+        return compute_tile(again, i, j, k, reinterpret_cast<float*>(&lines - threadIdx.x / 32 % 4),
+                            group, A, B, result);
+    #pragma unroll 1
+    for (int first = 0; work > 0 && first < BN; first += 32, j += 32) {
+        const unsigned rest = again[0] & 0xffff, mended = mended_of(rest, first);
+        float those[16];
+        take_turns(0);
+        #pragma unroll
+        for (int e = 0; e < SUMS; ++e) {
+            if (e < 16) those[e] = found[e];
+            found[e] = e + 16 < SUMS ? found[e + 16] : 0;
+        }
+        if (!__any_sync(ALL, rest)) continue;
+        #pragma unroll 1
+        for (int e = 0; e < 16; ++e) {
+            const unsigned by_lost = __ballot_sync(ALL, mended >> e & 1);
+            float before = 0;
+            #pragma unroll
+            for (int f = 0; f < 16; ++f) before = e == f ? those[f] : before;
+            for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
+                const int of = __ffs(left) - 1, r = of / 4 + 8 * (e / 2 % 2);
+                const int c = 8 * (e / 4) + 2 * (of % 4) + e % 2;
+                const bool mend = !COMPLEX && by_lost >> of & 1;
+                const unsigned row = i + r, col = j + c;
+                const Line& of_row = lines.rows[r];
+                const Line& of_col = lines.cols[first + c];
+                double sum = 0;
+                if (mend)
+                    sum = lost_between(row, col, k, of_row, of_col, A, B, result);
+                #pragma unroll 4
+                for (size p = mend ? k : lane; p < k; p += 32)
+                    sum = fma(double(A(row, p)), double(B(col, p)), sum);
+                for (int step = 16; step; step /= 2) sum += across(sum, step);
+                if (lane != of) continue;
+                result.store(row, col, mend ? float(before + sum) * (of_row.down * of_col.down)
+                                                  * (of_row.rest * of_col.rest) : float(sum));
             }
-            continue;
         }
-        double sums[4][4] = {};
-        const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
-        unsigned cols[4];
-        #pragma unroll
-        for (int q = 0; q < 4; ++q) cols[q] = min(j + 8 * q + g, result.n - 1);
-        // No branches where loads are to be under way together
-        const size inside = k / 16 * 16;
-        size p = 4 * t;
-        if ((A_ACROSS || A.whole()) && (B_ACROSS || B.whole())) {
-            #pragma unroll 2 - COMPLEX
-            for (; p < inside; p += 16)
-                add_products(sums, A.four<!A_ACROSS>(row, p), A.four<!A_ACROSS>(next, p),
-                             {B.four<!B_ACROSS>(cols[0], p), B.four<!B_ACROSS>(cols[1], p),
-                              B.four<!B_ACROSS>(cols[2], p), B.four<!B_ACROSS>(cols[3], p)});
-        } else {
-            #pragma unroll 1
-            for (; p < inside; p += 16)
-                add_products(sums, A.four<false>(row, p), A.four<false>(next, p),
-                             {B.four<false>(cols[0], p), B.four<false>(cols[1], p),
-                              B.four<false>(cols[2], p), B.four<false>(cols[3], p)});
-        }
-        if (inside < k)
-            add_products(sums, A.four(row, p, k), A.four(next, p, k),
-                         {B.four(cols[0], p, k), B.four(cols[1], p, k), B.four(cols[2], p, k),
-                          B.four(cols[3], p, k)});
-        #pragma unroll
-        for (int e = 0; e < 16; ++e)
-            if (rest >> e & 1)
-                result.store(i + g + 8 * (e / 2 % 2), j + 8 * (e / 4) + 2 * t + e % 2,
-                             float(sums[e / 4][e % 4]));
     }
 }
 
@@ -522,7 +565,7 @@ __device__ inline float if_good(float sum, const Damage& row, const Damage& col)
 
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
-                                  const Lines& lines, const Entries& A, const Entries& B,
+                                  Lines& lines, int group, const Entries& A, const Entries& B,
                                   const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -583,10 +626,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             }
         }
     }
-    unsigned any = 0;
-    #pragma unroll
-    for (int w = 0; w < WORDS; ++w) any |= again[w];
-    if (__any_sync(ALL, any != 0)) compute_again(again, sums, i, j, k, lines, A, B, result);
+    compute_again(again, sums, i, j, k, lines, group, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
@@ -633,7 +673,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             else
                 multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how), a_about},
+            store_tile(sums, i, j, k, lines, group, {A, a_next, a_step, int(a_how), a_about},
                        {B, b_next, b_step, int(b_how), b_about}, result);
         }
         if (!HIGH_ONLY && group == 0) wait_turn(0);
