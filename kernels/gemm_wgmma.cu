@@ -376,32 +376,37 @@ __device__ inline double lost_between(unsigned row, unsigned col, size k, const 
 }
 
 // An operand's 64 lines from `first` on: DEEP of k at a time, as they are in memory, to a slice of
-// shared memory. A thread brings number q of every 16th line.
+// shared memory. A thread brings number q of every 16th line, neighbours in memory by neighbours, 32
+// bytes of them.
 template <int ACROSS> struct Slices {
     const Entries& of;
-    unsigned first, lines;  // the thread's first, and of the operand
-    int line, q;            // of the slice's 64
+    unsigned first;     // this thread's
+    int line, q, left;  // the line in the slice; how many there are from it on
+    const float* next;
 
-    __device__ Slices(const Entries& of, unsigned begin, unsigned lines)
-        : of(of), lines(lines)
-    {   // neighbours in memory go to neighbours, 32 bytes of them
+    __device__ Slices(const Entries& of, unsigned begin, unsigned lines) : of(of)
+    {
         const int thread = threadIdx.x % 128;
         line = ACROSS ? thread / 64 * 8 + thread % 8 : thread / DEEP;
         q = ACROSS ? thread / 8 % DEEP : thread % DEEP;
         first = begin + line;
+        left = int(lines) - int(first);
+        next = of.X + first * of.next + q * of.step;
     }
     // What a warp reads together, four q of eight lines, is in different banks
     __device__ static int place(int line, int q) { return DEEP * line + (q ^ (line & 4)); }
 
-    __device__ void bring(float* slice, size p, size k) const
+    // The slices one after the other, of which the next begins at p
+    __device__ void bring(float* slice, size p, size k)
     {
+        const float* x = next;
+        const int some = p + q < k ? left : 0;
+        next += DEEP * of.step;
         #pragma unroll
-        for (int e = 0; e < 64; e += 16) {
-            const bool there = first + e < lines && p + q < k;
-            float* const to = slice + place(line + e, q);
-            if (COMPLEX) *to = there ? of(first + e, p + q) : 0;
-            else copy_async<4>(to, there ? of.X + (first + e) * of.next + (p + q) * of.step : of.X,
-                               there ? 4 : 0);
+        for (int e = 0; e < 64; e += 16, x += 16 * of.next) {
+            float* const to = slice + place(line, q) + DEEP * e;
+            if (COMPLEX) *to = e < some ? of(first + e, p + q) : 0;
+            else copy_async<4>(to, e < some ? x : of.X, e < some ? 4 : 0);
         }
     }
 };
@@ -419,23 +424,25 @@ __device__ inline void compute_tile(unsigned (&again)[WORDS], unsigned i, unsign
         #pragma unroll
         for (int w = 1; w < WORDS; ++w) again[w - 1] = again[w];
         if (!any_of_group(mine != 0, group)) continue;
-        const Slices<A_ACROSS> a(A, i - 16 * warp, result.m);
-        const Slices<B_ACROSS> b(B, j, result.n);
-        const auto bring = [&](size p) {
-            float* const slice = slices + p / DEEP % SLICES * SLICE;
+        Slices<A_ACROSS> a(A, i - 16 * warp, result.m);
+        Slices<B_ACROSS> b(B, j, result.n);
+        size p = 0;  // of what is brought next
+        const auto bring = [&] {
+            float* const slice = slices + unsigned(p / DEEP) % SLICES * SLICE;
             a.bring(slice, p, k);
             b.bring(slice + SLICE / 2, p, k);
             end_group();
+            p += DEEP;
         };
         double sums[8][4] = {};
         #pragma unroll 1
-        for (int s = 0; s < SLICES - 1; ++s) bring(s * DEEP);
+        for (int s = 0; s < SLICES - 1; ++s) bring();
         #pragma unroll 1
-        for (size p = 0; p < k; p += DEEP) {
+        for (unsigned s = 0; DEEP * size(s) < k; ++s) {
             await_groups<SLICES - 2>();
             meet(group);  // this slice has come, and nobody reads the one before
-            bring(p + (SLICES - 1) * DEEP);
-            const float* const x = slices + p / DEEP % SLICES * SLICE;
+            bring();
+            const float* const x = slices + s % SLICES * SLICE;
             double u[4], v[2];
             #pragma unroll
             for (int e = 0; e < 4; ++e)
