@@ -64,7 +64,7 @@ _OFFSETS_WGMMA = [8 * i for i in range(13)] + [104, 108, 112, 120, 128, 136]
 _OFFSETS_DIGITS = [0, 8, 16, 24, 32, 40, 44, 48, 56, 64]
 _OFFSETS_HALF = [0, 8, 16, 24, 28, 32, 40, 48, 56, 64]
 _OFFSETS_BYTES = [*(8 * i for i in range(7)), 56, 60]
-_LINE = 16 + 4 * 8  # bytes that are known of a line, and of its few numbers (kernels/pairs.cuh)
+_LINE = 64  # bytes of what is known of a line, and of its few numbers (kernels/pairs.cuh)
 _LONG = 2048  # lines that go by digits, unless a row says otherwise
 TWICE, CONJUGATED = 1, 2  # kernels/operand_lines.cuh
 
@@ -316,6 +316,12 @@ class Pairs:
     def nbytes(self):
         return 2 * self.plane
 
+    @property
+    def known(self):
+        """Bytes of what is known of the lines; of real ones, which numbers are lost, too."""
+        bits = 8 * -(-self.k // 64) if self.parts == 1 else 0
+        return -(-(_LINE + bits) * self.lines // 16) * 16
+
     def shared(self, values):
         """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""
         cluster, warps, lines = values["CLUSTER"], values["WARPS"], len(self.of)
@@ -352,11 +358,11 @@ def split(*operands, conjugated=(0, 0), asked=0, memory=None):
     is_complex = operands[0].dtype.kind == "c"
     made = [Pairs(x, (TWICE * is_complex * i) | CONJUGATED * conjugated[i])
             for i, x in enumerate(operands)]
-    memory = memory or cupy.cuda.alloc(sum(x.nbytes + _LINE * x.lines for x in made))
+    memory = memory or cupy.cuda.alloc(sum(x.nbytes + x.known for x in made))
     at = memory.ptr
     for x in made:
         x.memory, x.pairs, x.about = memory, at, at + x.nbytes
-        at = x.about + _LINE * x.lines
+        at = x.about + x.known
     kernel = _by_lines(made[0].k, is_complex, device)
     values = kernel.constants
     shares = [x.shared(values) for x in made]
@@ -419,8 +425,9 @@ def multiply_digits(alpha, a, b, beta, c):
     found, lines = _digit_rows(isqrt(m * n), k, device)
     values, room, part = capitals(found), -(-k // 128) * 128, digits_part(k, lines)
     planes = 3 * room * (m + n)
-    memory = cupy.cuda.alloc(max(planes, sum(Pairs(x, 0).nbytes for x in (a, b)))
-                             + _LINE * (m + n))  # for either
+    of_pairs = [Pairs(x, 0) for x in (a, b)]
+    memory = cupy.cuda.alloc(max(planes + _LINE * (m + n),  # for either
+                                 sum(x.nbytes + x.known for x in of_pairs)))
     uneven, places, at = cupy.zeros(1, "u4"), [], memory.ptr
     for x in (a, b):
         places.append((at, memory.ptr + planes + (_LINE * m if places else 0)))

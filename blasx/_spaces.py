@@ -652,14 +652,13 @@ def divides(a, b):
 
 def wgmma_bytes(v, parts=2):
     """Shared memory: stages of both halves of 64 of k, or of one, at a multiple of 1024 bytes, and
-    what is known of the 16 rows and BN columns of each warp."""
-    return (v["STAGES"] * parts * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
-            + 4 * v["GROUPS"] * 16 * (16 + v["BN"]))
+    what is known of the rows and columns of four warps, or four slices of 64 rows and columns."""
+    return v["STAGES"] * parts * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024 + v["GROUPS"] * 2**14
 
 
 def wgmma_stages(letter, n):
     tiles = [dict(GROUPS=g, BN=b, STAGES=s) for g, b, s in (
-        (2, 128, 3), (2, 64, 4), (3, 64, 3), (1, 128, 4))]
+        (2, 128, 3), (2, 64, 4), (1, 128, 4))]
     return tiles, options(EACH=(8, 4, 2)), options(WIDE=(16, 8, 32))
 
 

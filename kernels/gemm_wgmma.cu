@@ -13,12 +13,21 @@
 // the rounding's error, exactly known (Kahan), is what the next few start from. What is left is the
 // tensor cores' error in 64 of k, and the rounding of sums that are a small part of the whole.
 //
-// Where numbers were lost, the damage to an element is at most 2^-25 2^TOP a lost number of its two
-// lines. An element larger than 2^21 times that is good to 2^-21 |C| <= 2^-21 |A| |B|; all others,
-// and those of lines that are not finite, are computed again from A and B, in double precision, by
-// the warp that has them: one by one, all lanes along k, or, where more than ONE_BY_ONE of 16 x 32,
-// by the tensor cores. Those that have a line with FEW numbers are made of these, each by its lane:
-// so A times a permutation is that of A.
+// With x' and y' what pairs have of the scaled lines x and y of an element, it lacks
+//
+//     sum x y - x' y' = sum (x - x') y + sum x' (y - y'),
+//
+// of which what was not lost makes no more than 2^-22 of a term. A number that was lost is off by
+// 2^-25 at most, so that lost numbers of x take from the first sum at most 2^-25 min(2^TOP count of
+// them, sum |y|), and those of y as much from the second (pairs.cuh). An element 2^21 times as large
+// as both is good to 2^-21 |C| <= 2^-21 |A| |B|. Of the others few are harmed, but only where numbers
+// were lost can that be seen, and who looks there may as well add what is lacking: an element is
+// mended, by its warp, from these numbers alone, where no more than one in RARE was lost.
+//
+// The rest, and elements of lines that are not finite, are computed again from A and B, in double
+// precision: one by one, all lanes along k, or, where that is more than ONE_BY_ONE for a warp, all
+// of its group's tile by the tensor cores. Those that have a line with FEW numbers are made of these,
+// each by its lane: so A times a permutation is that of A.
 //
 // Whatever the numbers and k, an element is off by less than 145 2^-25 |A| |B| = 4.3e-6: by 24 for
 // pairs, 84 for four products of high parts of 16 of k, of which each cuts off 17 terms at 2^-25 of
@@ -53,7 +62,13 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "strips.cuh"
 #include "tensor.cuh"
 
-constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2, ONE_BY_ONE = 16;
+constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2;
+// An element is mended if of k numbers its two lines lost k / RARE, and counts as one of MENDED then
+constexpr int ONE_BY_ONE = 8, RARE = 8, MENDED = 6;
+// Where all of a group's tile is computed again: of k at a time, and slices of so many numbers of 64
+// rows and columns
+constexpr int DEEP = 8, SLICES = 4, SLICE = 128 * DEEP;
+constexpr int NOT_A_NUMBER = 0x7fffffff;
 constexpr int WORDS = SUMS / 32;  // of bits, one for each sum
 constexpr int PARTS = HIGH_ONLY ? 1 : 2;
 constexpr unsigned PART_A = BM * TILE_ROW, PART_B = BN * TILE_ROW;
@@ -236,30 +251,13 @@ struct Entries {
         const bool negative = (how & TWICE) && odd && !second;
         return negative != (part && how & CONJUGATED) ? -x : x;
     }
-    // Whether four along k can be read at once
-    __device__ bool whole() const
-    {
-        return !COMPLEX && step == 1 && (size(X) | 4 * next) % 16 == 0;
-    }
-    // Those from p on, or with zeros from k on
-    template <bool WHOLE> __device__ Four four(unsigned line, size p) const
-    {
-        if (WHOLE) return *reinterpret_cast<const Four*>(X + line * next + p);
-        return {(*this)(line, p), (*this)(line, p + 1), (*this)(line, p + 2), (*this)(line, p + 3)};
-    }
-    __device__ Four four(unsigned line, size p, size k) const
-    {
-        Four v;
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) v.x[e] = p + e < k ? (*this)(line, p + e) : 0;
-        return v;
-    }
 };
 
 // What the store of a warp's part of a tile needs, asked for when the tile begins: its lines, of 16
 // rows and BN columns, come to shared memory, and C, if it counts, to the L2 cache.
 struct Lines {
     Line rows[16], cols[BN];
+    char room[SLICES * SLICE - (16 + BN) * sizeof(Line)];  // four warps' are the slices', too
 
     __device__ void fetch(unsigned i, unsigned j, const About* a, const About* b,
                           const Result& result)
@@ -299,7 +297,8 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
         const bool by_row = rows[r].lost & ONLY_FEW, by_col = cols[c].lost & ONLY_FEW;
         const bool finite = rows[r].lost + cols[c].lost < NOT_FINITE;
         places[e] = by_row ? A.about[i + r].places : B.about[j + c].places;
-        few[e] = !(mine >> e & 1) || !finite ? 0 : by_row ? rows[r].few : by_col ? cols[c].few : 0;
+        few[e] = !(mine >> e & 1) || !finite ? 0
+               : by_row ? A.about[i + r].few : by_col ? B.about[j + c].few : 0;
         most = max(most, few[e]);
     }
     double sums[4] = {};
@@ -330,100 +329,258 @@ __device__ inline unsigned compute_few(unsigned mine, unsigned i, unsigned j, co
     return mine;
 }
 
-// sums += A B^T for 16 rows and 4 tiles of 8 columns: a lane has four of 16 of k of rows g, g + 8,
-// and of column g of each tile. Which of 16 the tensor cores take for which is nothing to a sum.
-__device__ inline void add_products(double (&sums)[4][4], const Four& x, const Four& y,
-                                    const Four (&z)[4])
+// What half precision has of a scaled number
+__device__ inline float kept_of(float x)
 {
-    double left[8];
-    #pragma unroll
-    for (int e = 0; e < 4; ++e) left[2 * e] = x.x[e], left[2 * e + 1] = y.x[e];
-    #pragma unroll
-    for (int q = 0; q < 4; ++q)
-        tensor_product(sums[q], left, {z[q].x[0], z[q].x[1], z[q].x[2], z[q].x[3]});
+    const float high = float(half(x));
+    return HIGH_ONLY ? high : high + float(half(x - high));
 }
 
-// Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
-// `again`, from A and B, 16 bits at a time
-__device__ inline void compute_again(unsigned (&again)[WORDS], unsigned i, unsigned j,
-                                     size k, const Lines& lines, const Entries& A,
-                                     const Entries& B, const Result& result)
+// This lane's share of what an element lacks for numbers lost, scaled:
+//
+//     x y - x' y' = (x - x') y + x' (y - y')
+//
+// for pairs x' and y', of which the first counts where x is lost, the second where y is.
+__device__ inline double lost_between(unsigned row, unsigned col, size k, const Line& of_row,
+                                      const Line& of_col, const Entries& A, const Entries& B,
+                                      const Result& result)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const Scale a(of_row), b(of_col);
+    const word* const in_row = reinterpret_cast<word*>(lost_bits(A.about, result.m, k, row));
+    const word* const in_col = reinterpret_cast<word*>(lost_bits(B.about, result.n, k, col));
+    const size words = lost_words(k);
+    constexpr int LOADS = 4;
+    double sum = 0;
     #pragma unroll 1
-    for (int first = 0; first < BN; first += 32, j += 32) {
-        const unsigned mine = again[0] & 0xffff;
+    for (size w = threadIdx.x % 32; w < words; w += 32) {
+        word left[2] = {of_row.lost ? in_row[w] : 0, of_col.lost ? in_col[w] : 0};
+        while (left[0] | left[1]) {  // loads of a few of each are under way together
+            float x[2 * LOADS], y[2 * LOADS];
+            #pragma unroll
+            for (int f = 0; f < 2 * LOADS; ++f) {
+                word& bits = left[f / LOADS];
+                const size p = 64 * w + (bits ? __ffsll(bits) - 1 : 0);
+                x[f] = bits ? A(row, p) : 0;
+                y[f] = bits ? B(col, p) : 0;
+                bits &= bits - 1;
+            }
+            #pragma unroll
+            for (int f = 0; f < 2 * LOADS; ++f) {
+                const double x_kept = kept_of(a.of(x[f])), y_all = b.exactly(y[f]);
+                sum = f < LOADS ? fma(a.exactly(x[f]) - x_kept, y_all, sum)
+                                : fma(x_kept, y_all - kept_of(b.of(y[f])), sum);
+            }
+        }
+    }
+    return sum;
+}
+
+// An operand's 64 lines from `first` on: DEEP of k at a time, as they are in memory, to a slice of
+// shared memory. A thread brings number q of every 16th line, neighbours in memory by neighbours, 32
+// bytes of them.
+template <int ACROSS> struct Slices {
+    const Entries& of;
+    unsigned first;     // this thread's
+    int line, q, left;  // the line in the slice; how many there are from it on
+    const float* next;
+
+    __device__ Slices(const Entries& of, unsigned begin, unsigned lines) : of(of)
+    {
+        const int thread = threadIdx.x % 128;
+        line = ACROSS ? thread / 64 * 8 + thread % 8 : thread / DEEP;
+        q = ACROSS ? thread / 8 % DEEP : thread % DEEP;
+        first = begin + line;
+        left = int(lines) - int(first);
+        next = of.X + first * of.next + q * of.step;
+    }
+    // What a warp reads together, four q of eight lines, is in different banks
+    __device__ static int place(int line, int q) { return DEEP * line + (q ^ (line & 4)); }
+
+    // The slices one after the other, of which the next begins at p
+    __device__ void bring(float* slice, size p, size k)
+    {
+        const float* x = next;
+        const int some = p + q < k ? left : 0;
+        next += DEEP * of.step;
         #pragma unroll
-        for (int w = 0; w < WORDS; ++w)
-            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] << 16 : 0);
-        if (!__any_sync(ALL, mine)) continue;
-        unsigned rest = 0;
+        for (int e = 0; e < 64; e += 16, x += 16 * of.next) {
+            float* const to = slice + place(line, q) + DEEP * e;
+            if (COMPLEX) *to = e < some ? of(first + e, p + q) : 0;
+            else copy_async<4>(to, e < some ? x : of.X, e < some ? 4 : 0);
+        }
+    }
+};
+
+// The elements of a group's tile for which its lanes have bits, in double precision, 64 columns at a
+// time, of slices of which all but one are under way
+__device__ inline void compute_tile(unsigned (&again)[WORDS], unsigned i, unsigned j, size k,
+                                    float* slices, int group, const Entries& A, const Entries& B,
+                                    const Result& result)
+{
+    const int warp = threadIdx.x / 32 % 4, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    #pragma unroll 1
+    for (int c = 0; c < BN; c += 64, j += 64) {
+        const unsigned mine = again[0];
+        #pragma unroll
+        for (int w = 1; w < WORDS; ++w) again[w - 1] = again[w];
+        if (!any_of_group(mine != 0, group)) continue;
+        Slices<A_ACROSS> a(A, i - 16 * warp, result.m);
+        Slices<B_ACROSS> b(B, j, result.n);
+        size p = 0;  // of what is brought next
+        const auto bring = [&] {
+            float* const slice = slices + unsigned(p / DEEP) % SLICES * SLICE;
+            a.bring(slice, p, k);
+            b.bring(slice + SLICE / 2, p, k);
+            end_group();
+            p += DEEP;
+        };
+        double sums[8][4] = {};
         #pragma unroll 1
-        for (int q = 0; q < 4; ++q)
-            rest |= compute_few(mine >> 4 * q & 15, i, j + 8 * q, lines.rows,
-                                lines.cols + first + 8 * q, A, B, result) << 4 * q;
-        const int total = int(__reduce_add_sync(ALL, __popc(rest)));
-        if (total <= ONE_BY_ONE) {
-            #pragma unroll 1
-            for (int e = 0; total > 0 && e < 16; ++e)
-                for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
-                    const int of = __ffs(left) - 1;
-                    const unsigned row = i + of / 4 + 8 * (e / 2 % 2);
-                    const unsigned col = j + 8 * (e / 4) + 2 * (of % 4) + e % 2;
-                    double sum = 0;
-                    #pragma unroll 4
-                    for (size p = lane; p < k; p += 32)
-                        sum = fma(double(A(row, p)), double(B(col, p)), sum);
-                    for (int step = 16; step; step /= 2) sum += across(sum, step);
-                    if (lane == of) result.store(row, col, float(sum));
-                }
-            continue;
+        for (int s = 0; s < SLICES - 1; ++s) bring();
+        #pragma unroll 1
+        for (unsigned s = 0; DEEP * size(s) < k; ++s) {
+            await_groups<SLICES - 2>();
+            meet(group);  // this slice has come, and nobody reads the one before
+            bring();
+            const float* const x = slices + s % SLICES * SLICE;
+            double u[4], v[2];
+            #pragma unroll
+            for (int e = 0; e < 4; ++e)
+                u[e] = x[a.place(16 * warp + g + e % 2 * 8, t + e / 2 * 4)];
+            #pragma unroll
+            for (int q = 0; q < 8; ++q) {
+                #pragma unroll
+                for (int e = 0; e < 2; ++e) v[e] = x[SLICE / 2 + b.place(8 * q + g, t + 4 * e)];
+                tensor_product(sums[q], u, v);
+            }
         }
-        double sums[4][4] = {};
-        const unsigned row = min(i + g, result.m - 1), next = min(i + g + 8, result.m - 1);
-        unsigned cols[4];
+        await_groups<0>();
+        meet(group);
         #pragma unroll
-        for (int q = 0; q < 4; ++q) cols[q] = min(j + 8 * q + g, result.n - 1);
-        // No branches where loads are to be under way together
-        const size inside = k / 16 * 16;
-        size p = 4 * t;
-        if ((A_ACROSS || A.whole()) && (B_ACROSS || B.whole())) {
-            #pragma unroll 2 - COMPLEX
-            for (; p < inside; p += 16)
-                add_products(sums, A.four<!A_ACROSS>(row, p), A.four<!A_ACROSS>(next, p),
-                             {B.four<!B_ACROSS>(cols[0], p), B.four<!B_ACROSS>(cols[1], p),
-                              B.four<!B_ACROSS>(cols[2], p), B.four<!B_ACROSS>(cols[3], p)});
-        } else {
-            #pragma unroll 1
-            for (; p < inside; p += 16)
-                add_products(sums, A.four<false>(row, p), A.four<false>(next, p),
-                             {B.four<false>(cols[0], p), B.four<false>(cols[1], p),
-                              B.four<false>(cols[2], p), B.four<false>(cols[3], p)});
-        }
-        if (inside < k)
-            add_products(sums, A.four(row, p, k), A.four(next, p, k),
-                         {B.four(cols[0], p, k), B.four(cols[1], p, k), B.four(cols[2], p, k),
-                          B.four(cols[3], p, k)});
-        #pragma unroll
-        for (int e = 0; e < 16; ++e)
-            if (rest >> e & 1)
+        for (int e = 0; e < 32; ++e)
+            if (mine >> e & 1)
                 result.store(i + g + 8 * (e / 2 % 2), j + 8 * (e / 4) + 2 * t + e % 2,
                              float(sums[e / 4][e % 4]));
     }
 }
 
+// Elements (i + g + 8 (e / 2 % 2), j + 8 (e / 4) + 2 t + e % 2) for the bits e of this lane's
+// `again`, from A and B, or from `found` and what it lacks, 16 bits at a time
+__device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SUMS], unsigned i,
+                                     unsigned j, size k, Lines& lines, int group, const Entries& A,
+                                     const Entries& B, const Result& result)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const auto mended_of = [&](unsigned rest, int first) {
+        unsigned mended = 0;
+        #pragma unroll
+        for (int e = 0; !COMPLEX && e < 16; ++e) {
+            const int by_row = lines.rows[g + 8 * (e / 2 % 2)].lost;
+            const int by_col = lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
+            const bool marked = (by_row == 0 || by_row > UNMARKED)
+                && (by_col == 0 || by_col > UNMARKED);
+            mended |= unsigned(marked && by_row + by_col <= int(k / RARE)) << e;
+        }
+        return mended & rest;
+    };
+    const auto take_turns = [&](unsigned last) {
+        #pragma unroll
+        for (int w = 0; w < WORDS; ++w)
+            again[w] = again[w] >> 16 | (w + 1 < WORDS ? again[w + 1] : last) << 16;
+    };
+    unsigned work = 0;
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w) work |= again[w];
+    if (__any_sync(ALL, work)) {
+        work = 0;
+        #pragma unroll 1
+        for (int first = 0; first < BN; first += 32) {
+            const unsigned mine = again[0] & 0xffff;
+            unsigned rest = 0;
+            if (__any_sync(ALL, mine))
+                #pragma unroll 1
+                for (int q = 0; q < 4; ++q)
+                    rest |= compute_few(mine >> 4 * q & 15, i, j + first + 8 * q, lines.rows,
+                                        lines.cols + first + 8 * q, A, B, result) << 4 * q;
+            if (rest) work += MENDED * __popc(rest) - (MENDED - 1) * __popc(mended_of(rest, first));
+            take_turns(rest);
+        }
+        work = __reduce_add_sync(ALL, work);
+    }
+    if (any_of_group(work > MENDED * ONE_BY_ONE, group))
+        return compute_tile(again, i, j, k, reinterpret_cast<float*>(&lines - threadIdx.x / 32 % 4),
+                            group, A, B, result);
+    #pragma unroll 1
+    for (int first = 0; work > 0 && first < BN; first += 32, j += 32) {
+        const unsigned rest = again[0] & 0xffff, mended = mended_of(rest, first);
+        float those[16];
+        take_turns(0);
+        #pragma unroll
+        for (int e = 0; e < SUMS; ++e) {
+            if (e < 16) those[e] = found[e];
+            found[e] = e + 16 < SUMS ? found[e + 16] : 0;
+        }
+        if (!__any_sync(ALL, rest)) continue;
+        #pragma unroll 1
+        for (int e = 0; e < 16; ++e) {
+            const unsigned by_lost = __ballot_sync(ALL, mended >> e & 1);
+            float before = 0;
+            #pragma unroll
+            for (int f = 0; f < 16; ++f) before = e == f ? those[f] : before;
+            for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
+                const int of = __ffs(left) - 1, r = of / 4 + 8 * (e / 2 % 2);
+                const int c = 8 * (e / 4) + 2 * (of % 4) + e % 2;
+                const bool mend = !COMPLEX && by_lost >> of & 1;
+                const unsigned row = i + r, col = j + c;
+                const Line& of_row = lines.rows[r];
+                const Line& of_col = lines.cols[first + c];
+                double sum = 0;
+                if (mend)
+                    sum = lost_between(row, col, k, of_row, of_col, A, B, result);
+                #pragma unroll 4
+                for (size p = mend ? k : lane; p < k; p += 32)
+                    sum = fma(double(A(row, p)), double(B(col, p)), sum);
+                for (int step = 16; step; step /= 2) sum += across(sum, step);
+                if (lane != of) continue;
+                result.store(row, col, mend ? float(before + sum) * (of_row.down * of_col.down)
+                                                  * (of_row.rest * of_col.rest) : float(sum));
+            }
+        }
+    }
+}
+
+// Of a line, how many numbers it lost and the sum of all, in units in which an element is good if it
+// is no less than the lesser of one's count and the other's sum, and these the other way round
+struct Damage {
+    float lost, sizes, down, rest;
+
+    // All elements of a line with few numbers, or that are not finite, are not numbers
+    __device__ explicit Damage(const Line& line)
+        : lost(TIMES * float(line.lost & (ONLY_FEW - 1))), sizes(TIMES / SIZES * float(line.sizes)),
+          down(line.lost < (HIGH_ONLY ? NOT_FINITE : ONLY_FEW) ? line.down
+                                                               : __int_as_float(NOT_A_NUMBER)),
+          rest(line.rest)
+    {}
+    static constexpr float TIMES = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
+};
+// The element, or not a number where it is not good
+__device__ inline float if_good(float sum, const Damage& row, const Damage& col)
+{
+    const bool good = fabsf(sum) >= fminf(row.lost, col.sizes) + fminf(col.lost, row.sizes);
+    return good ? sum * (row.down * col.down) * (row.rest * col.rest) : __int_as_float(NOT_A_NUMBER);
+}
+
 // Stores a group's tile; (i, j) is where the rows of this warp begin.
 __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, size k,
-                                  const Lines& lines, const Entries& A, const Entries& B,
+                                  Lines& lines, int group, const Entries& A, const Entries& B,
                                   const Result& result)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const Line rows[2] = {lines.rows[g], lines.rows[g + 8]};
+    const Damage rows[2] = {Damage(lines.rows[g]), Damage(lines.rows[g + 8])};
     // Neighbouring lanes exchange half of their pairs: an even one has four neighbours of 8
     // columns, an odd one of the next 8
     const bool odd = t % 2;
     const bool wide = ((size(result.C) | 4 * result.ld | (BIAS ? size(result.bias) : 0)) & 15) == 0;
-    constexpr float DAMAGE = (HIGH_ONLY ? 0x1p11f : 0x1p21f) * 0x1p-25f * (1 << TOP);
     const auto whole = [&](int q, int r) {
         const unsigned row = i + g + 8 * r, col = j + 8 * (q + odd) + 4 * (t / 2);
         return wide && result.wanted(row, col + 3) && (!HALF_OF_C || result.wanted(row, col));
@@ -446,9 +603,9 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
     #pragma unroll
     for (int q = 0; q < BN / 8; q += 2) {
         if (q + 2 < BN / 8) read(q + 2);
-        Line cols[4];
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) cols[e] = lines.cols[8 * (q + e / 2) + 2 * t + e % 2];
+        const Line* const from = lines.cols + 8 * q + 2 * t;
+        const Damage cols[4] = {Damage(from[0]), Damage(from[1]), Damage(from[8]),
+                                Damage(from[9])};
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             float x[4];
@@ -456,13 +613,8 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             for (int e = 0; e < 4; ++e) {
                 const int at = 4 * (q + e / 2) + 2 * r + e % 2;
                 const bool wanted = result.wanted(i + g + 8 * r, j + 8 * (q + e / 2) + 2 * t + e % 2);
-                const int all = rows[r].lost + cols[e].lost;
-                const int lost = HIGH_ONLY ? all & ~(3 * ONLY_FEW) : all;  // it may be both lines
-                const bool good = fabsf(sums[at]) >= DAMAGE * float(lost);
-                if (wanted && !good) again[at / 32] |= 1u << at % 32;
-                // what is not good is known by a nan from here on
-                x[e] = good ? sums[at] * (rows[r].down * cols[e].down)
-                              * (rows[r].rest * cols[e].rest) : __int_as_float(0x7fffffff);
+                x[e] = if_good(sums[at], rows[r], cols[e]);
+                if (wanted && x[e] != x[e]) again[at / 32] |= 1u << at % 32;
             }
             const float c0 = across(odd ? x[0] : x[2], 1), c1 = across(odd ? x[1] : x[3], 1);
             const float y[4] = {odd ? c0 : x[0], odd ? c1 : x[1], odd ? x[2] : c0, odd ? x[3] : c1};
@@ -481,10 +633,7 @@ __device__ inline void store_tile(float (&sums)[SUMS], unsigned i, unsigned j, s
             }
         }
     }
-    unsigned any = 0;
-    #pragma unroll
-    for (int w = 0; w < WORDS; ++w) any |= again[w];
-    if (__any_sync(ALL, any != 0)) compute_again(again, i, j, k, lines, A, B, result);
+    compute_again(again, sums, i, j, k, lines, group, A, B, result);
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
@@ -531,7 +680,7 @@ gemm_wgmma(const __grid_constant__ TensorMap a_pairs, const __grid_constant__ Te
             else
                 multiply_tile(sums, at, chunks, group, shared, full, empty);
             lines.await();
-            store_tile(sums, i, j, k, lines, {A, a_next, a_step, int(a_how), a_about},
+            store_tile(sums, i, j, k, lines, group, {A, a_next, a_step, int(a_how), a_about},
                        {B, b_next, b_step, int(b_how), b_about}, result);
         }
         if (!HIGH_ONLY && group == 0) wait_turn(0);

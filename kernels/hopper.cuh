@@ -70,6 +70,20 @@ __device__ inline void give_turn(int group)
     asm volatile("bar.arrive %0, 256;" :: "r"(group + 1) : "memory");
 }
 
+// A group of four warps meets. any_of_group: whether x is true for any of its threads.
+__device__ inline void meet(int group)
+{
+    asm volatile("bar.sync %0, 128;" :: "r"(group + 8) : "memory");
+}
+__device__ inline bool any_of_group(bool x, int group)
+{
+    int any;
+    asm volatile("{\n.reg .pred mine, all;\nsetp.ne.b32 mine, %2, 0;\n"
+                 "barrier.cta.red.or.pred all, %1, 128, mine;\nselp.b32 %0, 1, 0, all;\n}"
+                 : "=r"(any) : "r"(group + 8), "r"(int(x)) : "memory");
+    return any;
+}
+
 // -- products
 
 // A group of four warps gives registers back, or takes them: of all threads 65536 at most

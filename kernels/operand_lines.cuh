@@ -31,6 +31,17 @@ struct Operand {
     __device__ bool twice() const { return COMPLEX && how & TWICE; }
 };
 
+// Behind what is known of an operand's lines there are, if it is real, which of their numbers are
+// lost: of number p of a line, bit p % 64 of its word p / 64. Of a line of which no more than UNMARKED
+// are they may say anything: normal numbers have such, which do no harm, and need not wait for them.
+constexpr int UNMARKED = 2;
+__device__ inline size lost_words(size k) { return (k + 63) / 64; }
+__device__ inline unsigned* lost_bits(const About* about, size lines, size k, size line)
+{
+    return const_cast<unsigned*>(reinterpret_cast<const unsigned*>(about + lines))
+        + 2 * lost_words(k) * line;
+}
+
 // A thread's share of an operand: groups of four numbers
 struct Share {
     const float* X;       // the first

@@ -11,6 +11,9 @@
 // That a line may have FEW numbers that are not zero (pairs.cuh) is seen from how many threads have
 // zeros alone, which costs next to nothing where there are none; then all enter theirs in a list.
 //
+// Which numbers are lost, a bit for each, is written after the rest, by lines that have more than a
+// few; where lines lie side by side each block of their cluster writes whole words, of its own part.
+//
 // Floor: 8 bytes an entry, read and written once.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int WARPS = 8;     // of a block
@@ -54,14 +57,14 @@ struct alignas(8) Found {
 
 // Of a line that may have few numbers nothing is known yet.
 constexpr int NOWHERE = 0x7fffffff;
-constexpr About UNKNOWN = {{0, 0, 0, 0}, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
-                                          NOWHERE, NOWHERE}};
+constexpr About UNKNOWN = {{0, 0, 0, 0}, 0, {NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE,
+                                             NOWHERE, NOWHERE}};
 static_assert(FEW == 8);
 // One more: the list ends up in order whoever comes first, for each entry keeps the smallest place
 // that has come by, and the others go on.
 __device__ inline void enter(About& about, int place)
 {
-    const int before = atomicAdd(&about.line.few, 1);
+    const int before = atomicAdd(&about.few, 1);
     if (before == FEW) atomicAdd(&about.line.lost, -ONLY_FEW);
     for (int i = 0; i < FEW && before < FEW && place != NOWHERE; ++i)
         place = max(place, atomicMin(&about.places[i], place));
@@ -123,14 +126,30 @@ struct Range {
     }
 };
 
-// Numbers of `x` whose pairs are not good
-__device__ inline int lost_of(const Held& held, const Share& share, Scale scale, int from, int to)
+// Numbers whose pairs are not good, a bit for each
+__device__ inline unsigned lost_of(const Four& v, Scale scale)
 {
-    int lost = 0;
-    held.each(share, [&](size, const Four& v) {
-        for (int e = from; e < to; ++e) lost += is_lost(scale.of(v.x[e]), v.x[e]);
-    });
+    unsigned lost = 0;
+    #pragma unroll
+    for (int e = 0; e < 4; ++e) lost |= unsigned(is_lost(scale.of(v.x[e]), v.x[e])) << e;
     return lost;
+}
+
+// Marks those of a line of which a warp has numbers from `first` on, 128 side by side, each time
+// `stride` further on
+__device__ inline void mark_lost(const Held& held, const Share& share, Scale scale, unsigned* bits,
+                                 size k, size first, size stride)
+{
+    const int lane = threadIdx.x % 32;
+    const size end = 64 * lost_words(k);
+    #pragma unroll 1
+    for (size g = 0, p = first; p - 4 * lane < k; ++g, p += stride) {
+        unsigned word = 0;
+        if (g < share.groups) word = lost_of(g < HELD ? held.at(g) : share.read(g), scale);
+        word <<= 4 * (lane % 8);
+        for (int mask = 1; mask < 8; mask *= 2) word |= across(word, mask);
+        if (lane % 8 == 0 && p < end) bits[p / 32] = word;
+    }
 }
 
 __device__ inline void store(unsigned short* to, size plane, Pair a, Pair b)
@@ -180,6 +199,7 @@ __device__ inline void store_across(const Operand& of, unsigned short* to, size 
 __device__ inline void split_along(const Operand& of, size line)
 {
     __shared__ Found of_warp[WARPS];
+    __shared__ float sums[WARPS];   // of sizes
     __shared__ About about[WARPS];  // of the lines
     const int warp = threadIdx.x / 32, team = int(of.team), own = warp / team;
     const size stride = 128 * team, first = 4 * (threadIdx.x % (32 * team));
@@ -209,27 +229,38 @@ __device__ inline void split_along(const Operand& of, size line)
     const Scale scale(exponent);
     const int copies = 1 + of.twice();
     unsigned short* const to = of.pairs + copies * line * of.room + first;
+    float sum = 0;
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
         for (int e = 0; e < 4; ++e) x[e] = scale.of(finite ? v.x[e] : 0);
+        sum += fabsf(x[0]) + fabsf(x[1]) + (fabsf(x[2]) + fabsf(x[3]));
         store_along(of, to + g * stride, copies * of.lines * of.room, pairs_of(x[0], x[1]),
                     pairs_of(x[2], x[3]));
     });
-    if (finite && range.may_lose(scale))
-        if (const int lost = lost_of(held, share, scale, 0, 4))
-            atomicAdd(&about[own].line.lost, lost);
+    for (int step = 16; step; step /= 2) sum += across(sum, step);
+    if (threadIdx.x % 32 == 0) sums[warp] = sum;
+    if (finite && range.may_lose(scale)) {
+        int lost = 0;
+        held.each(share, [&](size, const Four& v) { lost += __popc(lost_of(v, scale)); });
+        if (lost) atomicAdd(&about[own].line.lost, lost);
+    }
     if (may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
         });
     __syncthreads();
+    if (!COMPLEX && there && (about[own].line.lost & (ONLY_FEW - 1)) > UNMARKED)
+        mark_lost(held, share, scale, lost_bits(of.about, of.lines, of.k, line), of.k, first,
+                  stride);
     if (there && threadIdx.x % (32 * team) == 0) {
         About mine = about[own];
         const Line known = line_of(exponent);
         mine.line.down = known.down;
         mine.line.rest = known.rest;
         mine.line.lost = finite ? mine.line.lost + may_be_few * ONLY_FEW : NOT_FINITE;
+        for (int w = 1; w < team; ++w) sum += sums[warp + w];
+        mine.line.sizes = sizes_of(sum);
         for (int i = 0; i < copies; ++i) of.about[copies * line + i] = mine;
     }
 }
@@ -239,9 +270,10 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
 {
     __shared__ Found found[LINES], all[LINES];
     __shared__ int gone[LINES], some_may_be_few;
+    __shared__ float sums[WARPS][LINES];  // of sizes
     constexpr int ROWS = THREADS / LANES;
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
-    const size part = (of.k + CLUSTER - 1) / CLUSTER, end = (rank + 1) * part;
+    const size part = (of.k + 32 * CLUSTER - 1) / (32 * CLUSTER) * 32, end = (rank + 1) * part;
     const size from = rank * part + row, to = end < of.k ? end : of.k;
     const size there = of.lines - line - col;
     const Share share{of.X + (line + col) * of.next + from * of.step, ROWS * of.step, of.next,
@@ -289,6 +321,11 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         all[i] = of_all;
         if (may_be_few(of_all)) some_may_be_few = 1;
     }
+    unsigned* const bits = lost_bits(of.about, of.lines, of.k, line);
+    const int words = int(2 * lost_words(of.k)), before = rank * int(part / 32);
+    const int mine = (rank + 1 < CLUSTER && end / 32 < words ? int(end / 32) : words) - before;
+    for (int w = threadIdx.x; !COMPLEX && w < LINES * mine; w += THREADS)
+        if (line + w / mine < of.lines) bits[w / mine * words + before + w % mine] = 0;
     __syncthreads();  // what was read of other blocks has come: it is in `all`
     done_in_cluster<CLUSTER>();
     Scale scale[4];
@@ -300,18 +337,34 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     }
     constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
     unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
+    float sum[4] = {};
     held.each(share, [&](size g, const Four& v) {
         float x[4];
         #pragma unroll
-        for (int e = 0; e < 4; ++e) x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
+        for (int e = 0; e < 4; ++e) {
+            x[e] = scale[e].of(finite[e] ? v.x[e] : 0);
+            sum[e] += fabsf(x[e]);
+        }
         store_across(of, place + g * EACH * ROWS * of.room, EACH * of.k * of.room,
                      pairs_of(x[0], x[1]), pairs_of(x[2], x[3]));
     });
     #pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        for (int mask = LANES; mask < 32; mask *= 2) sum[e] += across(sum[e], mask);
+        if (threadIdx.x % 32 < LANES) sums[threadIdx.x / 32][col + e] = sum[e];
+    }
+    #pragma unroll
     for (int e = 0; e < 4; ++e)
-        if (finite[e] && range[e].may_lose(scale[e]))
-            if (const int lost = lost_of(held, share, scale[e], e, e + 1))
-                atomicAdd(&gone[col + e], lost);
+        if (finite[e] && range[e].may_lose(scale[e])) {
+            int lost = 0;
+            held.each(share, [&](size g, const Four& v) {
+                if (!is_lost(scale[e].of(v.x[e]), v.x[e])) return;
+                ++lost;
+                const size p = from + g * ROWS;
+                if (!COMPLEX) atomicOr(bits + words * (col + e) + p / 32, 1u << p % 32);
+            });
+            if (lost) atomicAdd(&gone[col + e], lost);
+        }
     if (some_may_be_few)
         held.each_but_zeros(share, [&](int g, int e) {
             if (!may_be_few(all[col + e])) return;
@@ -323,6 +376,9 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         if (i % parts) continue;
         Line* const about = &of.about[(line + i) / parts].line;
         int lost = gone[i] + (COMPLEX ? gone[i ^ 1] : 0);
+        float sizes = 0;
+        for (int w = 0; w < WARPS; ++w)
+            sizes += sums[w][i] + (COMPLEX ? sums[w][i ^ 1] : 0);
         if (rank == 0) {
             const Line known = line_of(scale_of(all[i].most));
             about->down = known.down;
@@ -331,6 +387,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             if (!all[i].finite()) lost = NOT_FINITE;
         }
         if (lost) atomicAdd(&about->lost, lost);
+        atomicAdd(&about->sizes, sizes_of(sizes));
     }
     await_all_done<CLUSTER>();
 }

@@ -53,7 +53,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace sim {
 
-enum State { RUNNING, AT_BLOCK, AT_PART, AT_WARP, AT_CLUSTER, AT_PHASE, ENDED };
+enum State { RUNNING, AT_BLOCK, AT_PART, AT_GROUP, AT_WARP, AT_CLUSTER, AT_PHASE, ENDED };
 
 // Where a fiber, or the scheduler, has left off. Where we know the registers we change over
 // ourselves: swapcontext, which asks the system for the signal mask and has AddressSanitizer clear
@@ -271,6 +271,8 @@ static bool run(Group& group, int schedule)
         for (size_t b = 0; b < fibers.size(); b += threads)
             moved |= part && release(b, b + part, AT_PART,
                                      "a barrier of some warps is not reached by all");
+        for (size_t b = 0; b + 128 <= fibers.size(); b += 128)
+            moved |= release(b, b + 128, AT_GROUP, "four warps do not meet");
         for (Fiber& f : fibers)
             if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
         if (gave_way) {  // to its own others first
@@ -592,6 +594,12 @@ static inline int atomicAdd(int* at, int x)  // fibers run by turns
     *at += x;
     return before;
 }
+static inline unsigned atomicOr(unsigned* at, unsigned x)
+{
+    const unsigned before = *at;
+    *at |= x;
+    return before;
+}
 static inline unsigned atomicMax(unsigned* at, unsigned x)
 {
     const unsigned before = *at;
@@ -711,6 +719,18 @@ static void arrive_in(unsigned, unsigned)
 
 static void wait_turn(int) {}
 static void give_turn(int) {}
+static void meet(int, int line = __builtin_LINE()) { sim::wait(sim::AT_GROUP, line); }
+static bool any_of_group(bool x, int group, int line = __builtin_LINE())
+{
+    static bool any[8];
+    any[group] |= x;
+    meet(group, line);
+    const bool result = any[group];
+    meet(group, line);
+    any[group] = false;
+    meet(group, line);
+    return result;
+}
 template <int> void give_registers() {}
 template <int> void take_registers() {}
 static void begin_products() {}

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from .gpu import Array, install
-from .run_split import LINE, NOT_FINITE
+from .run_split import LINE, NOT_FINITE, good
 
 TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16}
 HALVES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8}
@@ -56,8 +56,7 @@ def multiply(pairs, numbers, scalars, across, parts, with_bias):
         assert sides[-1].shape[2] == k
     (ah, al), (bh, bl) = sides
     x = (al @ bh.T + ah @ bl.T + ah @ bh.T).astype(np.float32)
-    lost = lines[0]["lost"][:, None] + lines[1]["lost"]
-    again = ~(np.abs(x) >= np.float32(2**11) * lost.astype(np.float32))
+    again = ~good(x, *((about["lost"], about["sizes"]) for about in lines))
     down, rest = (lines[0][f][:, None] * lines[1][f] for f in ("down", "rest"))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         x = x * down * rest

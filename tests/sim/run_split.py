@@ -18,13 +18,16 @@ ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, unsigned share
 {{ sim::launch({1}, blocks, threads, schedule, numbers, shared); }}
 """
 
-FEW, ONLY_FEW, NOT_FINITE = 8, 1 << 27, 1 << 29
-LINE = np.dtype([("down", "f4"), ("rest", "f4"), ("lost", "i4"), ("few", "i4"),
-                 ("places", "i4", FEW)])
+FEW, ONLY_FEW, NOT_FINITE, UNMARKED = 8, 1 << 27, 1 << 29, 2
+SIZES = 16  # units of a sum of sizes in 2^15, which is above all scaled numbers
+LINE = np.dtype({"names": ["down", "rest", "lost", "sizes", "few", "places"],
+                 "formats": ["f4", "f4", "i4", "i4", "i4", ("i4", FEW)],
+                 "offsets": [0, 4, 8, 12, 16, 20], "itemsize": 64})
 
 
 def split(x):
-    """(halves [2][lines][k], exponents, lost) of the lines of x (kernels/pairs.cuh)."""
+    """(halves [2][lines][k], exponents, lost, sizes, which are lost) of the lines of x
+    (kernels/pairs.cuh)."""
     largest = np.abs(x).max(1, initial=0).astype(float)
     finite = np.isfinite(largest)
     exponent = np.where(finite & (largest > 0), 15 - np.frexp(np.where(finite, largest, 1))[1], 0)
@@ -39,7 +42,17 @@ def split(x):
     some = (x != 0).sum(1)
     few = finite & (some > 0) & (some <= FEW)
     return (np.stack([high, low]), exponent,
-            np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE))
+            np.where(finite, lost.sum(1) + few * ONLY_FEW, NOT_FINITE),
+            np.abs(scaled.astype(float)).sum(1) * SIZES / 2**15, lost & finite[:, None])
+
+
+def good(sums, rows, columns, many=2.0**11):
+    """The rule of gemm_wgmma, of (lost, sizes) of lines: which sums no lost number has harmed."""
+    lost, of_column = (x[0] % ONLY_FEW for x in (rows, columns))
+    sizes, its_sizes = (x[1] / SIZES for x in (rows, columns))
+    always = (rows[0] >= ONLY_FEW)[:, None] | (columns[0] >= ONLY_FEW)
+    damage = np.minimum(lost[:, None], its_sizes) + np.minimum(of_column, sizes[:, None])
+    return ~always & (np.abs(sums) >= many * damage)
 
 
 def problem(rng, lines, k):
@@ -88,7 +101,8 @@ class Side:
         self.blocks = (-(-lines // values["LINES"]) if self.across
                        else -(-lines // (warps // self.team)))
         self.pairs = Memory(np.full((1, 2 * self.rows, self.room), 0xffff, np.uint16))
-        self.about = Memory(np.full((1, lines, LINE.itemsize), 0xff, np.uint8))
+        self.lost = lines, 8 * -(-k // 64)  # bytes of bits
+        self.about = Memory(np.full((1, lines * (LINE.itemsize + self.lost[1])), 0xff, np.uint8))
 
     def numbers(self):
         return (self.memory.address, len(self.x), self.next, self.step, self.team, 0,
@@ -96,19 +110,27 @@ class Side:
 
     def found(self):
         """What was made, as bytes; it is what the model makes."""
-        halves, exponent, lost = split(self.x)
+        halves, exponent, lost, sizes, which = split(self.x)
         got = self.pairs.array.reshape(2, self.rows, self.room)[:, :, :self.columns]
         got = got.swapaxes(1, 2) if self.across else got
         assert np.array_equal(got, halves.view(np.uint16)), "halves"
-        about = np.ascontiguousarray(self.about.array).view(LINE).reshape(-1)
+        about = np.ascontiguousarray(self.about.array).reshape(-1)
+        about, bits = np.split(about, [LINE.itemsize * len(self.x)])
+        about, some = about.view(LINE), which.sum(1) > UNMARKED
+        bits = np.unpackbits(bits.reshape(self.lost), axis=1, bitorder="little")[some]
+        assert np.array_equal(bits[:, :which.shape[1]], which[some]), "which are lost"
+        assert not bits[:, which.shape[1]:].any()
         assert np.array_equal(about["lost"], lost), (about["lost"], lost)
         assert np.array_equal(about["down"].astype(float) * about["rest"], 2.0 ** -exponent)
+        least, most = sizes, 1.0011 * sizes + 2 * (sizes > 0)
+        assert ((least <= about["sizes"]) & (about["sizes"] <= most)).all(), about["sizes"]
         few = (lost >= ONLY_FEW) & (lost < NOT_FINITE)
         assert np.array_equal(about["few"][few], (self.x != 0).sum(1)[few])
         for places, x in zip(about["places"][few], self.x[few]):
             wanted = np.flatnonzero(x)
             assert np.array_equal(places[:wanted.size], wanted), (places, wanted)
-        return got.tobytes() + b"".join(about[x].tobytes() for x in ("down", "rest", "lost"))
+        known = about[["down", "rest", "lost", "sizes"]]
+        return got.tobytes() + b"".join(known[x].tobytes() for x in known.dtype.names)
 
 
 def run(launch, values, rng, shapes, k, layouts):

@@ -87,6 +87,7 @@ def of_bytes(blasx, rng):
 def pairs(blasx, rng):
     """sgemm and cgemm, one triangle of products, and high parts alone; lines that are not finite,
     and large numbers that meet zeros."""
+    from blasx import _tuned
     for (m, n, k), orders in product(((70, 130, 200), (129, 66, 72)), ("CF", "FC")):
         a, b = (rng.standard_normal(x).astype("f4") for x in ((m, k), (k, n)))
         a[3] *= 1e-30
@@ -104,6 +105,28 @@ def pairs(blasx, rng):
                 wrong = abs(got - (2 * c.astype("f8") - 0.5 * exact))
                 assert (wrong[good] <= (2.0**-bits * (sizes + 2 * abs(c)))[good]).all(), precision
                 assert np.array_equal(np.isfinite(got), good)
+    # where numbers were lost and meet what alone counts: elements lack all that these make
+    for k, orders in product((200, 520), ("CF", "FC")):
+        a, b = (rng.standard_normal(x).astype("f4") for x in ((70, k), (k, 90)))
+        few, others = np.arange(5, k, 61), np.arange(k) % 61 != 5
+        a[::2, others] *= np.float32(2.0**30)
+        a[4, few] *= np.float32(1e-36)
+        b[others, 3:60:7] = 0
+        b[others, 2::11] *= np.float32(2.0**27)
+        a[5::8, others] = 0
+        got = ran("gemm_wgmma", blasx.sgemm, 2, on_gpu(a, orders[0]), on_gpu(b, orders[1]))
+        exact, sizes = 2 * a.astype("f8") @ b, 2 * abs(a.astype("f8")) @ abs(b)
+        assert (abs(got - exact) <= 2**-21 * sizes + 2**-149).all()
+    # all of a tile again, where it is wider
+    a, b = (rng.standard_normal(x).astype("f4") for x in ((70, 40), (40, 100)))
+    a[::7, ::3] *= np.float32(1e30)
+    b[::3], a[69, 9] = 0, np.nan
+    with _tuned.using("s", gemm_wgmma=PAIRS | {"BN": 128}):
+        for orders in ("CF", "FC"):
+            got = ran("gemm_wgmma", blasx.sgemm, 1, on_gpu(a, orders[0]), on_gpu(b, orders[1]))
+            assert np.isnan(got[69]).all()
+            exact, sizes = a[:69].astype("f8") @ b, abs(a[:69].astype("f8")) @ abs(b)
+            assert (abs(got[:69] - exact) <= 2**-21 * sizes).all()
     a, b, row = (rng.standard_normal(x).astype("f4") for x in ((66, 70), (70, 90), 90))
     got = ran("gemm_wgmma", blasx.sgemm, 1.0, on_gpu(a), on_gpu(b), bias=on_gpu(row),
               activation="relu")
@@ -132,6 +155,12 @@ def pairs(blasx, rng):
             for x in ((33, 70), (70, 65)))
     got = ran("gemm_wgmma", blasx.cgemm, 1, on_gpu(a), on_gpu(b))
     assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
+    a[::2] *= np.float32(2.0**30) * (rng.random(70) < 0.5) + 1
+    b[:, ::3] *= np.exp(4 * rng.standard_normal((70, 22)))
+    b[abs(a[0]) > 2.0**10, 3] = 0
+    for orders in ("CF", "FC"):
+        got = ran("gemm_wgmma", blasx.cgemm, 1, on_gpu(a, orders[0]), on_gpu(b, orders[1]))
+        assert (abs(got - a.astype("c16") @ b) <= 2**-20 * (abs(a).astype("f8") @ abs(b))).all()
 
 
 def of_few(blasx, rng):
