@@ -568,14 +568,16 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    return (teams, options(DEEP=(16, 32, 48, 64, 96), STAGES=(1, 2, 3)), options(WARPS=(1, 2, 4)),
+    return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)),
+            options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
 def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
-            and (v["STAGES"] > 1 or n <= v["DEEP"]) and v["RM"] * v["RN"] * words(letter) <= 36
+            and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
+            and v["RM"] * v["RN"] * words(letter) <= 36
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
 
