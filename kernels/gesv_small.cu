@@ -40,8 +40,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
-    load(a, in, way_of(in, n, n, a_next), order * order,
-         [=](int i, int j) { return i < order && j < order; });
+    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < order && j < order; });
     Tags tag;
     Factors f;
     lu(a, tag, f, n, n);
@@ -49,7 +48,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, way_of(out, n, n, lu_next), order * order, to,
+    store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < order; });
     store_kept(f.piv, array_of(piv, n, m), order);
 

@@ -19,8 +19,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto out = matrix_of(LU, lu_row, lu_col, lu_next, b);
 
     Block a;
-    load(a, in, way_of(in, m, n, a_next), rows * cols,
-         [=](int i, int j) { return i < rows && j < cols; });
+    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < rows && j < cols; });
     Tags tag;
     Factors f;
     lu(a, tag, f, m, n);
@@ -28,7 +27,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, way_of(out, m, n, lu_next), rows * cols, to,
+    store(a, out, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < cols; });
     store_kept(f.piv, array_of(piv, steps, b), here ? steps : 0);
     if (member() == 0 && here) *array_of(info, 1, b) = f.info;

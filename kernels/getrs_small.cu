@@ -21,8 +21,7 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
-    load(a, lu, way_of(lu, n, n, lu_next), order * order,
-         [=](int i, int j) { return i < order && j < order; });
+    load(a, lu, lu.in_packs<CV>(n, lu_next), [=](int i, int j) { return i < order && j < order; });
     if (trans == 2) {
         #pragma unroll
         for (int i = 0; i < RN; ++i)

@@ -12,7 +12,6 @@
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
 #pragma once
-#include "async.cuh"
 #include "memory.cuh"
 #include "shuffle.cuh"
 
@@ -131,64 +130,15 @@ __device__ inline void store_kept(const int (&x)[KEEP], int* to, int count)
 
 struct alignas(CV * sizeof(scalar_t)) Pack { scalar_t x[CV]; };
 
-// How a member is moved: CV neighbouring columns at once; or, where its rows or columns follow each
-// other without gaps, wherever in 16 bytes they begin, as the line that they are, 16 bytes at a
-// time through shared memory; or number by number. The same for all members of a batch.
-enum Way { IN_PACKS, AS_A_LINE, BY_NUMBER };
-
-template <class T> __device__ Way way_of(const Strided<T>& A, int m, int n, size next)
-{
-    if (A.template in_packs<CV>(n, next)) return IN_PACKS;
-    const bool line = (A.cs == 1 && A.rs == n) || (A.rs == 1 && A.cs == m);
-    return !RAGGED && N <= 32 && CV > 1 && line ? AS_A_LINE : BY_NUMBER;
-}
-
-constexpr int LONG = 16 / sizeof(scalar_t);                     // numbers to 16 bytes
-constexpr int LINE = (N * N + 2 * LONG - 2) / LONG * LONG;      // room of a line, wherever it begins
-__device__ scalar_t* line_of_team();                            // in shared memory (tiles.cuh)
-__device__ inline int past(const scalar_t* p) { return int(size(p) % 16 / sizeof(scalar_t)); }
-
-// The line of `count` numbers at p, to shared memory; the warp waits.
-__device__ inline void bring_line(const scalar_t* p, int count)
-{
-    const int before = past(p), end = count ? before + count : 0;
-    scalar_t* const to = line_of_team();
-    for (int e = member() * LONG; e < end; e += TEAM * LONG)
-        copy_async<16, true>(to + e, p - before + e,
-                             (end - e < LONG ? end - e : LONG) * int(sizeof(scalar_t)));
-    end_group();
-    await_groups<0>();
-    __syncwarp();
-}
-
-// The same from there to p; what shares 16 bytes with it is not touched.
-__device__ inline void send_line(scalar_t* p, int count)
-{
-    struct alignas(16) Long { scalar_t x[LONG]; };
-    const int before = past(p), end = count ? before + count : 0;
-    const scalar_t* const from = line_of_team();
-    __syncwarp();
-    for (int e = member() * LONG; e < end; e += TEAM * LONG) {
-        scalar_t* const to = p - before + e;
-        if (e >= before && e + LONG <= end)
-            *reinterpret_cast<Long*>(to) = *reinterpret_cast<const Long*>(from + e);
-        else
-            for (int u = 0; u < LONG; ++u)
-                if (e + u >= before && e + u < end) to[u] = from[e + u];
-    }
-    __syncwarp();
-}
-
-// a := A, of `count` numbers, where wanted(row, col), else zero. A pack is loaded whole if its
-// first column is wanted.
+// a := A where wanted(row, col), else zero. A pack is loaded whole if its first column is wanted.
 template <class Wanted>
-__device__ void load(Block& a, Strided<const scalar_t> A, Way way, int count, Wanted wanted)
+__device__ void load(Block& a, const Strided<const scalar_t>& A, bool packs, Wanted wanted)
 {
     #pragma unroll
     for (int i = 0; i < RN; ++i)
         #pragma unroll
         for (int s = 0; s < CN; ++s) a[i][s] = scalar_t{};
-    if (way == IN_PACKS) {
+    if (packs) {
         #pragma unroll
         for (int i = 0; i < RN; ++i)
             #pragma unroll
@@ -198,35 +148,27 @@ __device__ void load(Block& a, Strided<const scalar_t> A, Way way, int count, Wa
                     #pragma unroll
                     for (int e = 0; e < CV; ++e) a[i][s + e] = pack.x[e];
                 }
-        return;
-    }
-    if (way == AS_A_LINE) {
-        bring_line(A.p, count);
-        A.p = line_of_team() + past(A.p);
-    }
-    #pragma unroll
-    for (int i = 0; i < RN; ++i)
+    } else {
         #pragma unroll
-        for (int s = 0; s < CN; ++s)
-            if (wanted(row(i), col(s))) a[i][s] = A(row(i), col(s));
-    if (way == AS_A_LINE) __syncwarp();  // what is there may go
+        for (int i = 0; i < RN; ++i)
+            #pragma unroll
+            for (int s = 0; s < CN; ++s)
+                if (wanted(row(i), col(s))) a[i][s] = A(row(i), col(s));
+    }
 }
 
-// A, of `count` numbers, := a where wanted(place, col), row i of the lane to row place[i]. Of a
-// pack whose last column is wanted all are; of a line what is not wanted is there before. A may be
-// where the team loaded from: no lane stores before all have loaded.
+// A := a where wanted(place, col), row i of the lane to row place[i]. Of a pack whose last column
+// is wanted all are. A may be where the team loaded from: no lane stores before all have loaded.
 template <class Wanted>
-__device__ void store(const Block& a, Strided<scalar_t> A, Way way, int count,
+__device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
                       const int (&place)[RN], Wanted wanted)
 {
     __syncwarp();
-    scalar_t* const to = A.p;
-    if (way == AS_A_LINE) A.p = line_of_team() + past(to);
     #pragma unroll
     for (int i = 0; i < RN; ++i)
         #pragma unroll
         for (int s = 0; s < CN; s += CV) {
-            if (way == IN_PACKS && wanted(place[i], col(s + CV - 1))) {
+            if (packs && wanted(place[i], col(s + CV - 1))) {
                 Pack pack;
                 #pragma unroll
                 for (int e = 0; e < CV; ++e) pack.x[e] = a[i][s + e];
@@ -237,5 +179,4 @@ __device__ void store(const Block& a, Strided<scalar_t> A, Way way, int count,
                     if (wanted(place[i], col(s + e))) A(place[i], col(s + e)) = a[i][s + e];
             }
         }
-    if (way == AS_A_LINE) send_line(to, count);
 }

@@ -25,7 +25,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto wanted = [=](int i, int j) { return i < order && j < order && (both || j <= i); };
 
     Block a;
-    load(a, in, way_of(in, n, n, a_next), order * order, wanted);
+    load(a, in, in.in_packs<CV>(n, a_next), wanted);
     Factors f;
     cholesky(a, f, n);
     if (here) restore(a, in, f, n);
@@ -33,8 +33,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = row(i);
-    const Way way = way_of(out, n, n, c_next);
-    store(a, out, way == AS_A_LINE && !both ? BY_NUMBER : way, order * order, to, wanted);
+    store(a, out, out.in_packs<CV>(n, c_next), to, wanted);
     solve_positive(a, f, b, x, upper, order, n, nrhs, !f.info);
     if (member() == 0 && here) *array_of(info, 1, m) = f.info;
 }

@@ -10,7 +10,7 @@
 
 // The matrix of a team; returns its info. No lane leaves early if the team has none.
 __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<scalar_t>& out,
-                             Way in_way, Way out_way, int n, bool here)
+                             bool in_packs, bool out_packs, int n, bool here)
 {
     const int order = here ? n : 0;
     const bool both = in.p != out.p;
@@ -22,21 +22,20 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
     for (int i = 0; i < RN; ++i) to[i] = row(i);
 
     Block a;
-    load(a, in, in_way, order * order, wanted);
-    if (TILES && both && out_way != AS_A_LINE) {  // what stays as it is goes at once
+    load(a, in, in_packs, wanted);
+    if (TILES && both) {  // what the factorization does not touch goes at once
         const auto right = [=](int i, int j) {
             return i < order && j < order && right_of_tiles(i, j);
         };
         Block b;
-        load(b, in, in_way, order * order, right);
-        store(b, out, out_way, order * order, to, right);
+        load(b, in, in_packs, right);
+        store(b, out, out_packs, to, right);
     }
     Factors f;
     cholesky(a, f, n);
     if (here) restore(a, in, f, n);
 
-    if (out_way == AS_A_LINE) bring_line(in.p, order * order);  // with what is not wanted
-    store(a, out, out_way, order * order, to, wanted);
+    store(a, out, out_packs, to, wanted);
     return f.info;
 }
 
@@ -49,14 +48,9 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const int n = size_of(ns, b);
     const auto in = matrix_of(A, a_row, a_col, a_next, b);
     const auto out = matrix_of(C, c_row, c_col, c_next, b);
-    const Way in_way = way_of(in, n, n, a_next);
-    Way out_way = way_of(out, n, n, c_next);
-    const bool alike = in_way == AS_A_LINE && in.rs == out.rs && a_next == c_next
-                       && (size(A) - size(C)) % 16 == 0;
-    if (out_way == AS_A_LINE && !alike) out_way = BY_NUMBER;
+    const bool in_packs = in.in_packs<CV>(n, a_next), out_packs = out.in_packs<CV>(n, c_next);
     int failed;
-    if constexpr (LARGE)
-        failed = cholesky_large(in, out, in_way == IN_PACKS, out_way == IN_PACKS, here ? n : 0);
-    else failed = factor(in, out, in_way, out_way, n, here);
+    if constexpr (LARGE) failed = cholesky_large(in, out, in_packs, out_packs, here ? n : 0);
+    else failed = factor(in, out, in_packs, out_packs, n, here);
     if (member() == 0 && here) *array_of(info, 1, b) = failed;
 }

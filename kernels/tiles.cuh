@@ -145,15 +145,3 @@ __device__ inline Scratch& scratch()
     __shared__ Scratch all[WARPS];
     return all[threadIdx.x / 32];
 }
-
-// Where a team has its member as a line, before it factors and after
-static_assert(!TILES || LARGE || LINE * sizeof(scalar_t) <= sizeof(Scratch));
-__device__ inline scalar_t* line_of_team()
-{
-    if constexpr (TILES) {
-        return reinterpret_cast<scalar_t*>(&scratch());
-    } else {
-        __shared__ struct { alignas(16) scalar_t x[LINE]; } lines[WARPS * TEAMS];
-        return lines[threadIdx.x / TEAM].x;
-    }
-}
