@@ -5,10 +5,10 @@
 // copies are 16 bytes, from the last multiple before it on, and which lies in shared memory as it
 // does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C. B comes in
 // slices, DEEP rows of it, a line, of which all but one of STAGES are on their way; these rows of A
-// as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN
-// tiles of 16 x 8 of C in registers, as far apart as the team has warps, so that what is past the
-// last column is missing from all of them alike. At the end C is put together where the slices
-// were, all of the team's or a row of tiles after the other, and goes out as a line.
+// as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN tiles of 16 x
+// 8 of C in registers, as far apart as the team has warps, so that what is past the last column is
+// missing from all of them alike. At the end C is put together where the slices were, all of the
+// team's or a row of tiles after the other, and goes out as a line.
 //
 // The tensor cores multiply (tensor.cuh), single precision as three products of parts. The lanes
 // t = 0 ... 3 of a group want numbers that are neighbours along k; here they take those of the
@@ -34,8 +34,8 @@ constexpr int TEAM = DOWN * ACROSS, TEAMS = WARPS / TEAM, MEET = 32 * TEAM;
 constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
 constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
 constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;
-constexpr int AHEAD = STAGES == 1 ? 1 : STAGES - 1;
-constexpr int TOGETHER = RESIDENT ? RM : 1;         // rows of tiles of C that go out at once
+constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
+constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
 static_assert(STAGES > 1 || RESIDENT);
 static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && DEEP % CHUNK == 0);
@@ -74,8 +74,8 @@ __host__ __device__ constexpr int pitch(int k)
     return RESIDENT ? k : DEEP + PACK - 1 + (k + PACK * CHUNK - DEEP - PACK + 1) % PACK;
 }
 
-// A's rows or a slice of them at the beginning of shared memory, then one of B; a_apart and b_apart:
-// from these to the next
+// A's rows or a slice of them at the beginning of shared memory, then one of B; a_apart and
+// b_apart: from these to the next
 struct Slices {
     scalar_t *a, *b;
     int a_apart, b_apart;

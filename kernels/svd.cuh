@@ -33,9 +33,13 @@ constexpr int TEAM = LANES * GROUPS, MEMBERS = THREADS / TEAM;
 static_assert(TEAM <= 32 ? 32 % TEAM == 0 : THREADS == TEAM, "a team is in a warp or is a block");
 static_assert(LANES <= 32);
 
-__host__ __device__ constexpr int power_from(int x) { return x > 1 ? 2 * power_from((x + 1) / 2) : 1; }
-constexpr int HOLDERS = LANES < WIDTH ? LANES : power_from(WIDTH);  // that share a step's pairs
-constexpr int EACH = (WIDTH + HOLDERS - 1) / HOLDERS;               // pairs to a lane
+__host__ __device__ constexpr int power_from(int x)
+{
+    return x > 1 ? 2 * power_from((x + 1) / 2) : 1;
+}
+// Lanes that share a step's pairs, and pairs to each of them
+constexpr int HOLDERS = LANES < WIDTH ? LANES : power_from(WIDTH);
+constexpr int EACH = (WIDTH + HOLDERS - 1) / HOLDERS;
 
 constexpr int WORDS = ROWS * (1 + VECTORS);  // of a column in a lane
 constexpr int LONGEST = LANES * ROWS;        // m and n are at most this
