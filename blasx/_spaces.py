@@ -288,7 +288,7 @@ def lane_stages(letter, n):
 def lane_fits(letter, n, v, gpu):
     part = v["N"] * v["C"] * words(letter)
     return (n <= v["N"] <= 96 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
-            and v["LANES"] in LANES and v["WARPS"] <= 32
+            and (v["LANES"] in LANES or v["LANES"] == 32 * v["WARPS"]) and v["WARPS"] <= 32
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
@@ -422,7 +422,7 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1),
+        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1, 3, 5, 6),
         GROUPS=(1, 2, 4, 6, 8, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
@@ -434,8 +434,8 @@ def jacobi_fits(vectors):
         team = v["LANES"] * v["GROUPS"]
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
                 and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
-                and v["LANES"] >= v["WIDTH"] in (1, 2, 4)
-                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 192
+                and v["WIDTH"] <= 6
+                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 200
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit
 
@@ -568,14 +568,16 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    return (teams, options(DEEP=(16, 32, 48, 64, 96), STAGES=(1, 2, 3)), options(WARPS=(1, 2, 4)),
+    return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)),
+            options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
 def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
-            and (v["STAGES"] > 1 or n <= v["DEEP"]) and v["RM"] * v["RN"] * words(letter) <= 36
+            and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
+            and v["RM"] * v["RN"] * words(letter) <= 36
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
 

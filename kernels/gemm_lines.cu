@@ -3,11 +3,12 @@
 //
 // Rows then begin anywhere in 16 bytes, but what follows each other is one line, of which all
 // copies are 16 bytes, from the last multiple before it on, and which lies in shared memory as it
-// does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C and has
-// these rows of A there, and B by slices of DEEP rows, of which all but one of STAGES are on their
-// way. A warp holds RM x RN tiles of 16 x 8 of C in registers, as far apart as the team has warps,
-// so that what is past the last column is missing from all of them alike. At the end the team's
-// part of C is put together where A was, and goes out as one line.
+// does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C. B comes in
+// slices, DEEP rows of it, a line, of which all but one of STAGES are on their way; these rows of A
+// as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN tiles of 16 x
+// 8 of C in registers, as far apart as the team has warps, so that what is past the last column is
+// missing from all of them alike. At the end C is put together where the slices were, all of the
+// team's or a row of tiles after the other, and goes out as a line.
 //
 // The tensor cores multiply (tensor.cuh), single precision as three products of parts. The lanes
 // t = 0 ... 3 of a group want numbers that are neighbours along k; here they take those of the
@@ -18,8 +19,9 @@
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int DOWN = 1, ACROSS = 1;  // warps of a team; of a team of one a block has WARPS
 constexpr int RM = 3, RN = 5;        // tiles of a warp
-constexpr int DEEP = 64;             // rows of B in a slice
+constexpr int DEEP = 64;             // of k in a slice
 constexpr int STAGES = 1;            // slices in shared memory; 1: there is one in all
+constexpr int RESIDENT = 1;          // 1: the rows of A come as a whole
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"
@@ -33,6 +35,9 @@ constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
 constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
 constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
+constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
+constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
+static_assert(STAGES > 1 || RESIDENT);
 static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && DEEP % CHUNK == 0);
 
 __device__ inline int in_team() { return TEAM == 1 ? threadIdx.x % 32 : threadIdx.x; }
@@ -51,6 +56,7 @@ __device__ inline int past(const scalar_t* p) { return int(size(p) % 16 / sizeof
 __device__ inline void bring(scalar_t* to, const scalar_t* from, int count)
 {
     const int before = past(from), end = count + before;
+    #pragma unroll 2
     for (int e = in_team() * PACK; e < end; e += MEET * PACK)
         copy_async<16, true>(to - before + e, from - before + e,
                              min(PACK, end - e) * int(sizeof(scalar_t)));
@@ -59,6 +65,48 @@ __device__ inline void bring(scalar_t* to, const scalar_t* from, int count)
 struct Part {  // of a member's C: `rows` rows, from A's row `a` on
     const scalar_t *a, *b;
     int rows, n, k;
+};
+
+// From a row of A to the next in shared memory: as many past a multiple of 16 bytes as in memory,
+// and what else is in 16 bytes with a row's ends is in none with another's
+__host__ __device__ constexpr int pitch(int k)
+{
+    return RESIDENT ? k : DEEP + PACK - 1 + (k + PACK * CHUNK - DEEP - PACK + 1) % PACK;
+}
+
+// A's rows or a slice of them at the beginning of shared memory, then one of B; a_apart and
+// b_apart: from these to the next
+struct Slices {
+    scalar_t *a, *b;
+    int a_apart, b_apart;
+
+    __device__ Slices(const Part& w, int rows, scalar_t* own)
+    {
+        const int of_a = room(rows * pitch(w.k));
+        a = own + past(w.a), b = own + of_a + past(w.b);
+        b_apart = room(min(DEEP, w.k) * w.n) + (RESIDENT ? 0 : of_a);
+        a_apart = RESIDENT ? 0 : b_apart;
+    }
+    // From column p of A and row p of B on
+    __device__ void bring_from(const Part& w, int p, int stage) const
+    {
+        const int depth = min(DEEP, w.k - p);
+        bring(b + stage * b_apart, w.b + size(p) * w.n, depth * w.n);
+        if (RESIDENT) {
+            if (p == 0) bring(a, w.a, w.rows * w.k);
+            return;
+        }
+        constexpr int PACKS = DEEP / PACK + 1;  // of a row at most
+        #pragma unroll 2
+        for (int e = in_team(); e < w.rows * PACKS; e += MEET) {
+            const int row = e / PACKS, from = row * w.k;
+            const int before = (past(w.a) + from) % PACK, at = e % PACKS * PACK - before;
+            if (at < depth)
+                copy_async<16, true>(a + stage * a_apart + row * pitch(w.k) + at,
+                                     w.a + from + p + at,
+                                     min(PACK, depth - at) * int(sizeof(scalar_t)));
+        }
+    }
 };
 
 // The tiles of a warp, J of them side by side
@@ -129,8 +177,8 @@ template <int J> struct Tiles {
         }
     }
 
-    // f(i, j, x) for all numbers of this lane's that are in C
-    template <class F> __device__ void each(const Part& w, F f) const
+    // f(i, j, x) for this lane's numbers that are in C, of tile rows from `first` to `last`
+    template <class F> __device__ void each(const Part& w, int first, int last, F f) const
     {
         #pragma unroll
         for (int i = 0; i < RM; ++i)
@@ -139,7 +187,7 @@ template <int J> struct Tiles {
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
                     const int r = row(i, e / 2), q = column(j, e);
-                    if (r < w.rows && q < w.n) f(r, q, c[i][j][e]);
+                    if (i >= first && i < last && r < w.rows && q < w.n) f(r, q, c[i][j][e]);
                 }
     }
 
@@ -155,18 +203,22 @@ template <int J> struct Tiles {
                 for (int e = 0; e < 4; ++e) zero = plus_product(zero, c[i][j][e], scalar_t{});
         bool found = false;
         if (!__any_sync(0xffffffffu, zero != zero)) return found;
-        each(w, [&](int, int, scalar_t x) { found |= !(x - x == scalar_t{}); });
+        each(w, 0, RM, [&](int, int, scalar_t x) { found |= !(x - x == scalar_t{}); });
         return __any_sync(0xffffffffu, found);
     }
 
-    // These, from registers, to `image`; where any is not finite all one product after the other
-    __device__ void put(scalar_t* image, const Part& w, bool in_turn) const
+    // Tile rows from `first` on, TOGETHER of them, to `image`, which begins with the first's; where
+    // any is not finite all one product after the other
+    __device__ void put(scalar_t* image, const Part& w, int first, bool in_turn) const
     {
-        if (!in_turn) return each(w, [=, &w](int i, int j, scalar_t x) { image[i * w.n + j] = x; });
+        image -= first * 16 * DOWN * w.n;
+        if (!in_turn)
+            return each(w, first, first + TOGETHER,
+                        [=, &w](int i, int j, scalar_t x) { image[i * w.n + j] = x; });
         #pragma unroll 1
-        for (int e = threadIdx.x % 32; e < 128 * RM * J; e += 32) {
-            const int tile = e / 128, i = 16 * (tile / J * DOWN + warp_down()) + e % 128 / 8;
-            const int j = 8 * (tile % J * ACROSS + warp_across()) + e % 8;
+        for (int e = threadIdx.x % 32; e < 128 * TOGETHER * J; e += 32) {
+            const int tile = e / 128, j = 8 * (tile % J * ACROSS + warp_across()) + e % 8;
+            const int i = 16 * ((first + tile / J) * DOWN + warp_down()) + e % 128 / 8;
             if (i >= w.rows || j >= w.n) continue;
             scalar_t sum{};
             #pragma unroll 1
@@ -177,11 +229,45 @@ template <int J> struct Tiles {
     }
 };
 
-// The team's part of C, to `image`. All of A's rows and the first slices of B are on their way to
-// `a` and `slices`; `apart`: from a slice to the next.
+struct Answer {  // O := alpha x + beta old, of a member
+    scalar_t* o;  // the first of the team's rows
+    Strided<const scalar_t> old;
+    int first;
+    scalar_t alpha, beta;
+
+    // `rows` rows of n from the team's row r on, of which `image` has x
+    __device__ void put(const scalar_t* image, int r, int rows, int n) const
+    {
+        const int count = rows * n;
+        scalar_t* to = o + r * n;
+        if (beta != scalar_t{}) {
+            for (int e = in_team(); e < count; e += MEET) {
+                const int i = e / n;
+                to[e] = plus_product(mul(beta, old(first + r + i, e - i * n)), alpha, image[e]);
+            }
+            return;
+        }
+        struct alignas(16) Pack { scalar_t x[PACK]; };
+        const int before = past(to), end = count + before;
+        to -= before, image -= before;
+        for (int e = in_team() * PACK; e < end; e += MEET * PACK) {
+            Pack pack = *reinterpret_cast<const Pack*>(image + e);
+            #pragma unroll
+            for (int u = 0; u < PACK; ++u) pack.x[u] = plus_product(scalar_t{}, alpha, pack.x[u]);
+            if (e >= before && e + PACK <= end) {
+                *reinterpret_cast<Pack*>(to + e) = pack;
+            } else {
+                #pragma unroll
+                for (int u = 0; u < PACK; ++u)
+                    if (e + u >= before && e + u < end) to[e + u] = pack.x[u];
+            }
+        }
+    }
+};
+
+// The team's part of C; the first slices are on their way.
 template <int J>
-__device__ void multiply(const Part& w, const scalar_t* a, scalar_t* slices, int apart,
-                         scalar_t* image)
+__device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, const Answer& answer)
 {
     using T = Tiles<J>;
     T tiles{};
@@ -189,53 +275,31 @@ __device__ void multiply(const Part& w, const scalar_t* a, scalar_t* slices, int
     #pragma unroll
     for (int i = 0; i < RM; ++i)
         #pragma unroll
-        for (int half = 0; half < 2; ++half) from[i][half] = min(T::row(i, half), w.rows - 1) * w.k;
+        for (int half = 0; half < 2; ++half)
+            from[i][half] = min(T::row(i, half), w.rows - 1) * pitch(w.k);
     int now = 0, next = AHEAD;
     for (int p = 0; p < w.k; p += DEEP) {
         await_groups<AHEAD - 1>();
         meet();
         if (STAGES > 1) {
-            const int q = p + AHEAD * DEEP;
-            if (q < w.k)
-                bring(slices + next * apart, w.b + size(q) * w.n, min(DEEP, w.k - q) * w.n);
+            if (p + AHEAD * DEEP < w.k) slices.bring_from(w, p + AHEAD * DEEP, next);
             end_group();
             next = next + 1 == STAGES ? 0 : next + 1;
         }
-        tiles.add(a + p, from, slices + now * apart, w.n, min(DEEP, w.k - p));
+        tiles.add(slices.a + (RESIDENT ? p : now * slices.a_apart), from,
+                  slices.b + now * slices.b_apart, w.n, min(DEEP, w.k - p));
         now = now + 1 == STAGES ? 0 : now + 1;
     }
     bool in_turn = false;
     if constexpr (sizeof(scalar_t) == 4) in_turn = tiles.any_not_finite(w);
-    meet();
-    tiles.put(image, w, in_turn);
-}
-
-// C's line := alpha x + beta old of the image's
-__device__ inline void finish(scalar_t* to, const scalar_t* image, const Part& w, scalar_t alpha,
-                              scalar_t beta, Strided<const scalar_t> old, int first)
-{
-    const int count = w.rows * w.n;
-    if (beta != scalar_t{}) {
-        for (int e = in_team(); e < count; e += MEET) {
-            const int i = e / w.n;
-            to[e] = plus_product(mul(beta, old(first + i, e - i * w.n)), alpha, image[e]);
-        }
-        return;
-    }
-    struct alignas(16) Pack { scalar_t x[PACK]; };
-    const int before = past(to), end = count + before;
-    to -= before, image -= before;
-    for (int e = in_team() * PACK; e < end; e += MEET * PACK) {
-        Pack pack = *reinterpret_cast<const Pack*>(image + e);
-        #pragma unroll
-        for (int u = 0; u < PACK; ++u) pack.x[u] = plus_product(scalar_t{}, alpha, pack.x[u]);
-        if (e >= before && e + PACK <= end) {
-            *reinterpret_cast<Pack*>(to + e) = pack;
-        } else {
-            #pragma unroll
-            for (int u = 0; u < PACK; ++u)
-                if (e + u >= before && e + u < end) to[e + u] = pack.x[u];
-        }
+    scalar_t* const image = own + past(answer.o);
+    #pragma unroll
+    for (int i = 0; i < RM; i += TOGETHER) {
+        const int r = 16 * DOWN * i;
+        meet();
+        tiles.put(image, w, i, in_turn);
+        meet();
+        if (r < w.rows) answer.put(image, r, min(OUT, w.rows - r), w.n);
     }
 }
 
@@ -251,25 +315,18 @@ gemm_lines(size m, size n, size k, size down, size shared, const scalar_t* A, si
     const int first = int(work - member * down) * ROWS;
     const Part w{A + member * a_next + first * k, B + member * b_next, min(ROWS, int(m) - first),
                  int(n), int(k)};
-    const scalar_t alpha = number(alpha_bits, 0), beta = number(beta_bits, 0);
     scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared)
                           + (TEAM == 1 ? warp() * int(shared) : 0);
-    scalar_t* const a = own + past(w.a);
-    scalar_t* const slices = own + room(min(ROWS, int(m)) * w.k) + past(w.b);
-    const int apart = room(min(DEEP, w.k) * w.n);
-    bring(a, w.a, w.rows * w.k);
+    const Slices slices(w, min(ROWS, int(m)), own);
     #pragma unroll
     for (int s = 0; s < AHEAD; ++s) {
-        if (s * DEEP < w.k)
-            bring(slices + s * apart, w.b + size(s) * DEEP * w.n, min(DEEP, w.k - s * DEEP) * w.n);
+        if (s * DEEP < w.k) slices.bring_from(w, s * DEEP, s);
         end_group();
     }
-    scalar_t* const o = O + member * o_next + first * n;
-    scalar_t* const image = own + past(o);
+    const Answer answer{O + member * o_next + first * n, matrix_of(C, c_row, c_col, c_next, member),
+                        first, number(alpha_bits, 0), number(beta_bits, 0)};
     constexpr int FEWER = RN > 1 ? RN - 1 : 1;
     const int tiles = (w.n + 7) / 8 - Tiles<RN>::warp_across();  // from the warp's first on
-    if (tiles > FEWER * ACROSS) multiply<RN>(w, a, slices, apart, image);
-    else multiply<FEWER>(w, a, slices, apart, image);
-    meet();
-    finish(o, image, w, alpha, beta, matrix_of(C, c_row, c_col, c_next, member), first);
+    if (tiles > FEWER * ACROSS) multiply<RN>(w, slices, own, answer);
+    else multiply<FEWER>(w, slices, own, answer);
 }

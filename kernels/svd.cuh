@@ -8,9 +8,10 @@
 // Blocks of WIDTH columns meet in a tournament: each of GROUPS groups of LANES lanes takes two
 // blocks into registers, rotates the WIDTH^2 pairs between them, and puts them back; nb - 1 rounds,
 // a barrier after each, are a sweep. Pairs inside a block have their turn in the first round. Lane
-// l of a group holds `ROWS` rows of X and as many of W of every column. Each of the WIDTH disjoint
-// pairs of a step has its angle found by the lanes l = p mod WIDTH, and the others get it by
-// shuffles. Sweeps end when one has met no pair with a cosine above a few eps.
+// l of a group holds `ROWS` rows of X and as many of W of every column. Of the WIDTH disjoint pairs
+// of a step those numbered l, l + HOLDERS, ... modulo as many have their angles found by lane l,
+// and the others get them by shuffles. Sweeps end when one has met no pair with a cosine above a
+// few eps.
 //
 // The angle is found in float32: any tau = tan(theta / 2) that is near enough makes a product of
 // two columns 10^7 times smaller, and sin = 2 tau / (1 + tau^2) makes the rotation orthogonal to
@@ -30,7 +31,15 @@ constexpr int BLOCKS = 1;   // per multiprocessor for which registers are ration
 #endif
 constexpr int TEAM = LANES * GROUPS, MEMBERS = THREADS / TEAM;
 static_assert(TEAM <= 32 ? 32 % TEAM == 0 : THREADS == TEAM, "a team is in a warp or is a block");
-static_assert(LANES >= WIDTH && LANES <= 32 && (WIDTH == 1 || WIDTH == 2 || WIDTH == 4));
+static_assert(LANES <= 32);
+
+__host__ __device__ constexpr int power_from(int x)
+{
+    return x > 1 ? 2 * power_from((x + 1) / 2) : 1;
+}
+// Lanes that share a step's pairs, and pairs to each of them
+constexpr int HOLDERS = LANES < WIDTH ? LANES : power_from(WIDTH);
+constexpr int EACH = (WIDTH + HOLDERS - 1) / HOLDERS;
 
 constexpr int WORDS = ROWS * (1 + VECTORS);  // of a column in a lane
 constexpr int LONGEST = LANES * ROWS;        // m and n are at most this
@@ -136,25 +145,28 @@ __device__ inline scalar_t dot(const Part& x, const Part& y)
     }
     return add(s, r);
 }
-// Lane l gets the sum over the group of v[l % WIDTH].
-template <class T> __device__ T scattered(const T (&v)[WIDTH])
+// The number of the lane's first pair
+__device__ inline int first_pair() { return l() % HOLDERS; }
+
+// sums[e] := the sum over the group of v[q], q = first_pair() + HOLDERS e, or 0 past the last
+template <class T> __device__ void scattered(T (&sums)[EACH], const T (&v)[WIDTH])
 {
-    T x = v[0];
-    int d = 1;
-    if constexpr (WIDTH == 2) {
-        const bool odd = l() & 1;
-        x = add(odd ? v[1] : v[0], across(odd ? v[0] : v[1], 1));
-        d = 2;
-    } else if constexpr (WIDTH == 4) {
-        const bool odd = l() & 1, high = l() & 2;
-        const T a = add(odd ? v[1] : v[0], across(odd ? v[0] : v[1], 1));
-        const T b = add(odd ? v[3] : v[2], across(odd ? v[2] : v[3], 1));
-        x = add(high ? b : a, across(high ? a : b, 2));
-        d = 4;
-    }
     #pragma unroll
-    for (; d < LANES; d *= 2) x = add(x, across(x, d));
-    return x;
+    for (int e = 0; e < EACH; ++e) {
+        T x[HOLDERS];
+        #pragma unroll
+        for (int i = 0; i < HOLDERS; ++i) x[i] = HOLDERS * e + i < WIDTH ? v[HOLDERS * e + i] : T{};
+        #pragma unroll
+        for (int d = 1; d < HOLDERS; d *= 2) {
+            const bool second = l() & d;
+            #pragma unroll
+            for (int i = 0; i < HOLDERS && HOLDERS * e + i < WIDTH; i += 2 * d)
+                x[i] = add(second ? x[i + d] : x[i], across(second ? x[i] : x[i + d], d));
+        }
+        #pragma unroll
+        for (int d = HOLDERS; d < LANES; d *= 2) x[0] = add(x[0], across(x[0], d));
+        sums[e] = x[0];
+    }
 }
 
 // -- rotations: x, y := cos x - conj(sin phase) y, sin phase x + cos y
@@ -239,55 +251,78 @@ __device__ inline Rotation rotation(scalar_t g, real_t& a, real_t& b, double lim
     return r;
 }
 
-// The pairs inside both blocks. Lane p = l % WIDTH looks after pair p % (WIDTH / 2) of block x
-// (p below WIDTH / 2) or y, and holds the squared lengths of column p of both.
-__device__ inline void inside(Part (&x)[WIDTH], Part (&y)[WIDTH], real_t& nx, real_t& ny,
-                              double limit, bool active, bool& moved)
-{
-    constexpr int H = WIDTH / 2;
-    const int p = l() % WIDTH;
-    #pragma unroll
-    for (int k = 1; k < WIDTH; ++k) {   // columns i and i ^ k
-        scalar_t v[WIDTH];
-        #pragma unroll
-        for (int h = 0; h < H; ++h) {
-            const int i = k == 1 ? 2 * h : h;
-            v[h] = dot(x[i], x[i ^ k]);
-            v[H + h] = dot(y[i], y[i ^ k]);
-        }
-        const scalar_t g = scattered(v);
-        const int mine = k == 1 ? 2 * (p % H) : p % H;
-        const real_t ax = from(nx, mine), bx = from(nx, mine ^ k);
-        const real_t ay = from(ny, mine), by = from(ny, mine ^ k);
-        real_t a = p < H ? ax : ay, b = p < H ? bx : by;
-        const Rotation r = rotation(g, a, b, limit, active, moved);
-        #pragma unroll
-        for (int h = 0; h < H; ++h) {
-            const int i = k == 1 ? 2 * h : h;
-            apply(x[i], x[i ^ k], from(r, h));
-            apply(y[i], y[i ^ k], from(r, H + h));
-        }
-        const int low = p < (p ^ k) ? p : p ^ k, owner = k == 1 ? low / 2 : low;
-        const real_t a0 = from(a, owner), b0 = from(b, owner);
-        const real_t a1 = from(a, owner + H), b1 = from(b, owner + H);
-        nx = p == low ? a0 : b0;
-        ny = p == low ? a1 : b1;
-    }
-}
-
-__device__ inline real_t own_length(const Part (&x)[WIDTH])
+// n[e] := the squared length of column first_pair() + HOLDERS e
+__device__ inline void own_lengths(real_t (&n)[EACH], const Part (&x)[WIDTH])
 {
     real_t v[WIDTH];
     #pragma unroll
     for (int q = 0; q < WIDTH; ++q) v[q] = real(dot(x[q], x[q]));
-    return scattered(v);
+    scattered(n, v);
+}
+
+// n[e], which was column q's = first_pair() + HOLDERS e, is that of column (q + 1) % WIDTH.
+__device__ inline void turn(real_t (&n)[EACH])
+{
+    const int p = first_pair(), pair_0 = l() - p;
+    if (EACH == 1) {
+        n[0] = from(n[0], pair_0 + (p + 1) % WIDTH);
+        return;
+    }
+    const real_t first = from(n[0], pair_0);
+    real_t next[EACH];
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e) next[e] = from(n[e], pair_0 + (p + 1) % HOLDERS);
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e)
+        n[e] = p + HOLDERS * e == WIDTH - 1 ? first
+             : p + 1 < HOLDERS ? next[e] : next[(e + 1) % EACH];
+}
+
+// The pairs inside both blocks, in rounds of H disjoint ones of each: columns i and j with i + j =
+// 2 k modulo an odd number, and where WIDTH is even k and the last.
+__device__ inline void inside(Part (&x)[WIDTH], Part (&y)[WIDTH], double limit, bool active,
+                              bool& moved)
+{
+    constexpr int H = WIDTH / 2, ODD = WIDTH - 1 + WIDTH % 2;
+    const auto one = [](int k, int h) { return (k + h + WIDTH % 2) % ODD; };
+    const auto other = [](int k, int h) {
+        h += WIDTH % 2;
+        return h ? (k + ODD - h) % ODD : ODD;
+    };
+    #pragma unroll
+    for (int k = 0; k < ODD; ++k) {
+        scalar_t v[WIDTH]{}, g[EACH];
+        real_t va[WIDTH]{}, vb[WIDTH]{}, a[EACH], b[EACH];
+        #pragma unroll
+        for (int h = 0; h < H; ++h) {
+            const int i = one(k, h), j = other(k, h);
+            v[h] = dot(x[i], x[j]);
+            v[H + h] = dot(y[i], y[j]);
+            va[h] = real(dot(x[i], x[i]));
+            va[H + h] = real(dot(y[i], y[i]));
+            vb[h] = real(dot(x[j], x[j]));
+            vb[H + h] = real(dot(y[j], y[j]));
+        }
+        scattered(g, v);
+        scattered(a, va);
+        scattered(b, vb);
+        Rotation r[EACH];
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) r[e] = rotation(g[e], a[e], b[e], limit, active, moved);
+        #pragma unroll
+        for (int h = 0; h < H; ++h) {
+            const int i = one(k, h), j = other(k, h);
+            apply(x[i], x[j], from(r[h / HOLDERS], h % HOLDERS));
+            apply(y[i], y[j], from(r[(H + h) / HOLDERS], (H + h) % HOLDERS));
+        }
+    }
 }
 
 // One sweep over the nb blocks of a member; true if a cosine was above the limit.
 __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit, bool active)
 {
     bool moved = false;
-    const int p = l() % WIDTH;
+    const int p = first_pair();
     #pragma unroll 1
     for (int t = 0; t < nb - 1; ++t) {
         #pragma unroll 1
@@ -304,24 +339,33 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
                 take(x[q], a + q * LD, valid);
                 take(y[q], b + q * LD, valid);
             }
-            real_t nx, ny;
+            real_t nx[EACH], ny[EACH];
             if (t == 0) {
-                nx = own_length(x);
-                ny = own_length(y);
-                if constexpr (WIDTH > 1) inside(x, y, nx, ny, limit, valid, moved);
+                if (WIDTH > 1) inside(x, y, limit, valid, moved);
+                own_lengths(nx, x);
+                own_lengths(ny, y);
             } else {
-                nx = valid ? lengths[ba * WIDTH + p] : 0;
-                ny = valid ? lengths[bb * WIDTH + p] : 0;
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e) {
+                    const int q = p + HOLDERS * e;
+                    nx[e] = valid && q < WIDTH ? lengths[ba * WIDTH + q] : 0;
+                    ny[e] = valid && q < WIDTH ? lengths[bb * WIDTH + q] : 0;
+                }
             }
             #pragma unroll
             for (int s = 0; s < WIDTH; ++s) {   // columns q of x and (q + s) % WIDTH of y
-                scalar_t v[WIDTH];
+                scalar_t v[WIDTH], g[EACH];
                 #pragma unroll
                 for (int q = 0; q < WIDTH; ++q) v[q] = dot(x[q], y[(q + s) % WIDTH]);
-                const Rotation r = rotation(scattered(v), nx, ny, limit, valid, moved);
+                scattered(g, v);
+                Rotation r[EACH];
                 #pragma unroll
-                for (int q = 0; q < WIDTH; ++q) apply(x[q], y[(q + s) % WIDTH], from(r, q));
-                if (WIDTH > 1) ny = from(ny, (l() & ~(WIDTH - 1)) | (l() + 1) % WIDTH);
+                for (int e = 0; e < EACH; ++e)
+                    r[e] = rotation(g[e], nx[e], ny[e], limit, valid, moved);
+                #pragma unroll
+                for (int q = 0; q < WIDTH; ++q)
+                    apply(x[q], y[(q + s) % WIDTH], from(r[q / HOLDERS], q % HOLDERS));
+                if (WIDTH > 1) turn(ny);
             }
             __syncwarp();  // every lane has the lengths it began with
             if (valid) {
@@ -330,9 +374,13 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
                     give(x[q], a + q * LD);
                     give(y[q], b + q * LD);
                 }
-                if (l() < WIDTH) {
-                    lengths[ba * WIDTH + p] = nx;
-                    lengths[bb * WIDTH + p] = ny;
+                #pragma unroll
+                for (int e = 0; e < EACH; ++e) {
+                    const int q = p + HOLDERS * e;
+                    if (l() < HOLDERS && q < WIDTH) {
+                        lengths[ba * WIDTH + q] = nx[e];
+                        lengths[bb * WIDTH + q] = ny[e];
+                    }
                 }
             }
         }

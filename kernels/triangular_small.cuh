@@ -1,9 +1,9 @@
 // triangular_small.cuh: solves and products with a lower triangular matrix of order n <= N.
 //
-// A team of LANES lanes has LANES C columns of a member's X, a lane C of them in registers; L,
-// which all of the team read at once, is in shared memory, by columns. So a step is a column of L,
-// 16 bytes at a time, for C columns of X, and no lane waits for another. Where B or X lies by
-// columns it goes through shared memory, too, so that lanes move neighbours.
+// A team of LANES lanes, of a warp or a block, has LANES C columns of a member's X, a lane C of
+// them in registers; L, which all of the team read at once, is in shared memory, by columns. So a
+// step is a column of L, 16 bytes at a time, for C columns of X, and no lane waits for another.
+// Where B or X lies by columns it goes through shared memory, too, so that lanes move neighbours.
 //
 // The floor: B read and X written once, and the triangle: (n^2 / 2 + 2 n nrhs) numbers, but n^2 of
 // L where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
@@ -207,7 +207,7 @@ __device__ void columns_of_team(
         }
     end_group();
     await_groups<0>();
-    __syncwarp();
+    team_sync();
     const Bits lifted = diagonal_of<SOLVE>(L, n, unit != 0, t);
     if (staged)
         #pragma unroll
@@ -222,7 +222,7 @@ __device__ void columns_of_team(
                 x[c][i] = scaled(alpha, x[c][i]);
                 if (turned) x[c][i] = conj(x[c][i]);
             }
-    __syncwarp();
+    team_sync();
     if (!kept) all_columns<SOLVE>(x, L, lifted, n);
     if (turned && !kept)
         #pragma unroll
@@ -234,7 +234,7 @@ __device__ void columns_of_team(
         for (int c = 0; c < C; ++c)
             #pragma unroll
             for (int i = 0; i < N; ++i) strip[(t + LANES * c) * TALL + i] = x[c][i];
-        __syncwarp();
+        team_sync();
         each_of_team<TALL>(out, strip, n, m, t, [](scalar_t& to, const scalar_t& from) { to = from; });
         return;
     }

@@ -1,9 +1,7 @@
-// trmm_small.cu: X = alpha L B for a batch, L lower triangular of order n <= N <= 64. Who holds
+// trmm_small.cu: X = alpha L B for a batch, L lower triangular of order n <= N <= 96. Who holds
 // what, and the floor: triangular_small.cuh.
 #include "launch.cuh"
 #include "triangular_small.cuh"
-
-static_assert(LANES <= 32);
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 trmm_small(const scalar_t* A, size a_row, size a_col, size a_next,

@@ -1,9 +1,7 @@
-// trsm_small.cu: L X = alpha B for a batch, L lower triangular of order n <= N <= 64. A member with
+// trsm_small.cu: L X = alpha B for a batch, L lower triangular of order n <= N <= 96. A member with
 // an info other than zero gets X := B. Who holds what, and the floor: triangular_small.cuh.
 #include "launch.cuh"
 #include "triangular_small.cuh"
-
-static_assert(LANES <= 32);
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 trsm_small(const scalar_t* A, size a_row, size a_col, size a_next,

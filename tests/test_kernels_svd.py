@@ -20,7 +20,11 @@ every_letter = pytest.mark.parametrize("letter", "sdcz")
 SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
 BLOCK = {"ROWS": 3, "LANES": 8, "WIDTH": 2, "GROUPS": 12, "WARPS": 3, "SHARED": 1, "BLOCKS": 1}
 FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0, "BLOCKS": 1}
-RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",))]
+FIVES = {"ROWS": 3, "LANES": 4, "WIDTH": 5, "GROUPS": 2, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+SIXES = {"ROWS": 4, "LANES": 2, "WIDTH": 6, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+THREES = {"ROWS": 2, "LANES": 4, "WIDTH": 3, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",)),
+        (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5"))]
 
 
 @every_kernel
@@ -57,7 +61,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("kernel, letter, run", [
     ("gesvd_vectors", "s", 0), ("gesvd_vectors", "d", 1), ("gesvd_vectors", "z", 0),
-    ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1)])
+    ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1),
+    ("gesvd_vectors", "d", 3), ("gesvd_vectors", "s", 4), ("gesvd_vectors", "c", 5)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """A few members to a warp, a member to a block, columns in global memory."""
     from tests.sim import build, run_svd

@@ -55,10 +55,11 @@ def test_runs_on_the_cpu(folder, kernel, letter):  # noqa: F811
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize(("lanes", "warps"), [(16, 1), (64, 2)])
 @pytest.mark.parametrize("kernel", ("trmm_small", "trsm_small"))
-def test_more_rows_than_a_warp_has_lanes(folder, kernel):  # noqa: F811
-    values = {"WARPS": 1, "N": 40, "LANES": 16, "C": 1, "BLOCKS": 1}
-    run = simulate(folder, kernel, "s", ("33x5", "40x17", "3x2"), values=values)
+def test_more_rows_than_a_warp_has_lanes(folder, kernel, lanes, warps):  # noqa: F811
+    values = {"WARPS": warps, "N": 40, "LANES": lanes, "C": 1, "BLOCKS": 1}
+    run = simulate(folder, kernel, "s", ("33x5", "40x17", "3x2", "36x40"), values=values)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -55,6 +55,31 @@ print("ok")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+def test_few_columns_of_a_triangle_are_those_of_many(simulated):
+    """Blocks have no more warps than columns to fill, and that does not change a bit."""
+    text = """
+import sys
+import numpy as np
+from tests.sim import gpu
+gpu.install(sys.argv[1])
+import blasx
+rng = np.random.default_rng(0)
+for name, n in ("dtrmm", 36), ("dtrsm", 36), ("strmm", 66):
+    of = getattr(blasx, name + "_batched")
+    a, b = (rng.uniform(-1, 1, (2, n, m)).astype(name[0].replace("s", "f")) for m in (n, 40))
+    a += 4 * np.eye(n, dtype=a.dtype)
+    many, few = (np.array(of(1, gpu.copied(a), gpu.copied(b[:, :, :m]), lower=1)) for m in (40, 5))
+    assert (few == many[:, :, :5]).all()
+    off = np.tril(a) @ many - b if name == "dtrsm" else np.tril(a) @ b - many
+    assert abs(off).max() < 100 * np.finfo(a.dtype).eps * abs(a).sum(1).max()
+print("ok")
+"""
+    from tests.sim.gpu import sanitized
+    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 def test_a_step_outside_is_seen(simulated):
     """The arrays of the simulated GPU end where their memory does."""
     text = ("import sys; from tests.sim import gpu; kernels = gpu.install(sys.argv[1]); "

@@ -127,17 +127,20 @@ def product_bytes(letter, constants, half=False, split=False):
 
 
 def line_bytes(letter, constants, m, n, k):
-    """kernels/gemm_lines.cu: of a team, the rows of A and the slices of B that it has at once, each
-    a line with what of 16 bytes is before it and after; then in their place those of C."""
+    """kernels/gemm_lines.cu: of a team, slices of A and B, each a line with what of 16 bytes is
+    before it and after; then in their place rows of C."""
     v, size = constants, TYPES[letter].dtype.itemsize
-    pack, rows = 16 // size, min(m, 16 * v["RM"] * v["DOWN"])
+    pack, deep, whole = 16 // size, v["DEEP"], v["RESIDENT"]
+    rows, out = (min(m, 16 * tiles * v["DOWN"]) for tiles in (v["RM"], v["RM"] if whole else 1))
+    pitch = k if whole else deep + pack - 1 + (k - deep - pack + 1) % pack
 
     def room(count):
         return (count + 2 * pack - 2) // pack * pack
 
-    slices = min(v["STAGES"], -(-k // v["DEEP"])) * room(min(k, v["DEEP"]) * n)
+    stages = min(v["STAGES"], -(-k // deep))
+    slices = (1 if whole else stages) * room(rows * pitch) + stages * room(min(k, deep) * n)
     beyond = room(8 * v["RN"] * v["ACROSS"])  # read of rows of B past the last column
-    return size * max(room(rows * k) + slices + beyond, room(rows * n))
+    return size * max(slices + beyond, room(out * n))
 
 
 def tiled_bytes(letter, constants):

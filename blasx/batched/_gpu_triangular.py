@@ -1,12 +1,13 @@
 """Triangular solves and products of a batch on the GPU: own kernels up to order 1024, the
 one-matrix routines in a loop above."""
 
+from functools import cache
 from struct import pack as packed
 from struct import unpack
 
 from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import blocks, like, matrix
+from ._gpu import Blocks, blocks, like, matrix
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
@@ -47,11 +48,29 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
     small = blocks(routine + "_small", me, order)
     if small:
         v = small.values
+        warps = -(-count // (32 * v["C"]))
+        if warps < v["LANES"] // 32:
+            small = narrower(small, warps)
+            v = small.values
         slabs = -(-count // (v["LANES"] * v["C"]))
         small(-(-batch * slabs * v["LANES"] // small.threads),
               small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
         return
     block = blocks(routine + "_block", me, order)
+    strips = -(-count // block.values["R"])
+    if block.values["RESIDENT"] and 2 * strips <= block.values["WARPS"]:
+        block = narrower(block, strips)
     v = block.values
-    slabs = -(-count // (v["R"] * v["WARPS"]))
+    slabs = -(-strips // v["WARPS"])
     block(batch * slabs, triangle_bytes(routine + "_block", me.letter, order, v), *of, slabs)
+
+
+@cache
+def narrower(block, warps):
+    """The same for few columns: with so many warps to a block, as many to a multiprocessor, and the
+    same bits, for warps have nothing of each other's."""
+    v, kernel = block.values, block.kernel
+    fewer = {"WARPS": warps, "BLOCKS": min(32, v["BLOCKS"] * v["WARPS"] // warps)}
+    if "LANES" in v:
+        fewer["LANES"] = 32 * warps
+    return Blocks(kernel.name, kernel.letter, v | fewer)
