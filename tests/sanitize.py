@@ -160,8 +160,8 @@ def one_matrix(letter):
 
 def large_ways(letter):
     """What only large matrices come to by the tuned rows, of small ones: blocks of several parts,
-    panels whose products are by remainders or pairs, these products and those by digits, solves by
-    blocks, tall least squares, the polar factor."""
+    panels whose products are by remainders or pairs, these products and those by digits, LU between
+    butterflies, solves by blocks, tall least squares, the polar factor."""
     import cupy
 
     import blasx
@@ -198,6 +198,10 @@ def large_ways(letter):
         for x, y in ((a[:300], a), (a.T[:300], a[:, :131])):
             with _tuned.using(letter, **row("gemm_digits", side=1, depth=1)):
                 routine("gemm")(1, x, y)
+    if letter == "d":
+        with _tuned.using("s", getrf_windows=dict(joined=256, block=64, WINDOW=128, ahead=1,
+                                                  turns=1, pays=1)):
+            blasx.dsgesv_rbt(a, b)
     if letter in "dz":
         for conjugated in (0, 2):
             routine("gemm")(1, a[:300], b @ b.conj().T, trans_b=conjugated, variant="crt")
