@@ -80,8 +80,8 @@ def mixed_gesv_rbt(me, a, b, overwrite_a=0):
     -----
     CPU: LAPACK's dsgesv, where pivots cost next to nothing. GPU: as dsgesv, but where that is
     faster U^T A V is factored, U and V butterflies that do not differ from call to call, with
-    pivots sought in a window of rows below the diagonal. The same steps of refinement as dsgesv
-    takes, or one more. MAGMA's magma_dgesv_rbt has no pivots at all, and refines in double.
+    pivots sought in a window of rows below the diagonal. As many steps of refinement as dsgesv
+    takes, or one or two more. MAGMA's magma_dgesv_rbt has no pivots at all, and refines in double.
     2/3 n^3 operations in single, 4 n^2 nrhs a step. Parker, UCLA CSD-950023 (1995); Baboulin,
     Dongarra, Herrmann, Tomov, ACM TOMS 39 (2013) 8.
     """
