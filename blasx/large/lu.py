@@ -43,7 +43,14 @@ def _plan(letter, m, order, device):
 
 def windowed(me, n):
     """Whether pivots from windows are faster for a matrix of order n."""
-    return bool(plan(me, n, n) and _said("getrf_windows", me.letter, n, current_device(), "pays"))
+    return bool(plan(me, n, n) and _windowed(me.letter, n, current_device()))
+
+
+@looked_up
+def _windowed(letter, n, device):
+    found, of = row("getrf_windows", letter, n, gpu(device)), gpu(device)
+    return found and found.get("pays") and row("getrf_window", letter, found["WINDOW"], of) and row(
+        "getrf_below", letter, n, of)
 
 
 def getrf(me, a, precision="fp32", windows=False):
@@ -415,7 +422,7 @@ def _widths(table, letter, left, device):
 @looked_up
 def _said(table, letter, left, device, what):
     """Of a block where so many columns are left: `lead`, whether the block before takes its first
-    part along; `between`, as of Graded.parted; `WINDOW`, as of Windowed; `pays`, as `windowed`."""
+    part along; `between`, as of Graded.parted; `WINDOW`, as of Windowed."""
     return (row(table, letter, left, gpu(device)) or {}).get(what)
 
 
