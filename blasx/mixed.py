@@ -99,8 +99,8 @@ def _gesv(me, a, b, overwrite_a, windows=False):
     if me.on_cpu(a, b):
         a, b = _columns(me, a, overwrite_a), by_columns(b)
         piv, steps, (x, work) = np.empty(n, INT), np.zeros(1, INT), _workspaces(me, b)
-        info = me.fortran(me.name[1:6], n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x), *work,
-                          steps)
+        info = me.fortran(LOWER[me.letter].name, n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x),
+                          *work, steps)
         return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
     from .large import butterflies, triangular

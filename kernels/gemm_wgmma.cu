@@ -48,6 +48,8 @@ constexpr int BN = 128;     // columns of a tile
 constexpr int STAGES = 3;   // in shared memory
 constexpr int EACH = 8;     // parts of 64 of k that are added before the sums of the tile are
 constexpr int WIDE = 16;    // tiles of rows that follow each other before the next tile of columns
+// An element is mended if of k numbers its two lines lost k / RARE, and counts as one of MENDED then
+constexpr int ONE_BY_ONE = 8, RARE = 8, MENDED = 6;
 constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: its lines lie side by side
 constexpr int COMPLEX = 0;  // 1: what are multiplied are parts of complex numbers
 constexpr int HIGH_ONLY = 0;  // 1: the high parts of both, their product alone
@@ -63,8 +65,6 @@ constexpr int HALF_OF_C = 0;  // 1: elements not right of the diagonal, 2: not l
 #include "tensor.cuh"
 
 constexpr int BM = 64 * GROUPS, BK = TILE_ROW / 2, SUMS = BN / 2;
-// An element is mended if of k numbers its two lines lost k / RARE, and counts as one of MENDED then
-constexpr int ONE_BY_ONE = 8, RARE = 8, MENDED = 6;
 // Where all of a group's tile is computed again: of k at a time, and slices of so many numbers of 64
 // rows and columns
 constexpr int DEEP = 8, SLICES = 4, SLICE = 128 * DEEP;

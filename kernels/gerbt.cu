@@ -49,9 +49,7 @@ gerbt(const scalar_t* A, size lda, size n, size h, low_t* S, double* sums)
                 if (j + p * h < n) sum[q] += modulus(x[p][q]);
         #pragma unroll
         for (int p = 0; p < 4; ++p) left.transposed(x[p]);
-        Butterfly right = left;
-        #pragma unroll
-        for (int q = 0; q < 4; ++q) right.inner[q] = inner[c][q], right.outer[q] = outer[c][q];
+        const Butterfly right(inner[c], outer[c]);
         #pragma unroll
         for (int q = 0; q < 4; ++q) {
             scalar_t y[4] = {x[0][q], x[1][q], x[2][q], x[3][q]};

@@ -36,6 +36,12 @@ struct Butterfly {  // what becomes of elements i, i + h, i + 2 h, i + 3 h
         }
     }
 
+    __device__ Butterfly(const float (&in)[4], const float (&out)[4])
+    {
+        #pragma unroll
+        for (int q = 0; q < 4; ++q) inner[q] = in[q], outer[q] = out[q];
+    }
+
     template <class T> __device__ void transposed(T (&x)[4]) const  // W^T x
     {
         #pragma unroll

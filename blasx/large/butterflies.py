@@ -15,14 +15,9 @@ CSD-950023 (1995); Baboulin, Dongarra, Herrmann, Tomov, ACM TOMS 39 (2013) 8.
 import cupy
 
 from .. import _cuda
-from .._kernel import current_device, gpu, kernel_of, pack
-from .._tuned import capitals, looked_up, row
+from .._kernel import current_device, pack
 from . import lu
-
-
-@looked_up
-def _kernel_on(name, letter, n, device):
-    return kernel_of(name, letter, **capitals(row(name, letter, n, gpu(device))))
+from ._blocks import serving
 
 
 def serves(low, n):
@@ -33,7 +28,7 @@ def serves(low, n):
 def factored(me, low, a):
     """The factors of S in the precision of `low`, pivots and info, and the infinity norm of A,
     which is not finite where a number of it, or of S, is not."""
-    n, kernel = len(a), _kernel_on("gerbt", me.letter, len(a), current_device())
+    n, kernel = len(a), serving("gerbt", me.letter, len(a), current_device())
     quarter, values = -(-n // 4), kernel.constants
     threads, chunks = 32 * values["WARPS"], -(-quarter // values["COLUMNS"])
     S, sums = cupy.empty((4 * quarter,) * 2, low.dtype, order="F"), cupy.empty((chunks, n))
@@ -56,7 +51,7 @@ def solver(low, n, nrhs, solve):
 
 def _mix(low, x, y, n, to_factors):
     """Y = U^T X, or V X (kernels/gerbt_rows.cu)."""
-    quarter, kernel = -(-n // 4), _kernel_on("gerbt_rows", low.letter, n, current_device())
+    quarter, kernel = -(-n // 4), serving("gerbt_rows", low.letter, n, current_device())
     threads = 32 * kernel.constants["WARPS"]
     kernel.launch(-(-quarter // threads), x.size // len(x), threads, 1, pack(
         x.data.ptr, _cuda.ld(x), y.data.ptr, _cuda.ld(y), n, quarter, to_factors))

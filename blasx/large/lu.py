@@ -71,7 +71,7 @@ class Factoring(ByBlocks):
     are of one width."""
 
     remainders, turns = False, None  # products by them; as of _kernel.in_turns
-    windows = False  # whether rows below those of a panel are still to be solved for
+    windows = False  # whether panels leave rows below them to be solved for (`below`)
 
     def __init__(self, me, a, block, panel, n=None, sets=3, precision="fp32"):
         self.me, self.a, self.block, self.panel, self.precision = me, a, block, panel, precision
@@ -446,12 +446,12 @@ class Top:
                        cupy.empty(2 * tiles * TILE, "i4"))
         self.inverses, lists = (x.data.ptr for x in self.memory)
         self.lists = lists, lists + 4 * TILE * tiles
-        self.of_u = self.inverses + windows * tiles * TILE**2 * me.dtype.itemsize
+        self.of_u = windows and self.inverses + tiles * TILE**2 * me.dtype.itemsize
 
     def make(self, lu, j, width):
-        tiles = -(-width // TILE) * (1 + lu.windows)
+        tiles = -(-width // TILE) * (2 if self.of_u else 1)
         lu.tops.launch(tiles, 1, 32 * lu.tops.constants["WARPS"], 1, pack(
             lu.at(j, j), lu.ld, width, lu.piv.data.ptr + 4 * j, j, *self.lists, self.inverses,
             self.of_u), 4 * width)
-        if lu.windows:
+        if self.of_u:
             lu.below(j, width, self.of_u)

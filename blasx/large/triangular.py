@@ -5,10 +5,11 @@ import cupy
 import numpy as np
 
 from .. import _cuda
-from .._kernel import current_device, gpu, kernel_of, pack
+from .._kernel import current_device, gpu, pack
 from .._spaces import substitution_bytes
-from .._tuned import capitals, looked_up, row
+from .._tuned import looked_up, row
 from ..blas3 import own_gemm, solve_triangle
+from ._blocks import serving
 
 ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
 
@@ -17,13 +18,8 @@ ROWS = 64  # that a block of threads solves for (kernels/trsv_blocks.cu)
 def _trsv_on(letter, n, device):
     """The kernel for triangles of order n, and up to how many right-hand sides it serves."""
     found = row("trsv_blocks", letter, n, gpu(device))
-    return (kernel_of("trsv_blocks", letter, **capitals(found)), found["upto"]) if found else (
-        None, 0)
-
-
-@looked_up
-def _permutation_on(n, device):
-    return kernel_of("permutation", "s", **capitals(row("permutation", "s", n, gpu(device))))
+    upto = found.get("upto", 0) if found else 0
+    return (serving("trsv_blocks", letter, n, device) if upto else None), upto
 
 
 def serves(me, n, nrhs):
@@ -61,15 +57,10 @@ def by_ours(me, n, nrhs):
     return serves(me, n, nrhs) or bool(own_gemm().leaf(me, n, nrhs))
 
 
-@looked_up
-def _lag2s_on(letter, n, device):
-    return kernel_of("lag2s", letter, **capitals(row("lag2s", letter, n, gpu(device))))
-
-
 def lag2s(me, low, a):
     """A column-major matrix in the precision of `low`, and its infinity norm in double, which is
     not finite where one of its numbers, or of theirs, is not."""
-    (m, n), kernel = a.shape, _lag2s_on(me.letter, max(a.shape), current_device())
+    (m, n), kernel = a.shape, serving("lag2s", me.letter, max(a.shape), current_device())
     if not a.size:
         return cupy.empty(a.shape, low.dtype, order="F"), cupy.zeros(())
     values, to = kernel.constants, cupy.empty(a.shape, low.dtype, order="F")
@@ -82,7 +73,7 @@ def lag2s(me, low, a):
 
 def permutation(piv, n):
     """The row that the interchanges of getrf bring to each place."""
-    kernel = _permutation_on(n, current_device())
+    kernel = serving("permutation", "s", n, current_device())
     source, threads = cupy.empty(n, np.int32), 32 * kernel.constants["WARPS"]
     kernel.launch(-(-n // threads), 1, threads, 1, pack(
         piv.data.ptr, piv.size, source.data.ptr, n))

@@ -16,7 +16,8 @@ from scipy.special import ndtr
 from .gpu import Array, install
 from .run_split import LINE, NOT_FINITE, good
 
-TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16}
+TILES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "EACH": 4, "WIDE": 16, "ONE_BY_ONE": 8,
+         "RARE": 8, "MENDED": 6}
 HALVES = {"GROUPS": 1, "BN": 128, "STAGES": 4, "CLUSTER": 2, "WIDE": 8}
 LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
 

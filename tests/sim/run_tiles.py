@@ -15,7 +15,8 @@ from scipy.special import ndtr
 from .gpu import Array, install
 
 RING = {"GROUPS": 2, "BN": 64, "STAGES": 3, "CLUSTER": 1, "WIDE": 2}
-PAIRS = {"GROUPS": 2, "BN": 64, "STAGES": 2, "EACH": 2, "WIDE": 2, "triangles": 2, "tf32": 1}
+PAIRS = {"GROUPS": 2, "BN": 64, "STAGES": 2, "EACH": 2, "WIDE": 2, "ONE_BY_ONE": 8, "RARE": 8,
+         "MENDED": 6, "triangles": 2, "tf32": 1}
 LINES = {"WARPS": 4, "HELD": 1, "LINES": 32, "CLUSTER": 1}
 DIGITS = {"LINES": 16, "CLUSTER": 2, "WARPS": 4, "BLOCKS": 1}
 REMAINDERS = RING | {"BN": 128, "STAGES": 2, "triangles": 2}
