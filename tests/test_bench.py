@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import blas
 
-from bench import __main__, batched_blas, compare, overhead, report, timing
+from bench import __main__, batched_blas, compare, overhead, report, speed, timing
 from blasx import _cuda, _sources
 from blasx._spaces import Gpu
 from blasx._types import TYPES
@@ -55,6 +55,31 @@ def test_report_draws_and_prints(quick, tmp_path, capsys):
     assert (tmp_path / "cpu_d.png").read_bytes()[:4] == b"\x89PNG"
     printed = capsys.readouterr().out
     assert "| dgetrf | 8x8 | one call |" in printed and "SciPy loop" in printed
+
+
+def test_the_page_of_speed_is_what_the_results_say(quick, tmp_path, monkeypatch):
+    written = (speed.FOLDER / "SPEED.md").read_text()
+    command = written.partition("Made by `python -m bench speed ")[2].partition("`")[0]
+    files = [speed.FOLDER.parent / name for name in command.split()]
+    assert speed.page(speed.newest(files), files) == written
+    monkeypatch.setattr(speed, "FOLDER", tmp_path)
+    assert __main__.main(["speed", str(quick)]) == 0
+    assert "| dgetrf_batched, 100 |" in (tmp_path / "SPEED.md").read_text()
+    assert not (tmp_path / "speed.png").exists()  # which is the GPU's
+    assert __main__.main(["speed", *map(str, files)]) == 0
+    assert (tmp_path / "speed.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "SPEED.md").read_text() == written
+    assert __main__.main(["speed", "nowhere.json"]) == 2
+
+
+def test_of_two_runs_of_a_row_the_last_counts(quick, tmp_path):
+    report = json.loads(quick.read_text())
+    row = next(x for x in report["rows"] if x["ratio"])
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps(report | {"rows": [row | {"ms": 3.0, "ratio": 0.125}]}))
+    key = row["family"], speed.name(row), row["shape"]
+    assert speed.newest([quick, later])[key]["ratio"] == 0.125
+    assert speed.newest([later, quick])[key]["ratio"] != 0.125
 
 
 def test_a_side_that_fails_is_reported_in_its_row():
