@@ -52,10 +52,10 @@ struct Result {
     size ldz;
     bool z_even;
 
-    // Whether C is not read, and a tile's columns from j on need no look at edges
+    // Whether a tile's columns from j on, of C and Z, need no look at edges
     __device__ bool plain(int j) const
     {
-        return beta == 0 && wide && j + BN <= n && (!SLOPE || z_even);
+        return wide && j + BN <= n && (!SLOPE || z_even);
     }
     __device__ float of(float sum, float more, float z) const
     {
@@ -96,26 +96,25 @@ struct alignas(16) Columns {
     }
 };
 
-// Four pairs of neighbours in a row of C or Z, of 8 columns each further on, zeros outside
+// Four pairs of neighbours in a line of C or Z that has n numbers, each 8 further on, zeros past it
 __device__ inline void read_pairs(unsigned (&pairs)[4], const scalar_t* line, int col, int n,
-                                  bool there, bool even)
+                                  bool even)
 {
-    const bool whole = even && col + 26 <= n;
+    if (even && col + 26 <= n) {
+        #pragma unroll
+        for (int s = 0; s < 4; ++s)
+            pairs[s] = *reinterpret_cast<const unsigned*>(line + col + 8 * s);
+        return;
+    }
     #pragma unroll
     for (int s = 0; s < 4; ++s) {
         const int c = col + 8 * s;
-        pairs[s] = 0;
-        if (whole) {
-            if (there) pairs[s] = *reinterpret_cast<const unsigned*>(line + c);
-        } else if (there) {
-            if (c < n) pairs[s] = line[c].bits;
-            if (c + 1 < n) pairs[s] |= unsigned(line[c + 1].bits) << 16;
-        }
+        pairs[s] = c < n ? line[c].bits : 0;
+        if (c + 1 < n) pairs[s] |= unsigned(line[c + 1].bits) << 16;
     }
 }
 
-// Of Z what a lane needs for a plain tile, by PART columns, of which AHEAD are asked for when the
-// tile begins
+// Of Z what a lane needs, by PART columns, of which AHEAD are asked for when a plain tile begins
 constexpr int AHEAD = BN / PART < 2 ? BN / PART : 2;
 struct Places {
     unsigned z[AHEAD][2][PART / 32][4];
@@ -141,16 +140,27 @@ struct Places {
     }
 };
 
+// Pairs of numbers of C or Z as a lane has them of a PART of its tile
+__device__ inline void read_part(unsigned (&pairs)[2][PART / 32][4], const scalar_t* X, size ld,
+                                 int i, int col, const Result& result, bool even)
+{
+    #pragma unroll
+    for (int r = 0; r < 2; ++r)
+        #pragma unroll
+        for (int q = 0; q < PART / 32; ++q)
+            read_pairs(pairs[r][q], X + (i + 8 * r) * ld, col + 32 * q,
+                       i + 8 * r < result.m ? result.n : 0, even);
+}
+
 // Stores a group's tile; (i, j) is where the rows of this warp begin. Lane (g, t) has of rows g and
 // g + 8 of each 16 x 8 tile the columns 2 t, 2 t + 1. PART columns at a time go through shared
 // memory, for a lane to store 8 neighbours, and 8 lanes 128 bytes.
-template <bool PLAIN>
-__device__ void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
-                           Columns& columns, Places& places)
+__device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
+                                  Columns& columns, Places& places)
 {
     constexpr int STEPS = PART / 32;
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const bool reads = !PLAIN && result.beta != 0;
+    const bool plain = result.plain(j);
     float of_row[2] = {};
     if (BIAS == 2)
         for (int r = 0; r < 2; ++r)
@@ -158,55 +168,52 @@ __device__ void store_tile(const float (&sums)[SUMS], int i, int j, const Result
     #pragma unroll
     for (int part = 0; part < BN / PART; ++part) {
         const int first = j + part * PART;
-        unsigned old[2][STEPS][4] = {}, z[2][STEPS][4] = {};
+        auto& z = places.z[part % AHEAD];
+        if (SLOPE && !plain)
+            read_part(z, result.Z, result.ldz, i + g, first + 2 * t, result, result.z_even);
+        float2 x[2][STEPS][4];
         #pragma unroll
-        for (int r = 0; r < 2; ++r)
+        for (int e = 0; e < 8 * STEPS; ++e) {
+            const int q = e / 8, r = e / 4 % 2, s = e % 4, step = part * STEPS + q;
+            const int at = 4 * (4 * step + s) + 2 * r;
+            float2 more{of_row[r], of_row[r]}, place{};
+            if (BIAS == 1)
+                more = numbers_of(*reinterpret_cast<const unsigned*>(
+                    &columns.x[32 * step + 8 * s + 2 * t]));
+            if (SLOPE) place = numbers_of(z[r][q][s]);
+            x[r][q][s] = {result.of(sums[at], more.x, place.x),
+                          result.of(sums[at + 1], more.y, place.y)};
+        }
+        if (SLOPE && plain && part + AHEAD < BN / PART) places.fetch(part + AHEAD, i, j, result);
+        if (result.beta != 0) {
+            unsigned old[2][STEPS][4];
+            read_part(old, result.C, result.ld, i + g, first + 2 * t, result, result.even);
             #pragma unroll
-            for (int q = 0; q < STEPS; ++q) {
-                const int row = i + g + 8 * r, col = first + 32 * q + 2 * t;
-                if (reads)
-                    read_pairs(old[r][q], result.C + row * result.ld, col, result.n,
-                               row < result.m, result.even);
-                if (SLOPE && !PLAIN)
-                    read_pairs(z[r][q], result.Z + row * result.ldz, col, result.n,
-                               row < result.m, result.z_even);
+            for (int e = 0; e < 8 * STEPS; ++e) {
+                float2& to = x[e / 4 % 2][e / 8][e % 4];
+                const float2 before = numbers_of(old[e / 4 % 2][e / 8][e % 4]);
+                to = {fmaf(result.beta, before.x, to.x), fmaf(result.beta, before.y, to.y)};
             }
+        }
         #pragma unroll
-        for (int q = 0; q < STEPS; ++q)
+        for (int e = 0; e < 2 * STEPS; ++e) {
+            const int q = e / 2, r = e % 2;
+            unsigned w[4];
             #pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                unsigned w[4];
-                #pragma unroll
-                for (int s = 0; s < 4; ++s) {
-                    const int step = part * STEPS + q, at = 4 * (4 * step + s) + 2 * r;
-                    float2 more{of_row[r], of_row[r]}, place{};
-                    if (BIAS == 1)
-                        more = numbers_of(*reinterpret_cast<const unsigned*>(
-                            &columns.x[32 * step + 8 * s + 2 * t]));
-                    if (SLOPE)
-                        place = numbers_of(PLAIN ? places.z[part % AHEAD][r][q][s] : z[r][q][s]);
-                    float x = result.of(sums[at], more.x, place.x);
-                    float y = result.of(sums[at + 1], more.y, place.y);
-                    if (!PLAIN) {
-                        const float2 before = numbers_of(old[r][q][s]);
-                        x = fmaf(result.beta, before.x, x), y = fmaf(result.beta, before.y, y);
-                    }
-                    w[s] = two_of(x, y, scalar_t());
-                }
-                store_tiles(&columns.stored[8 * r + lane % 8][32 * q + 8 * (lane / 8)], w);
-            }
-        if (SLOPE && PLAIN && part + AHEAD < BN / PART) places.fetch(part + AHEAD, i, j, result);
+            for (int s = 0; s < 4; ++s) w[s] = two_of(x[r][q][s].x, x[r][q][s].y, scalar_t());
+            store_tiles(&columns.stored[8 * r + lane % 8][32 * q + 8 * (lane / 8)], w);
+        }
         __syncwarp();
         #pragma unroll
         for (int r = lane / 8; r < 16; r += 4) {
             const int row = i + r, col = first + 8 * (lane % 8);
-            const uint4 x = *reinterpret_cast<const uint4*>(&columns.stored[r][8 * (lane % 8)]);
+            const uint4 eight = *reinterpret_cast<const uint4*>(&columns.stored[r][8 * (lane % 8)]);
             scalar_t* const to = result.C + row * result.ld + col;
             if (row >= result.m) continue;
-            if (PLAIN || (result.wide && col + 8 <= result.n)) {
-                *reinterpret_cast<uint4*>(to) = x;
+            if (plain || (result.wide && col + 8 <= result.n)) {
+                *reinterpret_cast<uint4*>(to) = eight;
             } else {
-                const unsigned w[4] = {x.x, x.y, x.z, x.w};
+                const unsigned w[4] = {eight.x, eight.y, eight.z, eight.w};
                 #pragma unroll
                 for (int e = 0; e < 8; ++e)
                     if (col + e < result.n) to[e].bits = (unsigned short)(w[e / 2] >> e % 2 * 16);
@@ -237,7 +244,6 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
         },
         [&](const float (&sums)[SUMS], int i, int j, int) {
             if (BIAS == 1) columns.await();
-            if (result.plain(j)) store_tile<true>(sums, i, j, result, columns, places);
-            else store_tile<false>(sums, i, j, result, columns, places);
+            store_tile(sums, i, j, result, columns, places);
         });
 }
