@@ -675,9 +675,10 @@ def wgmma_fits(letter, n, v, gpu):
 
 
 def half_bytes(v):
-    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes, and the bias of BN columns for
-    each warp."""
-    return v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024 + 8 * v["GROUPS"] * v["BN"]
+    """Shared memory: stages of 64 of k, at a multiple of 1024 bytes, and for each warp the bias of
+    BN columns and 16 rows of 72 numbers on their way to C."""
+    return (v["STAGES"] * 128 * (64 * v["GROUPS"] + v["BN"]) + 1024
+            + 8 * v["GROUPS"] * (v["BN"] + 16 * 72))
 
 
 def half_product_stages(letter, n):

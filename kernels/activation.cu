@@ -7,13 +7,15 @@ constexpr int WARPS = 8;    // of a block
 constexpr int PACKS = 2;    // of 16 bytes, of each array in a thread
 #endif
 #include "elements.cuh"
+#include "gelu.cuh"
 #include "launch.cuh"
 
 using R = real_t;
-constexpr R HALF = R(0.5), CUBE = R(0.044715);
-constexpr R SLOPE = R(0.79788456080286535588);    // sqrt(2 / pi)
-constexpr R DENSITY = R(0.39894228040143267794);  // sqrt(1 / 2 pi)
-constexpr R NARROW = R(0.70710678118654752440);   // sqrt(1 / 2)
+constexpr R HALF = R(0.5);
+constexpr double CUBE = 0.044715;
+constexpr double SLOPE = 0.79788456080286535588;    // sqrt(2 / pi)
+constexpr double DENSITY = 0.39894228040143267794;  // sqrt(1 / 2 pi)
+constexpr double NARROW = 0.70710678118654752440;   // sqrt(1 / 2)
 
 __device__ inline R sigmoid(R x) { return HALF * tanh(HALF * x) + HALF; }
 
@@ -35,18 +37,28 @@ struct Elu {
     __device__ static R slope(R x, R a) { return x > 0 ? R(1) : a * expm1(x) + a; }
 };
 struct Gelu {
-    __device__ static R share(R x) { return HALF + HALF * erf(x * NARROW); }
-    __device__ static R f(R x, R) { return x * share(x); }
-    __device__ static R slope(R x, R) { return share(x) + x * (exp(-HALF * x * x) * DENSITY); }
+    __device__ static double share(double x) { return 0.5 + 0.5 * erf(x * NARROW); }
+    __device__ static double f(double x, double) { return x * share(x); }
+    __device__ static double slope(double x, double)
+    {
+        return share(x) + x * (exp(-0.5 * x * x) * DENSITY);
+    }
+    __device__ static float f(float x, float) { return gelu(x); }
+    __device__ static float slope(float x, float) { return gelu_slope(x); }
 };
 struct GeluByTanh {
-    __device__ static R share(R x) { return HALF + HALF * tanh(SLOPE * (x + CUBE * x * x * x)); }
-    __device__ static R f(R x, R) { return x * share(x); }
-    __device__ static R slope(R x, R)
+    __device__ static double share(double x)
     {
-        const R p = share(x);
+        return 0.5 + 0.5 * tanh(SLOPE * (x + CUBE * x * x * x));
+    }
+    __device__ static double f(double x, double) { return x * share(x); }
+    __device__ static double slope(double x, double)
+    {
+        const double p = share(x);
         return p + x * (2 * p * (1 - p) * SLOPE * (1 + 3 * CUBE * x * x));
     }
+    __device__ static float f(float x, float) { return gelu_approximately(x); }
+    __device__ static float slope(float x, float) { return gelu_approximate_slope(x); }
 };
 struct Softplus {
     __device__ static R f(R x, R) { return (x > 0 || x != x ? x : R(0)) + log1p(exp(-fabs(x))); }

@@ -22,7 +22,6 @@ constexpr int ACTIVATION = 0;  // 1: relu, 2: gelu, 3: its approximation; 4, 5, 
 #include "hopper.cuh"
 #include "launch.cuh"
 #include "scalar.cuh"
-#include "shuffle.cuh"
 
 constexpr int PLANES = 1;
 constexpr bool SLOPE = ACTIVATION > 3;
@@ -53,10 +52,15 @@ struct Result {
     size ldz;
     bool z_even;
 
+    // Whether a tile's columns from j on, of C and Z, need no look at edges
+    __device__ bool plain(int j) const
+    {
+        return wide && j + BN <= n && (!SLOPE || z_even);
+    }
     __device__ float of(float sum, float more, float z) const
     {
         const float x = BIAS ? fmaf(alpha, sum, more) : alpha * sum;
-        if (ACTIVATION == 1) return x < 0 ? 0 : x;
+        if (ACTIVATION == 1) return larger_or_nan(x, 0);
         if (ACTIVATION == 2) return gelu(x);
         if (ACTIVATION == 3) return gelu_approximately(x);
         if (ACTIVATION == 4) return z > 0 ? x : 0;
@@ -66,9 +70,11 @@ struct Result {
     }
 };
 
-// The bias of a tile's columns, a copy for each warp, asked for when the tile begins
+// What a warp has in shared memory: the bias of a tile's columns, asked for when the tile begins,
+// and 16 rows of PART columns that are to be stored, whose pitch spreads a column over all banks
+constexpr int PART = 64;
 struct alignas(16) Columns {
-    unsigned short x[BN];
+    unsigned short x[BN], stored[16][PART + 8];
 
     __device__ void fetch(int j, const Result& result)
     {
@@ -90,84 +96,130 @@ struct alignas(16) Columns {
     }
 };
 
-// Four pairs of neighbours in a row of C or Z, of 8 columns each further on, zeros outside
-template <int OF_Z>
-__device__ void read_pairs(unsigned (&old)[4], const Result& result, const scalar_t* line, int col,
-                           bool there)
+// Four pairs of neighbours in a line of C or Z that has n numbers, each 8 further on, zeros past it
+__device__ inline void read_pairs(unsigned (&pairs)[4], const scalar_t* line, int col, int n,
+                                  bool even)
 {
-    const bool whole = (OF_Z ? result.z_even : result.even) && col + 26 <= result.n;
+    if (even && col + 26 <= n) {
+        #pragma unroll
+        for (int s = 0; s < 4; ++s)
+            pairs[s] = *reinterpret_cast<const unsigned*>(line + col + 8 * s);
+        return;
+    }
     #pragma unroll
     for (int s = 0; s < 4; ++s) {
         const int c = col + 8 * s;
-        old[s] = 0;
-        if (whole) {
-            if (there) old[s] = *reinterpret_cast<const unsigned*>(line + c);
-        } else if (there) {
-            if (c < result.n) old[s] = line[c].bits;
-            if (c + 1 < result.n) old[s] |= unsigned(line[c + 1].bits) << 16;
-        }
+        pairs[s] = c < n ? line[c].bits : 0;
+        if (c + 1 < n) pairs[s] |= unsigned(line[c + 1].bits) << 16;
     }
 }
 
-// Stores a group's tile; (i, j) is where the rows of this warp begin. Lane (g, t) has of row g of
-// each 8 x 8 tile the columns 2 t, 2 t + 1: of four tiles that lie side by side the lanes of a row
-// exchange them, so that each has a row of one. C and Z are read one step ahead.
-__device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
-                                  const Columns& bias)
-{
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const bool reads = result.beta != 0;
-    #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        const int row = i + g + 8 * r;
-        const bool there = row < result.m;
-        scalar_t* const line = result.C + row * result.ld;
-        const float of_row = BIAS == 2 && there ? number_of(result.bias[row].bits) : 0;
-        const scalar_t* const z_line = SLOPE ? result.Z + row * result.ldz : nullptr;
-        unsigned old[2][4] = {}, z[2][4] = {};
-        if (reads) read_pairs<0>(old[0], result, line, j + 2 * t, there);
-        if (SLOPE) read_pairs<1>(z[0], result, z_line, j + 2 * t, there);
+// Of Z what a lane needs, by PART columns, of which AHEAD are asked for when a plain tile begins
+constexpr int AHEAD = BN / PART < 2 ? BN / PART : 2;
+struct Places {
+    unsigned z[AHEAD][2][PART / 32][4];
+
+    __device__ void fetch(int part, int i, int j, const Result& result)
+    {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         #pragma unroll
-        for (int q = 0; q < BN / 32; ++q) {
-            const int next = j + 32 * (q + 1) + 2 * t;
-            if (reads && q + 1 < BN / 32)
-                read_pairs<0>(old[(q + 1) % 2], result, line, next, there);
-            if (SLOPE && q + 1 < BN / 32)
-                read_pairs<1>(z[(q + 1) % 2], result, z_line, next, there);
-            unsigned w[4];
+        for (int r = 0; r < 2; ++r) {
+            const int row = i + g + 8 * r;
+            const scalar_t* const line = result.Z + row * result.ldz + j + part * PART + 2 * t;
             #pragma unroll
-            for (int s = 0; s < 4; ++s) {
-                const int at = 4 * (4 * q + s) + 2 * r;
-                float2 more{of_row, of_row};
-                if (BIAS == 1)
-                    more = numbers_of(
-                        *reinterpret_cast<const unsigned*>(&bias.x[32 * q + 8 * s + 2 * t]));
-                const float2 before = numbers_of(old[q % 2][s]), place = numbers_of(z[q % 2][s]);
-                w[s] = two_of(
-                    fmaf(result.beta, before.x, result.of(sums[at], more.x, place.x)),
-                    fmaf(result.beta, before.y, result.of(sums[at + 1], more.y, place.y)),
-                    scalar_t());
-            }
+            for (int c = 0; c < PART / 8; ++c)
+                z[part % AHEAD][r][c / 4][c % 4] =
+                    row < result.m ? *reinterpret_cast<const unsigned*>(line + 8 * c) : 0;
+        }
+    }
+    __device__ void begin(int i, int j, const Result& result)
+    {
+        if (!result.plain(j)) return;
+        #pragma unroll
+        for (int part = 0; part < AHEAD; ++part) fetch(part, i, j, result);
+    }
+};
+
+// Pairs of numbers of C or Z as a lane has them of a PART of its tile
+__device__ inline void read_part(unsigned (&pairs)[2][PART / 32][4], const scalar_t* X, size ld,
+                                 int i, int col, const Result& result, bool even)
+{
+    #pragma unroll
+    for (int r = 0; r < 2; ++r)
+        #pragma unroll
+        for (int q = 0; q < PART / 32; ++q)
+            read_pairs(pairs[r][q], X + (i + 8 * r) * ld, col + 32 * q,
+                       i + 8 * r < result.m ? result.n : 0, even);
+}
+
+// Stores a group's tile; (i, j) is where the rows of this warp begin. Lane (g, t) has of rows g and
+// g + 8 of each 16 x 8 tile the columns 2 t, 2 t + 1. PART columns at a time go through shared
+// memory, for a lane to store 8 neighbours, and 8 lanes 128 bytes.
+__device__ inline void store_tile(const float (&sums)[SUMS], int i, int j, const Result& result,
+                                  Columns& columns, Places& places)
+{
+    constexpr int STEPS = PART / 32;
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const bool plain = result.plain(j);
+    float of_row[2] = {};
+    if (BIAS == 2)
+        for (int r = 0; r < 2; ++r)
+            if (i + g + 8 * r < result.m) of_row[r] = number_of(result.bias[i + g + 8 * r].bits);
+    #pragma unroll
+    for (int part = 0; part < BN / PART; ++part) {
+        const int first = j + part * PART;
+        auto& z = places.z[part % AHEAD];
+        if (SLOPE && !plain)
+            read_part(z, result.Z, result.ldz, i + g, first + 2 * t, result, result.z_even);
+        float2 x[2][STEPS][4];
+        #pragma unroll
+        for (int e = 0; e < 8 * STEPS; ++e) {
+            const int q = e / 8, r = e / 4 % 2, s = e % 4, step = part * STEPS + q;
+            const int at = 4 * (4 * step + s) + 2 * r;
+            float2 more{of_row[r], of_row[r]}, place{};
+            if (BIAS == 1)
+                more = numbers_of(*reinterpret_cast<const unsigned*>(
+                    &columns.x[32 * step + 8 * s + 2 * t]));
+            if (SLOPE) place = numbers_of(z[r][q][s]);
+            x[r][q][s] = {result.of(sums[at], more.x, place.x),
+                          result.of(sums[at + 1], more.y, place.y)};
+        }
+        if (SLOPE && plain && part + AHEAD < BN / PART) places.fetch(part + AHEAD, i, j, result);
+        if (result.beta != 0) {
+            unsigned old[2][STEPS][4];
+            read_part(old, result.C, result.ld, i + g, first + 2 * t, result, result.even);
             #pragma unroll
-            for (int mask = 1; mask < 4; mask *= 2)
-                #pragma unroll
-                for (int s = 0; s < 4; ++s)
-                    if (!(s & mask)) {
-                        const bool high = t & mask;
-                        const unsigned other = across(high ? w[s] : w[s + mask], mask);
-                        (high ? w[s] : w[s + mask]) = other;
-                    }
-            const int col = j + 32 * q + 8 * t;
-            if (!there || col >= result.n) continue;
-            if (result.wide && col + 8 <= result.n) {
-                *reinterpret_cast<uint4*>(line + col) = make_uint4(w[0], w[1], w[2], w[3]);
-            } else {
-                #pragma unroll
-                for (int e = 0; e < 8; ++e)
-                    if (col + e < result.n)
-                        line[col + e].bits = (unsigned short)(w[e / 2] >> e % 2 * 16);
+            for (int e = 0; e < 8 * STEPS; ++e) {
+                float2& to = x[e / 4 % 2][e / 8][e % 4];
+                const float2 before = numbers_of(old[e / 4 % 2][e / 8][e % 4]);
+                to = {fmaf(result.beta, before.x, to.x), fmaf(result.beta, before.y, to.y)};
             }
         }
+        #pragma unroll
+        for (int e = 0; e < 2 * STEPS; ++e) {
+            const int q = e / 2, r = e % 2;
+            unsigned w[4];
+            #pragma unroll
+            for (int s = 0; s < 4; ++s) w[s] = two_of(x[r][q][s].x, x[r][q][s].y, scalar_t());
+            store_tiles(&columns.stored[8 * r + lane % 8][32 * q + 8 * (lane / 8)], w);
+        }
+        __syncwarp();
+        #pragma unroll
+        for (int r = lane / 8; r < 16; r += 4) {
+            const int row = i + r, col = first + 8 * (lane % 8);
+            const uint4 eight = *reinterpret_cast<const uint4*>(&columns.stored[r][8 * (lane % 8)]);
+            scalar_t* const to = result.C + row * result.ld + col;
+            if (row >= result.m) continue;
+            if (plain || (result.wide && col + 8 <= result.n)) {
+                *reinterpret_cast<uint4*>(to) = eight;
+            } else {
+                const unsigned w[4] = {eight.x, eight.y, eight.z, eight.w};
+                #pragma unroll
+                for (int e = 0; e < 8; ++e)
+                    if (col + e < result.n) to[e].bits = (unsigned short)(w[e / 2] >> e % 2 * 16);
+            }
+        }
+        __syncwarp();
     }
 }
 
@@ -184,12 +236,14 @@ gemm_half(const __grid_constant__ TensorMap A, const __grid_constant__ TensorMap
     // Of the first warps, which have no sums, nobody looks there.
     Columns& columns = reinterpret_cast<Columns*>(
         dynamic_shared + STAGES * STAGE + 1024)[int(threadIdx.x / 32) - 4];
+    Places places;
     take_tiles<float>(barriers, A, B, Tiles(m, n), int((k + BK - 1) / BK),
-        [&](int, int j) {
+        [&](int i, int j) {
             if (BIAS == 1) columns.fetch(j, result);
+            if (SLOPE) places.begin(i, j, result);
         },
         [&](const float (&sums)[SUMS], int i, int j, int) {
             if (BIAS == 1) columns.await();
-            store_tile(sums, i, j, result, columns);
+            store_tile(sums, i, j, result, columns, places);
         });
 }

@@ -115,6 +115,18 @@ template <bool TRANSPOSED> __device__ void load_tiles(unsigned (&x)[4], const vo
 #endif
 }
 
+// The reverse, of what load_tiles<false> gives
+__device__ inline void store_tiles(void* row, const unsigned (&x)[4])
+{
+#ifndef BLASX_SIM
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0],{%1,%2,%3,%4};"
+                 :: "r"(unsigned(__cvta_generic_to_shared(row))), "r"(x[0]), "r"(x[1]), "r"(x[2]),
+                 "r"(x[3]) : "memory");
+#else
+    sim::store_tiles(row, x);
+#endif
+}
+
 // C += A B for a 16 x 8 tile, 16 of k: lane (g, t) has of A the pairs (g, 2 t ..), (g + 8, 2 t ..),
 // (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..), of B (2 t .., g), (2 t + 8 .., g), of C (g, 2 t ..),
 // (g + 8, 2 t ..).

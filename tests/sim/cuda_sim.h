@@ -475,6 +475,15 @@ static inline void load_tiles(unsigned (&x)[4], const void* row, int line = __bu
     }
 }
 
+// stmatrix, the reverse
+static inline void store_tiles(void* row, const unsigned (&x)[4], int line = __builtin_LINE())
+{
+    const int g = lane() / 4, t = lane() % 4;
+    const Posted<void*> rows(row, line);
+    for (int i = 0; i < 4; ++i)
+        std::memcpy(static_cast<char*>(rows[8 * i + g]) + 4 * t, &x[i], 4);
+}
+
 // mma.m16n8k8 of the first 11 bits of numbers of single precision
 static inline void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2],
                                int line = __builtin_LINE())
