@@ -32,7 +32,7 @@ from .batched._block import (
     tiled_bytes,
     triangle_bytes,
 )
-from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes
+from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
@@ -807,6 +807,15 @@ def rows_fits(letter, n, v, gpu):
             and v["BLOCKS"] <= 4 and v["WARPS"] <= 16)
 
 
+def wide_stages(letter, n):
+    return [dict(COLUMNS=c, WARPS=c // 4) for c in (32, 24, 16)], options(BLOCKS=(1, 2))
+
+
+def wide_fits(letter, n, v, gpu):
+    return (rows_fits(letter, n, v, gpu) and v["BLOCKS"] * (
+        wide_bytes(TYPES[letter].dtype, n, 128, v) + 1024) <= gpu.shared)
+
+
 def top_stages(letter, n):
     return (options(WARPS=(10, 18, 6)),)
 
@@ -1435,6 +1444,8 @@ SPACES = {
                           letters="s", smallest=256, largest=256),
     "getrf_below": Space("mixed_rbt", rows_stages, rows_fits, (8192, 16384), optional=True,
                          letters="s", smallest=8192, largest=16384),
+    "getrf_wide": Space("mixed_rbt", wide_stages, wide_fits, (1024,), optional=True, letters="s",
+                        smallest=1024, largest=1024),
     "getrf_windows": Space("mixed_rbt", window_stages, host_fits, (8192, 16384), True,
                            compiled=False, letters="s", smallest=8192, largest=16384),
     "geqrf_leaf": Space("geqrf_large", qr_leaf_stages, qr_leaf_fits, optional=True, smallest=33,

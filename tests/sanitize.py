@@ -200,7 +200,7 @@ def large_ways(letter):
                 routine("gemm")(1, x, y)
     if letter == "d":
         with _tuned.using("s", getrf_windows=dict(joined=256, block=64, WINDOW=128, ahead=1,
-                                                  turns=1, pays=1)):
+                                                  whole=256, turns=1, pays=1)):
             blasx.dsgesv_rbt(a, b)
     if letter in "dz":
         for conjugated in (0, 2):

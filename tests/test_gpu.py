@@ -359,7 +359,7 @@ def test_lu_by_blocks_of_blocks(cp, letter, shape):
     assert bool(cp.isnan(of_lost.diagonal()).any())
 
 
-WINDOWS = dict(joined=256, block=64, WINDOW=128, ahead=1, turns=1, pays=1)
+WINDOWS = dict(joined=256, block=64, WINDOW=128, ahead=1, whole=256, turns=1, pays=1)
 
 
 @pytest.mark.parametrize("n", [1203, 2048])

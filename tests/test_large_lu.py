@@ -12,7 +12,7 @@ from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noq
 from blasx import _spaces, _tuned
 from blasx._types import TYPES
 from blasx.batched._block import shared_bytes
-from blasx.large._bytes import moved_bytes, panel_bytes, rows_bytes
+from blasx.large._bytes import moved_bytes, panel_bytes, rows_bytes, wide_bytes
 
 KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_panel", "c", dict(CLUSTER=3, WARPS=2, ROWS=2, W=4)),
@@ -20,6 +20,8 @@ KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_rows", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
            ("getrf_window", "s", dict(N=48, WINDOW=24, WARPS=2, PANEL=1, TN=8, BLOCKS=1)),
            ("getrf_below", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
+           ("getrf_wide", "s", dict(COLUMNS=8, WARPS=2, BLOCKS=1)),
+           ("getrf_wide", "s", dict(COLUMNS=16, WARPS=4, BLOCKS=1)),
            ("getrf_order", "s", dict(WARPS=1)),
            ("getrf_moved", "s", dict(WARPS=2, STAGES=3, COLUMNS=4)),
            ("getrf_moved", "z", dict(WARPS=1, STAGES=2, COLUMNS=3)),
@@ -63,6 +65,11 @@ def test_windows_fit_their_kernels():
         assert shared_bytes(np.dtype("f4"), kernel["N"], kernel) <= _spaces.HOPPER.shared
         for row in table["getrf_below"]["s"]:
             assert rows_bytes(np.dtype("f4"), plan["block"], row) <= _spaces.HOPPER.shared
+        for row in table["getrf_wide"]["s"] if "whole" in plan else ():
+            below = plan["WINDOW"] - plan["block"]
+            assert plan["whole"] <= row["to"] and plan["whole"] % plan["block"] == 0
+            assert wide_bytes(np.dtype("f4"), row["to"], below, row) <= _spaces.HOPPER.shared
+            assert row["to"] + below <= 32 * 36  # kernels/getrf_wide.cu: MOST
 
 
 @every_letter
@@ -89,7 +96,7 @@ def test_rows_reach_as_far_as_registers_do(letter):
 @pytest.mark.parametrize("kernel, letter", [
     ("getrf_panel", "d"), ("getrf_rows", "z"), ("getrf_columns", "z"), ("getrf_order", "s"),
     ("getrf_moved", "s"), ("getrf_window", "s"), ("getrf_below", "s"),
-    ("getrf_top", "s"), ("gerbt", "d"), ("gerbt_rows", "s")])
+    ("getrf_wide", "s"), ("getrf_top", "s"), ("gerbt", "d"), ("gerbt_rows", "s")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     order = min(8192, _tuned.table(90)[kernel][letter][-1]["to"])

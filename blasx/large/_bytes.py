@@ -17,6 +17,11 @@ def rows_bytes(dtype, width, v):
     return dtype.itemsize * v["COLUMNS"] * (up(width, 32) + 4)
 
 
+def wide_bytes(dtype, width, below, v):
+    """kernels/getrf_wide.cu: COLUMNS columns, 32 rows at a time, and 32 rows that wait."""
+    return dtype.itemsize * v["COLUMNS"] * (up(width + below, 32) + 4 + 36)
+
+
 def columns_bytes(rows, v):
     """kernels/getrf_columns.cu: a word of each row of a column."""
     return rows * v["BYTES"]

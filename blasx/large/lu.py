@@ -20,7 +20,7 @@ from .._tuned import looked_up, row
 from ..batched._block import shared_bytes
 from ..blas3 import _gemm_cublas
 from ._blocks import SECOND, ByBlocks, mark, serving, stream
-from ._bytes import columns_bytes, moved_bytes, panel_bytes, rows_bytes, up
+from ._bytes import columns_bytes, moved_bytes, panel_bytes, rows_bytes, up, wide_bytes
 
 TILE = 32  # rows of U that are solved together (kernels/getrf_top.cu)
 
@@ -376,7 +376,7 @@ class Graded(Factoring):
 class Windowed(Graded):
     """The same with the pivots of a panel, which is a part, sought in its window, the first WINDOW
     rows below the diagonal, which one block of threads has (kernels/getrf_window.cu). The rows of L
-    below these are solved for (getrf_below.cu).
+    below these are solved for (getrf_below.cu), and the rows of U of a block in one launch.
 
     Where a matrix has no structure, as between butterflies (butterflies.py), two rows for each
     column are enough: elements grow as with partial pivoting, some 30 times at order 4096, where
@@ -388,6 +388,31 @@ class Windowed(Graded):
         """The most rows, and those there are, of the window of a panel at j."""
         most = self.said("WINDOW", j)
         return most, min(most, self.m - j)
+
+    def take_off(self, j, width, tops, first, last):
+        """As before; or `whole` rows of U at once (kernels/getrf_wide.cu), and where these are the
+        block's, its interchanges with them, which go no further than its windows."""
+        parts, end, most = self.parts(j, width, tops), j + width, self.said("whole", j)
+        kernel = most and serving("getrf_wide", self.me.letter, most, self.device)
+        if first == last or len(parts) == 1 or not kernel:
+            super().take_off(j, width, tops, first, last)
+            return
+        order, below = 0, 0
+        if width <= most:
+            order, below = tops.moves, max(k + self.window(k)[1] for k, *_ in parts) - end
+        else:
+            self.interchange(j, width, tops, first, last)
+        part, values = parts[0][1], kernel.constants
+        for k in range(j, end, most):
+            rows = min(most, end - k)
+            with _trace.step("solve", first):
+                kernel.launch(
+                    -(-(last - first) // values["COLUMNS"]), 1, 32 * values["WARPS"], 1,
+                    pack(self.at(k, first), self.ld, last - first, self.at(k, k), rows,
+                         tops.parts[(k - j) // part].inverses, part, tops.apart, order, k, below),
+                    wide_bytes(self.me.dtype, rows, below, values))
+            self.multiply(k, rows, first, last, k + rows, end)
+        self.multiply(j, width, first, last, end, self.m)
 
     def factor_panel(self, j, width):
         most, rows = self.window(j)
@@ -422,16 +447,18 @@ def _widths(table, letter, left, device):
 @looked_up
 def _said(table, letter, left, device, what):
     """Of a block where so many columns are left: `lead`, whether the block before takes its first
-    part along; `between`, as of Graded.parted; `WINDOW`, as of Windowed."""
+    part along; `between`, as of Graded.parted; `whole`, of how many rows U is solved for in one
+    launch, where a block has several parts; `WINDOW`, as of Windowed."""
     return (row(table, letter, left, gpu(device)) or {}).get(what)
 
 
 class Tops:
-    """Room for what a block leaves for the others: Top of each part; where there are several, the
-    row that comes to each place."""
+    """Room for what a block leaves for the others: Top of each part, their inverses so many numbers
+    `apart`; where there are several, the row that comes to each place."""
 
     def __init__(self, me, width, parts, m, windows):
-        self.parts = [Top(me, width, windows) for _ in range(parts)]
+        inverses = cupy.empty((parts, 1 + windows, -(-width // TILE), TILE, TILE), me.dtype)
+        self.parts, self.apart = [Top(me, width, windows, x) for x in inverses], inverses[0].size
         self.room = cupy.empty(m, "i4") if parts > 1 else None
         self.moves = parts > 1 and self.room.data.ptr
 
@@ -440,10 +467,11 @@ class Top:
     """Room for what getrf_top makes of interchanges and of the top of L, of so many columns: where
     two lists are, and inverses; with `windows` those of U, too, and what is solved with them."""
 
-    def __init__(self, me, width, windows=False):
+    def __init__(self, me, width, windows=False, inverses=None):
         tiles = -(-width // TILE)
-        self.memory = (cupy.empty((1 + windows, tiles, TILE, TILE), me.dtype),
-                       cupy.empty(2 * tiles * TILE, "i4"))
+        if inverses is None:
+            inverses = cupy.empty((1 + windows, tiles, TILE, TILE), me.dtype)
+        self.memory = inverses, cupy.empty(2 * tiles * TILE, "i4")
         self.inverses, lists = (x.data.ptr for x in self.memory)
         self.lists = lists, lists + 4 * TILE * tiles
         self.of_u = windows and self.inverses + tiles * TILE**2 * me.dtype.itemsize

@@ -22,6 +22,7 @@ from blasx.large._bytes import (
     panel_bytes,
     reflectors_bytes,
     rows_bytes,
+    wide_bytes,
 )
 
 from .build import PREFIX
@@ -140,6 +141,44 @@ def getrf_below(sim, rng):
             outputs.append([x.array.copy()])
         (x,) = same_under_all_schedules(outputs)
         assert (x[rows:] == 7).all() and residual(B.T, U.T, x[:rows].T) < 10
+
+
+def getrf_wide(sim, rng):
+    """L U = P B, of parts, with rows in an order or as they are; what is beside and below stays."""
+    v = sim.constants
+    for columns, width, part, below in ((v["COLUMNS"] + 3, 192, 64, 20), (5, 70, 32, 0),
+                                        (1, 33, 32, 9), (v["COLUMNS"], 96, 96, 0)):
+        m, top = 2 + width + below + 1, 2
+        lu = factored(sim, rng, width, width)[0]
+        B, order = general(rng, sim.dtype, 1, m, columns)[0], np.arange(m, dtype=np.int32)
+        moving = top + rng.permutation(width + below)[:width // 2]
+        order[np.sort(moving)] = moving
+        each = [inverses(np.tril(lu[k:k + part, k:k + part], -1)
+                         + np.eye(min(part, width - k), dtype=sim.dtype))
+                for k in range(0, width, part)]
+        apart = 1024 * (part // 32 + 1)
+        whole = np.full((len(each), apart), np.nan, sim.dtype)
+        for to, x in zip(whole, each):
+            to[:x.size] = x.ravel()
+        for ordered in (below > 0, False):
+            outputs = []
+            for schedule in SCHEDULES:
+                x = Memory(np.concatenate((B, np.full((m, 1), 7, B.dtype)), 1), "batch last")
+                L = Memory(np.concatenate((lu, np.full((m - width, width), 7, B.dtype))),
+                           "batch last")
+                inverse, rows = Memory(whole), Memory(order)
+                sim.run(schedule, -(-columns // v["COLUMNS"]),
+                        wide_bytes(sim.dtype, width, below * ordered, v),
+                        x.address + top * B.itemsize, m, columns, L.address, width,
+                        inverse.address, part, apart, rows.address * ordered, top,
+                        below * ordered)
+                outputs.append([x.array.copy()])
+            (x,) = same_under_all_schedules(outputs)
+            wanted, end = B[order] if ordered else B, top + width
+            assert (x[:, columns:] == 7).all() and np.array_equal(x[:top, :-1], B[:top])
+            assert np.array_equal(x[end:, :-1], wanted[end:])
+            T = np.tril(lu[:width], -1) + np.eye(width, dtype=sim.dtype)
+            assert residual(wanted[top:end], T, x[top:end, :-1]) < 10
 
 
 def getrf_window(sim, rng):

@@ -16,13 +16,15 @@ from . import gpu, run_getrf
 from .run_getrf import Kept, finish
 
 PLANS = (dict(block=32, WINDOW=64, ahead=1), dict(block=32, WINDOW=64, ahead=0),
-         dict(joined=96, block=32, WINDOW=48, ahead=1),
-         dict(joined=64, block=32, WINDOW=64, ahead=1, lead=1, between=1),
-         dict(joined=128, block=64, WINDOW=64, ahead=1))
+         dict(joined=96, block=32, WINDOW=48, ahead=1, whole=96),
+         dict(joined=64, block=32, WINDOW=64, ahead=1, lead=1, between=1,
+              whole=64),
+         dict(joined=128, block=64, WINDOW=64, ahead=1, whole=64))
 COLUMNS = dict(COLUMNS=8, WARPS=2, BLOCKS=1)
 VALUES = dict(getrf_panel=dict(CLUSTER=2, WARPS=1, ROWS=1, W=8), getrf_top=dict(WARPS=4),
               getrf_moved=dict(WARPS=1, STAGES=2, COLUMNS=5), getrf_rows=COLUMNS,
               getrf_columns=dict(BYTES=4, WARPS=1), getrf_below=COLUMNS,
+              getrf_wide=dict(COLUMNS=16, WARPS=4, BLOCKS=1),
               getrf_window=dict(N=72, WINDOW=64, WARPS=2, PANEL=1, TN=8, BLOCKS=1))
 
 
