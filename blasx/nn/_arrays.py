@@ -99,21 +99,20 @@ def channel_sums(a):
 
 
 def product(a, b, bias=None):
-    """A B, and `bias` to every row; of NumPy arrays by columns if it has more columns than rows,
-    else by rows.
+    """A B, and `bias` to every row; of NumPy arrays by columns where its BLAS is faster so: where
+    there are more columns than rows and, in single precision, B lies by columns, too.
 
-    The CPU's BLAS is up to twice as fast where the contiguous side is the shorter one. Layers have
-    looked at their operands, and those of small layers take as long to look at as to multiply: on
-    the CPU gemm's own product is made without asking again, but where trace() records gemm's calls.
-    gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. On the GPU the
-    order makes no difference, and what follows lies by rows.
+    Layers have looked at their operands, and those of small layers take as long to look at as to
+    multiply: on the CPU gemm's own product is made without asking again, but where trace() records
+    gemm's calls. gemm answers by columns; its answer to B^T A^T is A B by rows, without a copy. On
+    the GPU the order makes no difference, and what follows lies by rows.
     """
-    across = len(a) < b.shape[1]
+    across = len(a) < b.shape[1] and (a.itemsize != 4 or not b.flags.c_contiguous)
     if type(a) is type(b) is ndarray and a.dtype is b.dtype in _ONES and not traced:
-        c = multiplied(b.T, a.T) if across else multiplied(a, b)
+        c = multiplied(b.T, a.T).T if across else multiplied(a, b)
         if bias is not None:
-            c += bias[:, None] if across else bias
-        return c.T if across else c
+            c += bias
+        return c
     gemm, gpu = _GEMM[a.dtype], fused(a)
     if gpu and bias is not None:  # one kernel of large ones and of half precision
         return gemm(1.0, b.T, a.T, bias=bias.reshape(-1, 1)).T

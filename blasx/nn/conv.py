@@ -173,7 +173,8 @@ class Convolution(Layer):
         for chunk in chunks:
             X = self._columns(view[chunk], last)
             if (Y := self._rows_of(y[chunk], last)) is None:
-                self._scatter(y[chunk], self._multiply(W, X, last))
+                like_y = last or self.windows.last and type(y) is np.ndarray  # Y is in y's order
+                self._scatter(y[chunk], self._multiply(W, X, like_y))
             elif last:
                 product_into(transposed(X), transposed(W), Y)
             else:
@@ -197,7 +198,8 @@ class Convolution(Layer):
     # -- matrices: (rows, columns), by group where there are groups
 
     def _multiply(self, a, b, last):
-        """A B, asked for as its transpose where X lies by columns."""
+        """A B, asked for as its transpose if `last`: where X, or what becomes of A B, lies by
+        columns."""
         multiply = product if self.groups == 1 else products
         if last:
             return transposed(multiply(transposed(b), transposed(a)))

@@ -28,22 +28,25 @@ class Dense(Layer):
         self.bias = Parameter(np.zeros(n_out, dtype)) if bias else None
 
     def forward(self, x):
-        self.given(x, ..., self.n_in, like=self.weight)
+        w = self.weight.value
+        if type(x) is not type(w) or x.dtype is not w.dtype or not x.ndim or (
+                x.shape[-1] != self.n_in):
+            self.given(x, ..., self.n_in, like=w)
         rows = x if x.ndim == 2 else x.reshape(-1, self.n_in)
-        y = product(rows, self.weight.value, self.bias and self.bias.value)
+        y = product(rows, w, self.bias and self.bias.value)
         return self.keep(y if rows is x else y.reshape(*x.shape[:-1], self.n_out), rows)
 
     def backward(self, dy, dx=True):
         """dW = x^T dy,  db = sum of dy,  dx = dy W^T."""
-        (rows,), shape = self.kept(dy), dy.shape
-        dy = dy if dy.ndim == 2 else dy.reshape(-1, self.n_out)
-        self.weight.add(product(rows.T, dy))
+        (rows,) = self.kept(dy)
+        over = dy if dy.ndim == 2 else dy.reshape(-1, self.n_out)
+        self.weight.add(product(rows.T, over))
         if self.bias:
-            self.bias.add(column_sums(dy))
+            self.bias.add(column_sums(over))
         if not dx:
             return None
-        dx = product(dy, self.weight.value.T)
-        return dx if len(shape) == 2 else dx.reshape(*shape[:-1], self.n_in)
+        dx = product(over, self.weight.value.T)
+        return dx if over is dy else dx.reshape(*dy.shape[:-1], self.n_in)
 
     def described(self):
         return self.n_in, self.n_out
