@@ -126,11 +126,11 @@ def power_of_two(x):
 
 
 def team_stages(letter, n):
-    """The teams no wider than high with a few elements a lane; then the warps of a block, and the
-    blocks for which registers are rationed."""
+    """The teams no wider than high, or twice as wide, with a few elements a lane; then the warps of a
+    block, and the blocks for which registers are rationed."""
     N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
-             if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
+             if v["LC"] <= 2 * v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
                (1, 20), (2, 5), (4, 4)]
     return teams, [dict(WARPS=w, BLOCKS=b) for w, b in rations]
@@ -444,16 +444,16 @@ def jacobi_fits(vectors):
 
 
 def few_rows_stages(letter, n):
-    N = next((size for size in (8, 16, 32, 64) if n <= size), 64)
-    teams = [dict(N=N, EACH=each, WARPS=w) for each in (2, 1, 4) for w in (1, 2, 4)]
+    N = next((size for size in (8, 16, 24, 32, 48, 64, 96, 128) if n <= size), 128)
+    teams = [dict(N=N, EACH=each, WARPS=w) for each in (2, 1, 3, 4) for w in (1, 2, 3, 4)]
     return teams, options(BLOCKS=(1, 8, 12, 16))
 
 
 def few_rows_fits(letter, n, v, gpu):
     team = v["N"] // v["EACH"]
     static = 32 * v["WARPS"] // max(team, 1) * (4 * v["N"] + 4 * v["WARPS"]) * 4 * words(letter)
-    return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] % v["EACH"] == 0 and power_of_two(team)
-            and (team <= 32 if team < 32 * v["WARPS"] else team == 32 * v["WARPS"])
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] % v["EACH"] == 0
+            and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
             and v["N"] * v["EACH"] * words(letter) <= PART
             and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and static + 512 <= BY_DEFAULT)
 

@@ -6,8 +6,9 @@
 // goes to all lanes, which take its product with their rows' numbers off what they hold; no step
 // waits for memory. A warp is a block: as many are on their way as their factors find room.
 //
-// Rows of odd length that follow each other in memory lie there as they do here: they come as one
-// line, 16 bytes at a time from the last multiple of 16 before it on.
+// The factor is copied without a register in between, so that all of it is under way at once. Rows
+// of odd length that follow each other in memory lie there as they do here: they come as one line,
+// 16 bytes at a time from the last multiple of 16 before it on; others number by number.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -20,9 +21,8 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int ROWS = (N + 31) / 32;  // of a lane
 static_assert(WARPS == 1);
 
-// A pack that is loaded at once
+// Numbers to 16 bytes
 constexpr int PACK = sizeof(scalar_t) < 16 ? 16 / sizeof(scalar_t) : 1;
-template <int V> struct alignas(V * sizeof(scalar_t)) Pack { scalar_t x[V]; };
 
 __device__ inline int lane() { return threadIdx.x; }
 __device__ inline int row(int e) { return lane() + 32 * e; }
@@ -33,36 +33,37 @@ struct Square {
     int ld;
 };
 
-// `to` := `from`, or its conjugate, n x n, V neighbours of a line at once; LOWER: nothing above the
-// diagonal is wanted.
-template <int V, bool LOWER>
-__device__ void fetch(Square to, const Strided<const scalar_t>& from, int n, bool conjugated)
+__device__ inline void copy(scalar_t* to, const scalar_t* from)
 {
-    constexpr int TOGETHER = 8;  // loads under way
-    const bool across = from.cs == 1;
-    const int few = n / V, down = 32 / few, over = (32 - down * few) * V;
+    copy_async<sizeof(scalar_t), sizeof(scalar_t) == 16>(to, from, sizeof(scalar_t));
+}
+// `to` := `from`, n x n, number by number
+__device__ inline void fetch(Square to, const Strided<const scalar_t>& from, int n, bool across)
+{
+    const int down = 32 / n, over = 32 - down * n;
     const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
     const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
-    int o = lane() / few, f = (lane() - o * few) * V;
+    int o = lane() / n, f = lane() - o * n;
     const scalar_t* p = from.p + o * next + f * step;
+    scalar_t* q = to.p + o * to_next + f * to_step;
+    #pragma unroll 4
     while (o < n) {
-        Pack<V> got[TOGETHER];
-        int place[TOGETHER];
-        #pragma unroll
-        for (int u = 0; u < TOGETHER; ++u) {
-            const bool wanted = o < n && (!LOWER || (across ? f <= o : f + V > o));
-            place[u] = wanted ? f * to_step + o * to_next : -1;
-            if (wanted) got[u] = *reinterpret_cast<const Pack<V>*>(p);
-            o += down, f += over, p += down * next + over * step;
-            if (f >= n) f -= n, ++o, p += next - n * step;
-        }
-        #pragma unroll
-        for (int u = 0; u < TOGETHER; ++u)
-            if (place[u] >= 0)
-                #pragma unroll
-                for (int v = 0; v < V; ++v)
-                    to.p[place[u] + v * to_step] = conjugated ? conj(got[u].x[v]) : got[u].x[v];
+        copy(q, p);
+        o += down, f += over;
+        p += down * next + over * step, q += down * to_next + over * to_step;
+        if (f >= n) f -= n, ++o, p += next - n * step, q += to_next - n * to_step;
     }
+}
+// The same of the lower triangle, line by line
+__device__ inline void fetch_lower(Square to, const Strided<const scalar_t>& from, int n,
+                                   bool across)
+{
+    const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
+    const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
+    for (int o = 0; o < n; ++o)
+        for (int f = lane() + (across ? 0 : o / 32 * 32); f < (across ? o + 1 : n); f += 32)
+            if (across || f >= o)
+                copy(to.p + o * to_next + f * to_step, from.p + o * next + f * step);
 }
 // The same of rows that follow each other, at `from`, which `to` begins as far past a multiple of 16
 // bytes as
@@ -80,30 +81,27 @@ template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from
         o += down, f += over;
         if (f >= n) f -= n, ++o;
     }
-    end_group();
-    await_groups<0>();
 }
 // The factor in shared memory (as `square_bytes` says)
 template <bool LOWER>
 __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
 {
     Square to{reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
-    const auto in_packs = [&](int pack) {
-        const size next = from.cs == 1 ? from.rs : from.cs, width = pack * sizeof(scalar_t);
-        return (from.cs == 1 || from.rs == 1) && n % pack == 0
-               && (size(from.p) | next * size(sizeof(scalar_t))) % width == 0;
-    };
-    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n && !conjugated) {
+    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n) {
         to.p += size(from.p) % 16 / sizeof(scalar_t);
         fetch_line<LOWER>(to, from.p, n);
-    } else if (in_packs(PACK)) {
-        fetch<PACK, LOWER>(to, from, n, conjugated);
-    } else if (PACK > 2 && in_packs(2)) {
-        fetch<2, LOWER>(to, from, n, conjugated);
     } else {
-        fetch<1, LOWER>(to, from, n, conjugated);
+        if (LOWER) fetch_lower(to, from, n, from.cs == 1);
+        else fetch(to, from, n, from.cs == 1);
     }
+    end_group();
+    await_groups<0>();
     __syncwarp();
+    if (conjugated) {
+        for (int i = 0; i < n; ++i)
+            for (int k = lane(); k < n; k += 32) to.p[i * to.ld + k] = conj(to.p[i * to.ld + k]);
+        __syncwarp();
+    }
     return to;
 }
 

@@ -176,7 +176,7 @@ def forms_q(letter, constants):
     """kernels/lasr_rows.cu: whether a column of Q fits the registers of a thread."""
     v = constants
     return v["EACH"] == 1 and v["ROWS"] % 8 == 0 and (
-        v["ROWS"] * TYPES[letter].dtype.itemsize <= 256)
+        v["ROWS"] * TYPES[letter].dtype.itemsize <= 512)
 
 
 def rotation_bytes(letter, n, constants):

@@ -58,7 +58,7 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
         return
     block = blocks(routine + "_block", me, order)
     strips = -(-count // block.values["R"])
-    if block.values["RESIDENT"] and 2 * strips <= block.values["WARPS"]:
+    if 2 * strips <= block.values["WARPS"]:
         block = narrower(block, strips)
     v = block.values
     slabs = -(-strips // v["WARPS"])
