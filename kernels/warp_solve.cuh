@@ -8,7 +8,8 @@
 //
 // The factor is copied without a register in between, so that all of it is under way at once. Rows
 // of odd length that follow each other in memory lie there as they do here: they come as one line,
-// 16 bytes at a time from the last multiple of 16 before it on; others number by number.
+// 16 bytes at a time from the last multiple of 16 before it on; others number by number. Of a
+// triangle, packs of 16 bytes by registers are faster.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -21,8 +22,9 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int ROWS = (N + 31) / 32;  // of a lane
 static_assert(WARPS == 1);
 
-// Numbers to 16 bytes
+// What 16 bytes hold
 constexpr int PACK = sizeof(scalar_t) < 16 ? 16 / sizeof(scalar_t) : 1;
+struct alignas(PACK * sizeof(scalar_t)) Pack { scalar_t x[PACK]; };
 
 __device__ inline int lane() { return threadIdx.x; }
 __device__ inline int row(int e) { return lane() + 32 * e; }
@@ -33,13 +35,41 @@ struct Square {
     int ld;
 };
 
-__device__ inline void copy(scalar_t* to, const scalar_t* from)
+// The lower triangle of `from`, n x n, a pack of a line at once
+__device__ inline void fetch_packs(Square to, const Strided<const scalar_t>& from, int n)
 {
-    copy_async<sizeof(scalar_t), sizeof(scalar_t) == 16>(to, from, sizeof(scalar_t));
+    constexpr int TOGETHER = 8, V = PACK;  // loads under way
+    const bool across = from.cs == 1;
+    const int few = n / V, down = 32 / few, over = (32 - down * few) * V;
+    const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
+    const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
+    int o = lane() / few, f = (lane() - o * few) * V;
+    const scalar_t* p = from.p + o * next + f * step;
+    while (o < n) {
+        Pack got[TOGETHER];
+        int place[TOGETHER];
+        #pragma unroll
+        for (int u = 0; u < TOGETHER; ++u) {
+            const bool wanted = o < n && (across ? f <= o : f + V > o);
+            place[u] = wanted ? f * to_step + o * to_next : -1;
+            if (wanted) got[u] = *reinterpret_cast<const Pack*>(p);
+            o += down, f += over, p += down * next + over * step;
+            if (f >= n) f -= n, ++o, p += next - n * step;
+        }
+        #pragma unroll
+        for (int u = 0; u < TOGETHER; ++u)
+            if (place[u] >= 0)
+                #pragma unroll
+                for (int v = 0; v < V; ++v)
+                    to.p[place[u] + v * to_step] = got[u].x[v];
+    }
 }
-// `to` := `from`, n x n, number by number
-__device__ inline void fetch(Square to, const Strided<const scalar_t>& from, int n, bool across)
+// `to` := `from`, n x n, number by number; LOWER: zeros above the diagonal
+template <bool LOWER>
+__device__ void fetch(Square to, const Strided<const scalar_t>& from, int n)
 {
+    constexpr int bytes = sizeof(scalar_t);
+    const bool across = from.cs == 1;
     const int down = 32 / n, over = 32 - down * n;
     const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
     const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
@@ -48,22 +78,11 @@ __device__ inline void fetch(Square to, const Strided<const scalar_t>& from, int
     scalar_t* q = to.p + o * to_next + f * to_step;
     #pragma unroll 4
     while (o < n) {
-        copy(q, p);
+        copy_async<bytes, bytes == 16>(q, p, !LOWER || (across ? f <= o : f >= o) ? bytes : 0);
         o += down, f += over;
         p += down * next + over * step, q += down * to_next + over * to_step;
         if (f >= n) f -= n, ++o, p += next - n * step, q += to_next - n * to_step;
     }
-}
-// The same of the lower triangle, line by line
-__device__ inline void fetch_lower(Square to, const Strided<const scalar_t>& from, int n,
-                                   bool across)
-{
-    const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
-    const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
-    for (int o = 0; o < n; ++o)
-        for (int f = lane() + (across ? 0 : o / 32 * 32); f < (across ? o + 1 : n); f += 32)
-            if (across || f >= o)
-                copy(to.p + o * to_next + f * to_step, from.p + o * next + f * step);
 }
 // The same of rows that follow each other, at `from`, which `to` begins as far past a multiple of 16
 // bytes as
@@ -82,6 +101,13 @@ template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from
         if (f >= n) f -= n, ++o;
     }
 }
+// Whether lines of `from` are packs
+__device__ inline bool in_packs(const Strided<const scalar_t>& from, int n)
+{
+    const size next = from.cs == 1 ? from.rs : from.cs;
+    return (from.cs == 1 || from.rs == 1) && n % PACK == 0
+           && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0;
+}
 // The factor in shared memory (as `square_bytes` says)
 template <bool LOWER>
 __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
@@ -90,9 +116,10 @@ __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conju
     if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n) {
         to.p += size(from.p) % 16 / sizeof(scalar_t);
         fetch_line<LOWER>(to, from.p, n);
+    } else if (LOWER && PACK > 1 && in_packs(from, n)) {
+        fetch_packs(to, from, n);
     } else {
-        if (LOWER) fetch_lower(to, from, n, from.cs == 1);
-        else fetch(to, from, n, from.cs == 1);
+        fetch<LOWER>(to, from, n);
     }
     end_group();
     await_groups<0>();
