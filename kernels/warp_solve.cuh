@@ -6,10 +6,10 @@
 // goes to all lanes, which take its product with their rows' numbers off what they hold; no step
 // waits for memory. A warp is a block: as many are on their way as their factors find room.
 //
-// The factor is copied without a register in between, so that all of it is under way at once. Rows
-// of odd length that follow each other in memory lie there as they do here: they come as one line,
-// 16 bytes at a time from the last multiple of 16 before it on; others number by number. Of a
-// triangle, packs of 16 bytes by registers are faster.
+// Rows of odd length that follow each other in memory lie there as they do here: they come as one
+// line, 16 bytes at a time from the last multiple of 16 before it on. Other real factors come number
+// by number, all of them under way at once; a triangle in packs of 16 bytes, and complex numbers,
+// which may have to be conjugated, by registers.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -22,9 +22,10 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int ROWS = (N + 31) / 32;  // of a lane
 static_assert(WARPS == 1);
 
-// What 16 bytes hold
+constexpr bool REAL = sizeof(scalar_t) == sizeof(real_t);
+// A pack that is loaded at once
 constexpr int PACK = sizeof(scalar_t) < 16 ? 16 / sizeof(scalar_t) : 1;
-struct alignas(PACK * sizeof(scalar_t)) Pack { scalar_t x[PACK]; };
+template <int V> struct alignas(V * sizeof(scalar_t)) Pack { scalar_t x[V]; };
 
 __device__ inline int lane() { return threadIdx.x; }
 __device__ inline int row(int e) { return lane() + 32 * e; }
@@ -35,10 +36,12 @@ struct Square {
     int ld;
 };
 
-// The lower triangle of `from`, n x n, a pack of a line at once
-__device__ inline void fetch_packs(Square to, const Strided<const scalar_t>& from, int n)
+// `to` := `from`, or its conjugate, n x n, V neighbours of a line at once; LOWER: nothing above the
+// diagonal is wanted.
+template <int V, bool LOWER>
+__device__ void fetch(Square to, const Strided<const scalar_t>& from, int n, bool conjugated)
 {
-    constexpr int TOGETHER = 8, V = PACK;  // loads under way
+    constexpr int TOGETHER = 8;  // loads under way
     const bool across = from.cs == 1;
     const int few = n / V, down = 32 / few, over = (32 - down * few) * V;
     const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
@@ -46,13 +49,13 @@ __device__ inline void fetch_packs(Square to, const Strided<const scalar_t>& fro
     int o = lane() / few, f = (lane() - o * few) * V;
     const scalar_t* p = from.p + o * next + f * step;
     while (o < n) {
-        Pack got[TOGETHER];
+        Pack<V> got[TOGETHER];
         int place[TOGETHER];
         #pragma unroll
         for (int u = 0; u < TOGETHER; ++u) {
-            const bool wanted = o < n && (across ? f <= o : f + V > o);
+            const bool wanted = o < n && (!LOWER || (across ? f <= o : f + V > o));
             place[u] = wanted ? f * to_step + o * to_next : -1;
-            if (wanted) got[u] = *reinterpret_cast<const Pack*>(p);
+            if (wanted) got[u] = *reinterpret_cast<const Pack<V>*>(p);
             o += down, f += over, p += down * next + over * step;
             if (f >= n) f -= n, ++o, p += next - n * step;
         }
@@ -61,12 +64,12 @@ __device__ inline void fetch_packs(Square to, const Strided<const scalar_t>& fro
             if (place[u] >= 0)
                 #pragma unroll
                 for (int v = 0; v < V; ++v)
-                    to.p[place[u] + v * to_step] = got[u].x[v];
+                    to.p[place[u] + v * to_step] = conjugated ? conj(got[u].x[v]) : got[u].x[v];
     }
 }
-// `to` := `from`, n x n, number by number; LOWER: zeros above the diagonal
+// The same number by number, without registers in between; LOWER: zeros above the diagonal
 template <bool LOWER>
-__device__ void fetch(Square to, const Strided<const scalar_t>& from, int n)
+__device__ void fetch_numbers(Square to, const Strided<const scalar_t>& from, int n)
 {
     constexpr int bytes = sizeof(scalar_t);
     const bool across = from.cs == 1;
@@ -101,34 +104,27 @@ template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from
         if (f >= n) f -= n, ++o;
     }
 }
-// Whether lines of `from` are packs
-__device__ inline bool in_packs(const Strided<const scalar_t>& from, int n)
-{
-    const size next = from.cs == 1 ? from.rs : from.cs;
-    return (from.cs == 1 || from.rs == 1) && n % PACK == 0
-           && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0;
-}
 // The factor in shared memory (as `square_bytes` says)
 template <bool LOWER>
 __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
 {
     Square to{reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
-    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n) {
+    const size next = from.cs == 1 ? from.rs : from.cs;
+    const bool packs = (from.cs == 1 || from.rs == 1) && n % PACK == 0
+                       && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0;
+    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n && !conjugated) {
         to.p += size(from.p) % 16 / sizeof(scalar_t);
         fetch_line<LOWER>(to, from.p, n);
-    } else if (LOWER && PACK > 1 && in_packs(from, n)) {
-        fetch_packs(to, from, n);
+    } else if (packs && (LOWER || !REAL)) {
+        fetch<PACK, LOWER>(to, from, n, conjugated);
+    } else if (!REAL) {
+        fetch<1, LOWER>(to, from, n, conjugated);
     } else {
-        fetch<LOWER>(to, from, n);
+        fetch_numbers<LOWER>(to, from, n);
     }
     end_group();
     await_groups<0>();
     __syncwarp();
-    if (conjugated) {
-        for (int i = 0; i < n; ++i)
-            for (int k = lane(); k < n; k += 32) to.p[i * to.ld + k] = conj(to.p[i * to.ld + k]);
-        __syncwarp();
-    }
     return to;
 }
 

@@ -4,9 +4,7 @@ a loop above."""
 import cupy
 import numpy as np
 
-from .._kernel import current_device, gpu
 from .._spaces import MOST
-from .._tuned import looked_up, row
 from ._block import left_bytes, panel_bytes, qr_bytes
 from ._gpu import (
     INT,
@@ -17,6 +15,7 @@ from ._gpu import (
     infos,
     like,
     matrix,
+    noted,
     nrhs,
     scale,
     stacked,
@@ -115,12 +114,6 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
     return cq, info
 
 
-@looked_up
-def _alone(letter, rows, device):
-    """Warps to a block for a single column, if not as many as for others; the same bits."""
-    return row("ormqr_block", letter, rows, gpu(device)).get("alone")
-
-
 def _multiply(me, side, trans, a, tau, c, conjugated=False):
     """op(Q) C or C op(Q) in place, `a` and `tau` being what geqrf left; `conjugated`: of the
     conjugate of that Q."""
@@ -133,9 +126,9 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
     rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
     kernel = blocks("ormqr_block", me, rows)
-    warps = width == 1 and _alone(me.letter, rows, current_device())
-    if warps:
-        kernel = narrower(kernel, warps)
+    alone = noted("ormqr_block", me, rows, "alone")
+    if alone and width == 1:
+        kernel = narrower(kernel, alone)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
            tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
            me.is_complex and right != conjugated, adjoint)
