@@ -126,24 +126,29 @@ def power_of_two(x):
 
 
 def team_stages(letter, n):
-    """The teams no wider than high with a few elements a lane; then the warps of a block, and the
-    blocks for which registers are rationed."""
+    """The teams at most twice as wide as high with a few elements a lane; then the warps of a
+    block, and the blocks for which registers are rationed."""
     N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
-             if v["LC"] <= v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
+             if v["LC"] <= 2 * v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
                (1, 20), (2, 5), (4, 4)]
     return teams, [dict(WARPS=w, BLOCKS=b) for w, b in rations]
 
 
-def team_fits(letter, n, v, gpu):
+def team_fits(letter, n, v, gpu, most=PART):
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
     part = N // LR * (N // LC) * size
     tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
     return (n <= N and N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0
-            and 4 * size * CV <= 16 and part <= PART and 32 * v["WARPS"] <= 1024
+            and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT))
+
+
+def team_solve_fits(letter, n, v, gpu):
+    """A solve asks for little beside the factors."""
+    return team_fits(letter, n, v, gpu, 200)
 
 
 def cholesky_team_stages(letter, n):
@@ -297,7 +302,7 @@ def inverse_stages(letter, n):
     """Past 32 a lane to a column, or two."""
     if n <= 32:
         return lane_stages(letter, n)
-    heights = [N for N in (40, 48, 64, 72, 80) if n <= N][:2]
+    heights = [N for N in (40, 48, 64, 72, 80, 88) if n <= N][:2]
     return ([dict(N=N, LANES=32 * w, C=-(-N // (32 * w)), WARPS=w)
              for N in heights for w in ((2, 1) if N <= 64 else (3,))],
             options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
@@ -444,16 +449,16 @@ def jacobi_fits(vectors):
 
 
 def few_rows_stages(letter, n):
-    N = next((size for size in (8, 16, 32, 64) if n <= size), 64)
-    teams = [dict(N=N, EACH=each, WARPS=w) for each in (2, 1, 4) for w in (1, 2, 4)]
+    N = next((size for size in (8, 16, 24, 32, 48, 64, 96, 128) if n <= size), 128)
+    teams = [dict(N=N, EACH=each, WARPS=w) for each in (2, 1, 3, 4) for w in (1, 2, 3, 4)]
     return teams, options(BLOCKS=(1, 8, 12, 16))
 
 
 def few_rows_fits(letter, n, v, gpu):
     team = v["N"] // v["EACH"]
     static = 32 * v["WARPS"] // max(team, 1) * (4 * v["N"] + 4 * v["WARPS"]) * 4 * words(letter)
-    return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] % v["EACH"] == 0 and power_of_two(team)
-            and (team <= 32 if team < 32 * v["WARPS"] else team == 32 * v["WARPS"])
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["N"] % v["EACH"] == 0
+            and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
             and v["N"] * v["EACH"] * words(letter) <= PART
             and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and static + 512 <= BY_DEFAULT)
 
@@ -1342,7 +1347,9 @@ def polar_fits(letter, n, v, gpu):
 
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "getrs", "gesv", "potrs", "posv")},
+       for routine in ("getrf", "gesv", "posv")},
+    **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
+       for routine in ("getrs", "potrs")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
                           largest=512),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
@@ -1353,7 +1360,7 @@ SPACES = {
                                 smallest=33, largest=160) for routine in ("getrs", "potrs")},
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
-                         largest=80),
+                         largest=88),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),

@@ -23,7 +23,8 @@ constexpr int WAVE = 4;     // sweeps that pass together
 #endif
 static_assert(ROWS % EACH == 0 && ROWS <= EACH * THREADS);
 constexpr int LD = ROWS | 1, PAD = 2 * WAVE, APART = ROWS / EACH;
-constexpr bool FORMS = EACH == 1 && ROWS % 8 == 0 && ROWS * sizeof(scalar_t) <= 256;  // Q
+constexpr int COLUMN = sizeof(scalar_t) == sizeof(real_t) ? 512 : 256;  // bytes in registers
+constexpr bool FORMS = EACH == 1 && ROWS % 8 == 0 && ROWS * sizeof(scalar_t) <= COLUMN;  // Q
 
 __device__ inline void rotate(real_t& x, real_t& y, Turn t)
 {

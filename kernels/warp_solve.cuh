@@ -7,7 +7,9 @@
 // waits for memory. A warp is a block: as many are on their way as their factors find room.
 //
 // Rows of odd length that follow each other in memory lie there as they do here: they come as one
-// line, 16 bytes at a time from the last multiple of 16 before it on.
+// line, 16 bytes at a time from the last multiple of 16 before it on. Other real factors come number
+// by number, all of them under way at once; a triangle in packs of 16 bytes, and complex numbers,
+// which may have to be conjugated, by registers.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -20,6 +22,7 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 constexpr int ROWS = (N + 31) / 32;  // of a lane
 static_assert(WARPS == 1);
 
+constexpr bool REAL = sizeof(scalar_t) == sizeof(real_t);
 // A pack that is loaded at once
 constexpr int PACK = sizeof(scalar_t) < 16 ? 16 / sizeof(scalar_t) : 1;
 template <int V> struct alignas(V * sizeof(scalar_t)) Pack { scalar_t x[V]; };
@@ -64,6 +67,26 @@ __device__ void fetch(Square to, const Strided<const scalar_t>& from, int n, boo
                     to.p[place[u] + v * to_step] = conjugated ? conj(got[u].x[v]) : got[u].x[v];
     }
 }
+// The same number by number, without registers in between; LOWER: zeros above the diagonal
+template <bool LOWER>
+__device__ void fetch_numbers(Square to, const Strided<const scalar_t>& from, int n)
+{
+    constexpr int bytes = sizeof(scalar_t);
+    const bool across = from.cs == 1;
+    const int down = 32 / n, over = 32 - down * n;
+    const size step = across ? from.cs : from.rs, next = across ? from.rs : from.cs;
+    const int to_step = across ? 1 : to.ld, to_next = across ? to.ld : 1;
+    int o = lane() / n, f = lane() - o * n;
+    const scalar_t* p = from.p + o * next + f * step;
+    scalar_t* q = to.p + o * to_next + f * to_step;
+    #pragma unroll 4
+    while (o < n) {
+        copy_async<bytes, bytes == 16>(q, p, !LOWER || (across ? f <= o : f >= o) ? bytes : 0);
+        o += down, f += over;
+        p += down * next + over * step, q += down * to_next + over * to_step;
+        if (f >= n) f -= n, ++o, p += next - n * step, q += to_next - n * to_step;
+    }
+}
 // The same of rows that follow each other, at `from`, which `to` begins as far past a multiple of 16
 // bytes as
 template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from, int n)
@@ -80,29 +103,27 @@ template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from
         o += down, f += over;
         if (f >= n) f -= n, ++o;
     }
-    end_group();
-    await_groups<0>();
 }
 // The factor in shared memory (as `square_bytes` says)
 template <bool LOWER>
 __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
 {
     Square to{reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
-    const auto in_packs = [&](int pack) {
-        const size next = from.cs == 1 ? from.rs : from.cs, width = pack * sizeof(scalar_t);
-        return (from.cs == 1 || from.rs == 1) && n % pack == 0
-               && (size(from.p) | next * size(sizeof(scalar_t))) % width == 0;
-    };
+    const size next = from.cs == 1 ? from.rs : from.cs;
+    const bool packs = (from.cs == 1 || from.rs == 1) && n % PACK == 0
+                       && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0;
     if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n && !conjugated) {
         to.p += size(from.p) % 16 / sizeof(scalar_t);
         fetch_line<LOWER>(to, from.p, n);
-    } else if (in_packs(PACK)) {
+    } else if (packs && (LOWER || !REAL)) {
         fetch<PACK, LOWER>(to, from, n, conjugated);
-    } else if (PACK > 2 && in_packs(2)) {
-        fetch<2, LOWER>(to, from, n, conjugated);
-    } else {
+    } else if (!REAL) {
         fetch<1, LOWER>(to, from, n, conjugated);
+    } else {
+        fetch_numbers<LOWER>(to, from, n);
     }
+    end_group();
+    await_groups<0>();
     __syncwarp();
     return to;
 }

@@ -43,6 +43,9 @@ def test_runs_on_the_cpu(tmp_path, letter, values, orders):
 @pytest.mark.parametrize("letter, reduce, values, turns, orders", [
     ("d", "sytrd_rows", {"N": 8, "EACH": 1, "WARPS": 1, "BLOCKS": 1}, ALONE, ("8", "5")),
     ("c", "sytrd_rows", {"N": 64, "EACH": 1, "WARPS": 2, "BLOCKS": 1}, PAIRS, ("7",)),
+    ("d", "sytrd_rows", {"N": 24, "EACH": 3, "WARPS": 1, "BLOCKS": 1}, ALONE, ("7",)),
+    ("s", "sytrd_rows", {"N": 96, "EACH": 1, "WARPS": 3, "BLOCKS": 1},
+     {"ROWS": 72, "EACH": 1, "WAVE": 4, "WARPS": 3}, ("9",)),
     ("z", "sytrd_block", {"NB": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}, ALONE, ("6", "1")),
     ("s", "sytrd_block", {"NB": 2, "WARPS": 4, "SHARED": 0, "BLOCKS": 1}, PAIRS, ("34",))])
 def test_tridiagonal_on_the_cpu(tmp_path, letter, reduce, values, turns, orders):

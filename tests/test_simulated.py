@@ -64,14 +64,39 @@ from tests.sim import gpu
 gpu.install(sys.argv[1])
 import blasx
 rng = np.random.default_rng(0)
-for name, n in ("dtrmm", 36), ("dtrsm", 36), ("strmm", 66):
+for name, n, most in ("dtrmm", 36, 40), ("dtrsm", 36, 40), ("strmm", 66, 40), ("strsm", 98, 70):
     of = getattr(blasx, name + "_batched")
-    a, b = (rng.uniform(-1, 1, (2, n, m)).astype(name[0].replace("s", "f")) for m in (n, 40))
+    a, b = (rng.uniform(-1, 1, (2, n, m)).astype(name[0].replace("s", "f")) for m in (n, most))
     a += 4 * np.eye(n, dtype=a.dtype)
-    many, few = (np.array(of(1, gpu.copied(a), gpu.copied(b[:, :, :m]), lower=1)) for m in (40, 5))
+    many, few = (np.array(of(1, gpu.copied(a), gpu.copied(b[:, :, :m]), lower=1))
+                 for m in (most, 5))
     assert (few == many[:, :, :5]).all()
-    off = np.tril(a) @ many - b if name == "dtrsm" else np.tril(a) @ b - many
+    off = np.tril(a) @ many - b if name[1:] == "trsm" else np.tril(a) @ b - many
     assert abs(off).max() < 100 * np.finfo(a.dtype).eps * abs(a).sum(1).max()
+print("ok")
+"""
+    from tests.sim.gpu import sanitized
+    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_one_column_times_q_is_that_of_many(simulated):
+    """By fewer warps, and not a bit otherwise."""
+    text = """
+import sys
+import numpy as np
+from tests.sim import gpu
+gpu.install(sys.argv[1])
+import blasx
+rng = np.random.default_rng(0)
+a, c = (rng.standard_normal((2, 67, m)) for m in (67, 3))
+qr, tau, _ = blasx.dgeqrf_batched(gpu.copied(a))
+many, one = (np.array(blasx.dormqr_batched("L", "T", qr, tau, gpu.copied(c[:, :, :m]))[0])
+             for m in (3, 1))
+assert (one == many[:, :, :1]).all()
+q = np.linalg.solve(np.triu(qr).swapaxes(1, 2), a.swapaxes(1, 2))
+assert abs(q @ c - many).max() < 1e-11 * abs(np.linalg.inv(a)).max()
 print("ok")
 """
     from tests.sim.gpu import sanitized

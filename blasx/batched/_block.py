@@ -174,9 +174,9 @@ def sytrd_bytes(letter, n, constants):
 
 def forms_q(letter, constants):
     """kernels/lasr_rows.cu: whether a column of Q fits the registers of a thread."""
-    v = constants
+    v, most = constants, 512 if letter in "sd" else 256
     return v["EACH"] == 1 and v["ROWS"] % 8 == 0 and (
-        v["ROWS"] * TYPES[letter].dtype.itemsize <= 256)
+        v["ROWS"] * TYPES[letter].dtype.itemsize <= most)
 
 
 def rotation_bytes(letter, n, constants):

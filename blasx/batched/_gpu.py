@@ -80,6 +80,16 @@ def blocks(kernel, me, n, *more):
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
 
 
+@looked_up
+def _noted_on(kernel, letter, n, key, device):
+    return row(kernel, letter, n, gpu(device)).get(key)
+
+
+def noted(name, me, n, key):
+    """What the row that serves order n says beside the constants, or None."""
+    return _noted_on(name, me.letter, n, key, current_device())
+
+
 def solving(name, me, n, sides):
     """The Blocks that serve order n and so many right-hand sides, or None."""
     block = blocks(name, me, n)

@@ -15,10 +15,12 @@ from ._gpu import (
     infos,
     like,
     matrix,
+    noted,
     nrhs,
     scale,
     stacked,
 )
+from ._gpu_triangular import narrower
 
 
 def geqrf(me, a, overwrite_a):
@@ -124,6 +126,9 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
     rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
     kernel = blocks("ormqr_block", me, rows)
+    alone = noted("ormqr_block", me, rows, "alone")
+    if alone and width == 1:
+        kernel = narrower(kernel, alone)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
            tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
            me.is_complex and right != conjugated, adjoint)

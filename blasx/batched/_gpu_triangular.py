@@ -7,7 +7,7 @@ from struct import unpack
 
 from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import Blocks, blocks, like, matrix
+from ._gpu import Blocks, blocks, like, matrix, noted
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
@@ -58,7 +58,8 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
         return
     block = blocks(routine + "_block", me, order)
     strips = -(-count // block.values["R"])
-    if block.values["RESIDENT"] and 2 * strips <= block.values["WARPS"]:
+    if 2 * strips <= block.values["WARPS"] and (
+            block.values["RESIDENT"] or noted(routine + "_block", me, order, "narrow")):
         block = narrower(block, strips)
     v = block.values
     slabs = -(-strips // v["WARPS"])
