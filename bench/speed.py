@@ -16,7 +16,7 @@ from .report import extents
 
 FOLDER = Path(__file__).parent
 MANY = 8  # shapes that differ otherwise than in their order: of more only the mean is told
-RATIOS = (1, 2, 3, 5, 10, 20, 40)  # the figure's ticks
+RATIOS = (1, 2, 3, 5, 10, 20, 40, 100)  # the figure's ticks
 PANELS = {  # of the figure: families, and whose lines it shows
     "many matrices": (("batched", "batched_qr"),
                       "sgetrf dgetrf sgesv dgesv dgetri spotrf dpotrf sgeqrf dgeqrf"),
