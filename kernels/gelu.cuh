@@ -3,7 +3,7 @@
 #pragma once
 #include "approximate.cuh"
 
-#ifndef BLASX_SIM
+#if !TURING && !defined(BLASX_SIM)
 __device__ inline float larger_or_nan(float x, float y)
 {
     float z;
@@ -17,8 +17,8 @@ __device__ inline float smaller_or_nan(float x, float y)
     return z;
 }
 #else
-inline float larger_or_nan(float x, float y) { return x < y ? y : x; }
-inline float smaller_or_nan(float x, float y) { return x > y ? y : x; }
+__device__ inline float larger_or_nan(float x, float y) { return x < y ? y : x; }
+__device__ inline float smaller_or_nan(float x, float y) { return x > y ? y : x; }
 #endif
 
 // The normal distribution function P(-u), 0 <= u <= 16: 2^z, z a polynomial fitted to its logarithm.

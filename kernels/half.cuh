@@ -1,6 +1,7 @@
 // half.cuh: half precision and bfloat16: as numbers in memory, and their products on the tensor
 // cores, summed in single precision.
 #pragma once
+#include "turing.cuh"
 
 template <class T> struct real_of;  // scalar.cuh
 struct half;
@@ -39,7 +40,7 @@ struct bfloat16 {
     bfloat16() = default;
     __device__ explicit bfloat16(float x)
     {
-#ifndef BLASX_SIM
+#if !TURING && !defined(BLASX_SIM)
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
 #else
         const unsigned all = __float_as_uint(x);
@@ -52,7 +53,7 @@ struct bfloat16 {
 // Two halves, the first in the lower 16 bits of a word
 __device__ inline unsigned two_halves(float x, float y)
 {
-#ifndef BLASX_SIM
+#if !TURING && !defined(BLASX_SIM)
     unsigned both;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
     return both;
@@ -64,7 +65,7 @@ __device__ inline unsigned two_halves(float x, float y)
 __device__ inline unsigned two_of(float x, float y, half) { return two_halves(x, y); }
 __device__ inline unsigned two_of(float x, float y, bfloat16)
 {
-#ifndef BLASX_SIM
+#if !TURING && !defined(BLASX_SIM)
     unsigned both;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
     return both;
@@ -127,13 +128,29 @@ __device__ inline void store_tiles(void* row, const unsigned (&x)[4])
 #endif
 }
 
+#if TURING
+template <class H>
+__device__ void by_lanes(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], H kind)
+{
+    #pragma unroll
+    for (int k = 0; k < 2; ++k)
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float &x = c[2 * i], &y = c[2 * i + 1];
+            turing::product(x, y, first_of(a[2 * k + i], kind), first_of(b[k], kind));
+            turing::product(x, y, second_of(a[2 * k + i], kind), second_of(b[k], kind));
+        }
+}
+#endif
 // C += A B for a 16 x 8 tile, 16 of k: lane (g, t) has of A the pairs (g, 2 t ..), (g + 8, 2 t ..),
 // (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..), of B (2 t .., g), (2 t + 8 .., g), of C (g, 2 t ..),
 // (g + 8, 2 t ..).
 __device__ inline void tensor_product(float (&c)[4], const unsigned (&a)[4],
                                       const unsigned (&b)[2], half)
 {
-#ifndef BLASX_SIM
+#if TURING
+    by_lanes(c, a, b, half());
+#elif !defined(BLASX_SIM)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -145,7 +162,9 @@ __device__ inline void tensor_product(float (&c)[4], const unsigned (&a)[4],
 __device__ inline void tensor_product(float (&c)[4], const unsigned (&a)[4],
                                       const unsigned (&b)[2], bfloat16)
 {
-#ifndef BLASX_SIM
+#if TURING
+    by_lanes(c, a, b, bfloat16());
+#elif !defined(BLASX_SIM)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
         "{%0,%1,%2,%3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])

@@ -3,6 +3,7 @@
 // The kernels are compiled without contraction, and every fused operation is written out here, so
 // that a result depends on the source alone: not on the compiler, the variant or the batch.
 #pragma once
+#include "turing.cuh"
 
 template <class R> struct alignas(2 * sizeof(R)) complex {
     R re, im;

@@ -6,7 +6,9 @@
 // B(t, g) and C(g, 2 t), C(g, 2 t + 1)
 __device__ inline void tensor_product(double& c0, double& c1, double a, double b)
 {
-#ifndef BLASX_SIM
+#if TURING
+    turing::product(c0, c1, a, b);
+#elif !defined(BLASX_SIM)
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
         : "+d"(c0), "+d"(c1) : "d"(a), "d"(b));
 #else
@@ -60,7 +62,11 @@ __device__ inline void tensor_product(double (&c)[4], const double (&a)[8], cons
 // d += A B likewise of numbers of which the tensor cores see the first 11 bits
 __device__ inline void rough_product(float (&d)[4], const float (&a)[4], const float (&b)[2])
 {
-#ifndef BLASX_SIM
+#if TURING
+    for (int k = 0; k < 2; ++k)
+        for (int half = 0; half < 2; ++half)
+            turing::product(d[2 * half], d[2 * half + 1], a[2 * k + half], b[k]);
+#elif !defined(BLASX_SIM)
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},"
         "{%0,%1,%2,%3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

@@ -73,6 +73,18 @@ def test_compiles_without_drift_or_spills(kernel, letter):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize(("kernel", "letter"), [
+    ("getrf_small", "d"), ("potrf_small", "c"), ("getrf_shared", "s"), ("geqrf_small", "z"),
+    ("gesvd_vectors", "d"), ("trsm_small", "s"), ("gemm_tiled", "s"), ("gemm_split", "s"),
+    ("gemm_block", "h"), ("attention_forward", "b"), ("softmax_rows", "h"), ("activation", "s")])
+def test_compiles_for_gpus_before_ampere(kernel, letter):
+    """Nothing has been run there: kernels/turing.cuh has what tensor cores and copies do else."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    row = next(r for r in _tuned.table(90)[kernel][letter] if _tuned.capitals(r))
+    registers, _ = resources.resources(kernel, letter, _tuned.capitals(row), "sm_75")
+    assert registers <= 255
+
+
 # -- run, on the CPU
 
 

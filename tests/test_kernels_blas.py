@@ -52,9 +52,9 @@ def constants(kernel, letter, place):
     return {k: v for k, v in _tuned.table(90)[kernel][letter][place].items() if k.isupper()}
 
 
-def sanitize(folder, kernel, letter, values):
+def sanitize(folder, kernel, letter, values, plant=None):
     from tests.sim import build, run_blas
-    library = build.build(folder, kernel, letter, values, entry=run_blas.ENTRY)
+    library = build.build(folder, kernel, letter, values, plant, run_blas.ENTRY)
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter,
          json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
@@ -90,6 +90,14 @@ def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
         sanitize(folder, kernel, letter, dict(
             BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
             WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))
+
+
+@pytest.mark.parametrize(("kernel", "letter"), [
+    ("gemm_block", "d"), ("gemm_split", "s"), ("gemm_block", "h"), ("gemm_block", "b")])
+def test_products_of_gpus_before_ampere(folder, kernel, letter):
+    """The same where lanes send each other what tensor cores would see (kernels/turing.cuh)."""
+    values = dict(BM=32, BN=32, TM=16, TN=32, BK=16, STAGES=2, RESIDENT=0, WARPS=2, BLOCKS=1)
+    sanitize(folder, kernel, letter, values, ("|| defined(BLASX_TURING)", "|| 1"))
 
 
 @pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps"), [
