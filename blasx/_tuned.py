@@ -71,6 +71,25 @@ def at_least(kernel, letter, n, gpu):
         r for r, _ in rows(kernel, letter, gpu) if n <= r["to"] and capitals(r))
 
 
+# Kernels of whose members a block has something in shared memory for every row
+BY_BLOCKS = ("getrf_block", "getrf_nopiv", "getrs_block", "geqrf_block", "orgqr_block",
+             "ormqr_block", "lasr_rows")
+
+
+@looked_up
+def most(letter, gpu):
+    """The largest order that these have constants for on a GPU."""
+    def has_room(n):
+        try:
+            for kernel in BY_BLOCKS:
+                row(kernel, letter, n, gpu)
+        except RuntimeError:  # nothing fits
+            return False
+        return True
+
+    return next(n for n in range(_spaces.MOST, 0, -8) if has_room(n))
+
+
 def constants(kernel, letter, n, gpu):
     """The constants with which `kernel` runs on matrices of order `n`."""
     return capitals(row(kernel, letter, n, gpu))

@@ -42,6 +42,21 @@ def every(kernels=SPACES):
 # -- spaces
 
 
+@pytest.mark.parametrize("gpu, least", [
+    (HOPPER, 1024), (replace(HOPPER, name="A100", capability=80, shared=166912), 768),
+    (OTHER, 384), (replace(HOPPER, name="T4", capability=75, shared=65536), 256)])
+def test_orders_that_blocks_have_room_for(folder, gpu, least):
+    """Up to the most that `past` lets through nothing is without a kernel (but crt_split, which is
+    for Hopper's products)."""
+    for kernel, letter in every():
+        if letter not in "sdcz" or kernel == "crt_split":
+            continue
+        most = _tuned.most(letter, gpu)
+        assert least <= most <= _spaces.MOST
+        for n in (1, 8, 33, 64, 129, 200, 256, 300, 512, most):
+            _tuned.row(kernel, letter, min(n, most), gpu)
+
+
 def test_the_rows_that_ship_are_in_the_spaces():
     table = _tuned.table(90)
     assert table.keys() == SPACES.keys()

@@ -11,10 +11,11 @@ import numpy as np
 from .. import _trace
 from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import MOST
-from .._tuned import capitals, looked_up, row
+from .._tuned import capitals, looked_up, most, row
 from .._types import BY_DTYPE
 
 INT = np.dtype(np.int32)
+ANYWHERE = 256  # the order up to which blocks of all GPUs have room
 GENERAL, LOWER, UPPER = range(3)  # what of A counts (kernels/lascl_batched.cu)
 LOST = 2**20  # the exponent of a member that is not finite
 
@@ -83,6 +84,11 @@ def blocks(kernel, me, n, *more):
 @looked_up
 def _noted_on(kernel, letter, n, key, device):
     return row(kernel, letter, n, gpu(device)).get(key)
+
+
+def past(me, n):
+    """Whether order n is more than blocks of the current GPU have room for."""
+    return n > ANYWHERE and n > most(me.letter, gpu(current_device()))
 
 
 def noted(name, me, n, key):

@@ -9,7 +9,7 @@ from .._kernel import current_device, gpu
 from .._tuned import looked_up, row
 from . import _gpu_qr
 from ._block import forms_q, rotation_bytes, sytrd_bytes
-from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, scale
+from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, past, scale
 from ._gpu_jacobi import in_parts, jacobi
 from ._gpu_ragged import Branches
 
@@ -18,10 +18,10 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     """w, v, info of every member."""
     batch, n, _ = a.shape
     kernel, steps = jacobi("syevd_block", me, n), ()
-    if not kernel:
+    if not kernel and not past(me, n):
         steps = (blocks("sytrd_rows", me, n) or blocks("sytrd_block", me, n),
                  blocks("steqr_lane", me, n), blocks("lasr_rows", me, n))
-    if not (kernel or all(steps)):
+    if not (kernel or steps and all(steps)):
         return _each(me, a, compute_v, lower, overwrite_a)
     w, info = cupy.ndarray((batch, n), me.real), infos(batch)
     v = like(a, overwrite_a) if compute_v else cupy.zeros((batch, 1, 1), me.dtype)

@@ -24,6 +24,7 @@ from ._gpu import (
     like,
     matrix,
     nrhs,
+    past,
     pivots_and_infos,
     pointers,
     solving,
@@ -46,7 +47,7 @@ def _factor(name, me, a, lu, *outputs):
 def getrf(me, a, overwrite_a):
     """LU of every (m, n) member: lu, piv (0-based), info."""
     batch, m, n = a.shape
-    if m > MOST or n > MOST:
+    if past(me, m if m > n else n):
         return _large_getrf(me, a, overwrite_a)
     lu = like(a, overwrite_a)
     if not a.size:
@@ -70,7 +71,7 @@ def getrf(me, a, overwrite_a):
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     batch, n, _ = lu.shape
-    if n > MOST:
+    if past(me, n):
         return _large_getrs(me, lu, piv, b, trans, overwrite_b)
     x = like(b, overwrite_b)
     if n > LARGEST and b.size:
@@ -104,7 +105,7 @@ def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
 def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     """Factor and solve every member: lu, piv, x, info."""
     batch, n, _ = a.shape
-    if n > MOST:
+    if past(me, n):
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
     block = LARGEST < n and nrhs(b) <= BESIDE and b.size and blocks("gesv_shared", me, n)
     if block:
@@ -144,8 +145,9 @@ def _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu):
 def getrf_nopiv(me, a, overwrite_a):
     """LU without pivoting of every (m, n) member: lu, info."""
     batch, m, n = a.shape
-    if m > MOST or n > MOST:
-        me.illegal("a", a.shape, f"of at most {MOST} rows and columns on the GPU")
+    if past(me, max(m, n)):
+        me.illegal("a", a.shape, f"of at most {MOST} rows and columns, or fewer on GPUs with less "
+                                 "shared memory than Hopper's")
     lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
     if a.size:
         _factor("getrf_nopiv", me, a, lu, info.data.ptr)
@@ -155,7 +157,7 @@ def getrf_nopiv(me, a, overwrite_a):
 def getri(me, lu, piv, overwrite_lu):
     """The inverse of every member from its factors: inv_a, info."""
     batch, n, _ = lu.shape
-    if n > MOST:
+    if past(me, n):
         return _large_getri(me, lu, piv, overwrite_lu)
     info, piv = infos(batch, zero=not lu.size), cupy.ascontiguousarray(piv)
     teams = blocks("getri_small", me, n)

@@ -1,10 +1,9 @@
-"""QR of a batch on the GPU: own kernels for members up to 1024 x 1024, the one-matrix routines in
-a loop above."""
+"""QR of a batch on the GPU: own kernels for members up to 1024 x 1024, or what a GPU's blocks have
+room for, the one-matrix routines in a loop above."""
 
 import cupy
 import numpy as np
 
-from .._spaces import MOST
 from ._block import left_bytes, panel_bytes, qr_bytes
 from ._gpu import (
     INT,
@@ -17,6 +16,7 @@ from ._gpu import (
     matrix,
     noted,
     nrhs,
+    past,
     scale,
     stacked,
 )
@@ -27,7 +27,7 @@ def geqrf(me, a, overwrite_a):
     """QR of every (m, n) member: qr, tau, info."""
     batch, m, n = a.shape
     tau, info = cupy.ndarray((batch, min(m, n)), a.dtype), infos(batch, zero=True)
-    if max(m, n) > MOST:
+    if past(me, max(m, n)):
         return _each_geqrf(a, overwrite_a, tau), tau, info
     qr = like(a, overwrite_a)
     if a.size:
@@ -72,7 +72,7 @@ def orgqr(me, a, tau, overwrite_a):
     """The first n columns of Q of every (m, n) member: q, info."""
     batch, m, n = a.shape
     info = infos(batch, zero=True)
-    if max(m, n) > MOST:
+    if past(me, max(m, n)):
         from ..qr import orgqr, ungqr
         one, work = (ungqr if me.is_complex else orgqr), by_columns(a, overwrite_a)
         for i in range(batch):
@@ -100,7 +100,7 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
     """op(Q) C or C op(Q) for every member: cq, info."""
     batch, m, n = c.shape
     info = infos(batch, zero=True)
-    if max(m, n) > MOST:
+    if past(me, max(m, n)):
         from ..qr import ormqr, unmqr
         one, work = (unmqr if me.is_complex else ormqr), by_columns(c, overwrite_c)
         flag = trans if trans == "N" else "C" if me.is_complex else "T"
@@ -137,7 +137,7 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
     """Least squares or minimum norm solutions of every member: lqr, x, info."""
     batch, m, n = a.shape
-    if max(m, n) > MOST:
+    if past(me, max(m, n)):
         return _each_gels(me, a, b, trans, overwrite_a, overwrite_b)
     x, info = like(b, overwrite_b), infos(batch, zero=True)
     lqr = like(a, overwrite_a)

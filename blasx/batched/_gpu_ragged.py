@@ -15,7 +15,6 @@ import cupy
 import numpy as np
 
 from .._ragged import Ragged
-from .._spaces import MOST
 from .._tuned import LARGEST
 from . import _gpu_cholesky, _gpu_lu
 from ._block import (
@@ -26,7 +25,7 @@ from ._block import (
     solve_bytes,
     square_bytes,
 )
-from ._gpu import INT, blocks, kernel, solving
+from ._gpu import INT, blocks, kernel, past, solving
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
@@ -46,7 +45,7 @@ def getrf(me, a, overwrite_a):
 
 def _factoring(me, n):
     """The kernels for members whose longer side is n."""
-    if n > MOST:
+    if past(me, n):
         return None
     if n <= LARGEST:
         return kernel("getrf_small", me, n),
@@ -77,7 +76,7 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
 
 
 def _substituting(me, n, nrhs):
-    if n > MOST:
+    if past(me, n):
         return None
     if n <= LARGEST:
         return kernel("getrs_small", me, n),
@@ -110,7 +109,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     piv = Ragged.empty_like(cupy.empty(0, INT), n)
 
     def plan(n, nrhs):
-        if n > MOST:
+        if past(me, n):
             return None
         if n <= LARGEST:
             return kernel("gesv_small", me, n),

@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
 from ._block import left_bytes, panel_bytes, qr_bytes
-from ._gpu import blocks
+from ._gpu import blocks, past
 from ._gpu_qr import least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
@@ -23,7 +23,7 @@ def geqrf(me, a, overwrite_a):
     panels = np.ones(1 + MOST, np.int64)  # of geqrf_left, by rows
 
     def plan(most, m):
-        if most > MOST:
+        if past(me, most):
             return None
         found = blocks("geqrf_small", me, most) or blocks("geqrf_shared", me, most)
         if not found and (found := blocks("geqrf_left", me, m)):
@@ -61,7 +61,7 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
         copy(c, cq)
     rows, width = (shapes[:, 1], shapes[:, 0]) if right else (shapes[:, 0], shapes[:, 1])
     call = Call(me, shapes.all(1) & (k > 0),
-                lambda rows: (blocks("ormqr_block", me, rows),) if rows <= MOST else None, rows)
+                lambda rows: None if past(me, rows) else (blocks("ormqr_block", me, rows),), rows)
     of = (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right))
     rows, sizes = call.sizes(rows), (call.sizes(width), call.sizes(k))
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
@@ -95,7 +95,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
 
     def plan(m, n, wide, with_b):
-        if m > MOST:
+        if past(me, m):
             return None
         fits, _, at_once = least_squares(me, wide == 1, trans)
         factor, multiply, solve = (blocks(name, me, order) for name, order in (

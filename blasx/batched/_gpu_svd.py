@@ -12,7 +12,7 @@ from .._kernel import current_device
 from .._spaces import MOST
 from .._tuned import LARGEST
 from . import _gpu_eig, _gpu_qr, blas, cholesky, triangular
-from ._gpu import LOST, infos, matrix, scale
+from ._gpu import LOST, infos, matrix, past, scale
 from ._gpu_jacobi import jacobi, parts
 
 LARGEST_POLAR = MOST // 2  # twice as many rows have a QR
@@ -27,7 +27,7 @@ def gesvd(me, a, compute_uv, full):
     tall = max(m, n) > LARGEST and max(m, n) >= 2 * k or (
         m != n and jacobi(name, me, max(m, n)) is None)
     core = k if tall else max(m, n)
-    if max(m, n) > MOST or core > LARGEST_POLAR and jacobi(name, me, core) is None:
+    if past(me, max(m, n)) or core > LARGEST_POLAR and jacobi(name, me, core) is None:
         return _each(me, a, compute_uv, full)
     s, info = cupy.ndarray((batch, k), me.real), infos(batch)
     u, vt = (cupy.zeros((batch, 1, 1), me.dtype) for _ in "uv")
