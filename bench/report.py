@@ -9,8 +9,8 @@ import argparse
 import json
 import re
 import sys
-from math import exp, fsum, log
 from pathlib import Path
+from statistics import geometric_mean
 
 from testing import flops
 
@@ -60,7 +60,7 @@ def mean(files, routines, letters):
             if row["routine"] in routines and row["dtype"] in letters and row["ratio"]:
                 key = row["dtype"] + row["routine"], row["shape"]
                 best[key] = max(best.get(key, 0), row["ratio"])
-    whole = exp(fsum(map(log, best.values())) / len(best))
+    whole = geometric_mean(best.values())
     low = sorted((ratio, *key) for key, ratio in best.items() if ratio < 1.1)
     return "\n".join([f"{whole:.2f}: geometric mean of {len(best)} rows; below 1.1:",
                       *(f"  {ratio:.2f} {name} {shape}" for ratio, name, shape in low)])

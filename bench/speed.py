@@ -8,8 +8,8 @@ its variants (in place, a kernel of ours) the fastest.
 import json
 import sys
 from importlib import import_module
-from math import exp, fsum, log
 from pathlib import Path
+from statistics import geometric_mean
 
 from .compare import FAMILIES
 from .report import extents
@@ -99,10 +99,10 @@ def chapter(routines):
         if routine not in regular:
             ratios = [x["ratio"] for x in found]
             each = ", ".join(f"{x['shape']} {cell(x)}" for x in found)
-            mean = exp(fsum(map(log, ratios)) / len(ratios))
             yield f"- {routine}: " + (
-                each if len(found) <= MANY else f"{len(found)} shapes, {mean:.2f} times in the "
-                f"geometric mean, {min(ratios):.2f} to {max(ratios):.2f}")
+                each if len(found) <= MANY else f"{len(found)} shapes, "
+                f"{geometric_mean(ratios):.2f} times in the geometric mean, "
+                f"{min(ratios):.2f} to {max(ratios):.2f}")
     files = {x["file"]: x["report"] for found in routines.values() for x in found}
     yield ""
     yield "From " + ", ".join(

@@ -25,15 +25,27 @@ def test_the_tester_passes(name, simulated):
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 
-def test_rotations_are_applied_while_the_next_are_found(simulated):
-    """QL in short passes: more than two are needed, each in the room of the one before the last.
-    How many there are does not change a bit."""
-    text = """
+def passes(text, simulated):
+    """Run a program on the simulated GPU, under the sanitizers."""
+    from tests.sim.gpu import sanitized
+    text = f"""
 import sys
 import numpy as np
 from tests.sim import gpu
 gpu.install(sys.argv[1])
 import blasx
+{text}
+print("ok")
+"""
+    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
+                         capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+def test_rotations_are_applied_while_the_next_are_found(simulated):
+    """QL in short passes: more than two are needed, each in the room of the one before the last.
+    How many there are does not change a bit."""
+    text = """
 from blasx import _tuned
 a = np.random.default_rng(0).standard_normal((3, 36, 36))
 a += a.swapaxes(1, 2)
@@ -47,22 +59,13 @@ for one in (a, a[:1]):  # three blocks of QL, in two passes; one, in sixty
     assert all((x == y[:len(x)]).all() for x, y in zip(other, (w, v, info)))
 assert abs(w - np.linalg.eigvalsh(a)).max() < 1e-13 * abs(w).max()
 assert abs(a @ v - v * w[:, None]).max() < 1e-13 * abs(w).max()
-print("ok")
 """
-    from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
-    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+    passes(text, simulated)
 
 
 def test_few_columns_of_a_triangle_are_those_of_many(simulated):
     """Blocks have no more warps than columns to fill, and that does not change a bit."""
     text = """
-import sys
-import numpy as np
-from tests.sim import gpu
-gpu.install(sys.argv[1])
-import blasx
 rng = np.random.default_rng(0)
 for name, n, most in ("dtrmm", 36, 40), ("dtrsm", 36, 40), ("strmm", 66, 40), ("strsm", 98, 70):
     of = getattr(blasx, name + "_batched")
@@ -73,22 +76,13 @@ for name, n, most in ("dtrmm", 36, 40), ("dtrsm", 36, 40), ("strmm", 66, 40), ("
     assert (few == many[:, :, :5]).all()
     off = np.tril(a) @ many - b if name[1:] == "trsm" else np.tril(a) @ b - many
     assert abs(off).max() < 100 * np.finfo(a.dtype).eps * abs(a).sum(1).max()
-print("ok")
 """
-    from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
-    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+    passes(text, simulated)
 
 
 def test_one_column_times_q_is_that_of_many(simulated):
     """By fewer warps, and not a bit otherwise."""
     text = """
-import sys
-import numpy as np
-from tests.sim import gpu
-gpu.install(sys.argv[1])
-import blasx
 rng = np.random.default_rng(0)
 a, c = (rng.standard_normal((2, 67, m)) for m in (67, 3))
 qr, tau, _ = blasx.dgeqrf_batched(gpu.copied(a))
@@ -97,12 +91,8 @@ many, one = (np.array(blasx.dormqr_batched("L", "T", qr, tau, gpu.copied(c[:, :,
 assert (one == many[:, :, :1]).all()
 q = np.linalg.solve(np.triu(qr).swapaxes(1, 2), a.swapaxes(1, 2))
 assert abs(q @ c - many).max() < 1e-11 * abs(np.linalg.inv(a)).max()
-print("ok")
 """
-    from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
-    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+    passes(text, simulated)
 
 
 def test_a_step_outside_is_seen(simulated):
