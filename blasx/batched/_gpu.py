@@ -81,14 +81,14 @@ def blocks(kernel, me, n, *more):
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
 
 
-@looked_up
-def _noted_on(kernel, letter, n, key, device):
-    return row(kernel, letter, n, gpu(device)).get(key)
-
-
 def past(me, n):
     """Whether order n is more than blocks of the current GPU have room for."""
     return n > ANYWHERE and n > most(me.letter, gpu(current_device()))
+
+
+@looked_up
+def _noted_on(kernel, letter, n, key, device):
+    return row(kernel, letter, n, gpu(device)).get(key)
 
 
 def noted(name, me, n, key):
