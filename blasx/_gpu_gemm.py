@@ -318,9 +318,8 @@ class Pairs:
 
     @property
     def known(self):
-        """Bytes of what is known of the lines; of real ones, which numbers are lost, too."""
-        bits = 8 * -(-self.k // 64) if self.parts == 1 else 0
-        return -(-(_LINE + bits) * self.lines // 16) * 16
+        """Bytes of what is known of the lines, and of which numbers are lost."""
+        return -(-(_LINE + 8 * -(-self.k // 64)) * self.lines // 16) * 16
 
     def shared(self, values):
         """(warps of split_lines to a line, 0 where lines are side by side; blocks)"""

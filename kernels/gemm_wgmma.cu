@@ -243,13 +243,31 @@ struct Entries {
     int how;
     const About* about;
 
+    __device__ bool twice() const { return COMPLEX && how & TWICE; }
+    // Whether the parts of the numbers of a line are the other way round
+    __device__ bool turned(unsigned line) const { return twice() && line % 2; }
+    __device__ const float* at(unsigned line, size p) const
+    {
+        if (!COMPLEX) return X + line * next + p * step;
+        return X + (line >> twice()) * next + p / 2 * step + (p % 2 ^ turned(line));
+    }
+    __device__ bool negative(unsigned line, size p) const
+    {
+        const bool odd = COMPLEX && p % 2, second = turned(line);
+        return (twice() && odd && !second) != (odd != second && how & CONJUGATED);
+    }
     __device__ float operator()(unsigned line, size p) const
     {
-        if (!COMPLEX) return X[line * next + p * step];
-        const unsigned odd = p % 2, second = how & TWICE ? line % 2 : 0, part = odd ^ second;
-        const float x = X[(how & TWICE ? line / 2 : line) * next + p / 2 * step + part];
-        const bool negative = (how & TWICE) && odd && !second;
-        return negative != (part && how & CONJUGATED) ? -x : x;
+        const float x = *at(line, p);
+        return COMPLEX && negative(line, p) ? -x : x;
+    }
+    // Of numbers 64 w to 64 w + 63 of a line, of so many, which are lost
+    __device__ word lost(size lines, size k, unsigned line, size w) const
+    {
+        const word bits = reinterpret_cast<const word*>(
+            lost_bits(about, lines, k, line >> twice()))[w];
+        constexpr word EVEN = 0x5555555555555555;
+        return turned(line) ? (bits & EVEN) << 1 | (bits >> 1 & EVEN) : bits;
     }
 };
 
@@ -346,14 +364,13 @@ __device__ inline double lost_between(unsigned row, unsigned col, size k, const 
                                       const Result& result)
 {
     const Scale a(of_row), b(of_col);
-    const word* const in_row = reinterpret_cast<word*>(lost_bits(A.about, result.m, k, row));
-    const word* const in_col = reinterpret_cast<word*>(lost_bits(B.about, result.n, k, col));
     const size words = lost_words(k);
     constexpr int LOADS = 4;
     double sum = 0;
     #pragma unroll 1
     for (size w = threadIdx.x % 32; w < words; w += 32) {
-        word left[2] = {of_row.lost ? in_row[w] : 0, of_col.lost ? in_col[w] : 0};
+        word left[2] = {of_row.lost ? A.lost(result.m, k, row, w) : 0,
+                        of_col.lost ? B.lost(result.n, k, col, w) : 0};
         while (left[0] | left[1]) {  // loads of a few of each are under way together
             float x[2 * LOADS], y[2 * LOADS];
             #pragma unroll
@@ -376,8 +393,8 @@ __device__ inline double lost_between(unsigned row, unsigned col, size k, const 
 }
 
 // An operand's 64 lines from `first` on: DEEP of k at a time, as they are in memory, to a slice of
-// shared memory. A thread brings number q of every 16th line, neighbours in memory by neighbours, 32
-// bytes of them.
+// shared memory, without their signs. A thread brings number q of every 16th line, neighbours in memory
+// by neighbours, 32 bytes of them.
 template <int ACROSS> struct Slices {
     const Entries& of;
     unsigned first;     // this thread's
@@ -391,7 +408,7 @@ template <int ACROSS> struct Slices {
         q = ACROSS ? thread / 8 % DEEP : thread % DEEP;
         first = begin + line;
         left = int(lines) - int(first);
-        next = of.X + first * of.next + q * of.step;
+        next = of.at(first, q);
     }
     // What a warp reads together, four q of eight lines, is in different banks
     __device__ static int place(int line, int q) { return DEEP * line + (q ^ (line & 4)); }
@@ -401,13 +418,10 @@ template <int ACROSS> struct Slices {
     {
         const float* x = next;
         const int some = p + q < k ? left : 0;
-        next += DEEP * of.step;
+        next += DEEP / (1 + COMPLEX) * of.step;
         #pragma unroll
-        for (int e = 0; e < 64; e += 16, x += 16 * of.next) {
-            float* const to = slice + place(line, q) + DEEP * e;
-            if (COMPLEX) *to = e < some ? of(first + e, p + q) : 0;
-            else copy_async<4>(to, e < some ? x : of.X, e < some ? 4 : 0);
-        }
+        for (int e = 0; e < 64; e += 16, x += (16 >> of.twice()) * of.next)
+            copy_async<4>(slice + place(line, q) + DEEP * e, e < some ? x : of.X, e < some ? 4 : 0);
     }
 };
 
@@ -434,6 +448,8 @@ __device__ inline void compute_tile(unsigned (&again)[WORDS], unsigned i, unsign
             end_group();
             p += DEEP;
         };
+        // Lines that a lane multiplies differ by even numbers, and so do the k
+        const float of_a = A.negative(g, t) ? -1 : 1, of_b = B.negative(g, t) ? -1 : 1;
         double sums[8][4] = {};
         #pragma unroll 1
         for (int s = 0; s < SLICES - 1; ++s) bring();
@@ -446,11 +462,12 @@ __device__ inline void compute_tile(unsigned (&again)[WORDS], unsigned i, unsign
             double u[4], v[2];
             #pragma unroll
             for (int e = 0; e < 4; ++e)
-                u[e] = x[a.place(16 * warp + g + e % 2 * 8, t + e / 2 * 4)];
+                u[e] = of_a * x[a.place(16 * warp + g + e % 2 * 8, t + e / 2 * 4)];
             #pragma unroll
             for (int q = 0; q < 8; ++q) {
                 #pragma unroll
-                for (int e = 0; e < 2; ++e) v[e] = x[SLICE / 2 + b.place(8 * q + g, t + 4 * e)];
+                for (int e = 0; e < 2; ++e)
+                    v[e] = of_b * x[SLICE / 2 + b.place(8 * q + g, t + 4 * e)];
                 tensor_product(sums[q], u, v);
             }
         }
@@ -474,7 +491,7 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
     const auto mended_of = [&](unsigned rest, int first) {
         unsigned mended = 0;
         #pragma unroll
-        for (int e = 0; !COMPLEX && e < 16; ++e) {
+        for (int e = 0; e < 16; ++e) {
             const int by_row = lines.rows[g + 8 * (e / 2 % 2)].lost;
             const int by_col = lines.cols[first + 8 * (e / 4) + 2 * t + e % 2].lost;
             const bool marked = (by_row == 0 || by_row > UNMARKED)
@@ -530,7 +547,7 @@ __device__ inline void compute_again(unsigned (&again)[WORDS], float (&found)[SU
             for (unsigned left = __ballot_sync(ALL, rest >> e & 1); left; left &= left - 1) {
                 const int of = __ffs(left) - 1, r = of / 4 + 8 * (e / 2 % 2);
                 const int c = 8 * (e / 4) + 2 * (of % 4) + e % 2;
-                const bool mend = !COMPLEX && by_lost >> of & 1;
+                const bool mend = by_lost >> of & 1;
                 const unsigned row = i + r, col = j + c;
                 const Line& of_row = lines.rows[r];
                 const Line& of_col = lines.cols[first + c];

@@ -31,9 +31,10 @@ struct Operand {
     __device__ bool twice() const { return COMPLEX && how & TWICE; }
 };
 
-// Behind what is known of an operand's lines there are, if it is real, which of their numbers are
-// lost: of number p of a line, bit p % 64 of its word p / 64. Of a line of which no more than UNMARKED
-// are they may say anything: normal numbers have such, which do no harm, and need not wait for them.
+// Behind what is known of an operand's lines there is which of their numbers are lost: of number p of
+// a line, bit p % 64 of its word p / 64, k of them; of lines TWICE those of the line they are made of.
+// Of a line of which no more than UNMARKED are they may say anything: normal numbers have such, which
+// do no harm, and need not wait for them.
 constexpr int UNMARKED = 2;
 __device__ inline size lost_words(size k) { return (k + 63) / 64; }
 __device__ inline unsigned* lost_bits(const About* about, size lines, size k, size line)

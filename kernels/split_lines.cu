@@ -250,9 +250,9 @@ __device__ inline void split_along(const Operand& of, size line)
             enter(about[own], (int(first) + g * int(stride) + e) / (1 + COMPLEX));
         });
     __syncthreads();
-    if (!COMPLEX && there && (about[own].line.lost & (ONLY_FEW - 1)) > UNMARKED)
-        mark_lost(held, share, scale, lost_bits(of.about, of.lines, of.k, line), of.k, first,
-                  stride);
+    if (there && (about[own].line.lost & (ONLY_FEW - 1)) > UNMARKED)
+        mark_lost(held, share, scale, lost_bits(of.about, copies * of.lines, of.k, line), of.k,
+                  first, stride);
     if (there && threadIdx.x % (32 * team) == 0) {
         About mine = about[own];
         const Line known = line_of(exponent);
@@ -272,6 +272,7 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
     __shared__ int gone[LINES], some_may_be_few;
     __shared__ float sums[WARPS][LINES];  // of sizes
     constexpr int ROWS = THREADS / LANES;
+    constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes; parts of a number
     const int col = 4 * (threadIdx.x % LANES), row = threadIdx.x / LANES;
     const size part = (of.k + 32 * CLUSTER - 1) / (32 * CLUSTER) * 32, end = (rank + 1) * part;
     const size from = rank * part + row, to = end < of.k ? end : of.k;
@@ -321,11 +322,13 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         all[i] = of_all;
         if (may_be_few(of_all)) some_may_be_few = 1;
     }
-    unsigned* const bits = lost_bits(of.about, of.lines, of.k, line);
-    const int words = int(2 * lost_words(of.k)), before = rank * int(part / 32);
-    const int mine = (rank + 1 < CLUSTER && end / 32 < words ? int(end / 32) : words) - before;
-    for (int w = threadIdx.x; !COMPLEX && w < LINES * mine; w += THREADS)
-        if (line + w / mine < of.lines) bits[w / mine * words + before + w % mine] = 0;
+    // Both parts of a number have theirs side by side
+    unsigned* const bits = lost_bits(of.about, of.lines / parts, EACH * of.k, line / EACH);
+    const int words = int(2 * lost_words(EACH * of.k)), before = rank * EACH * int(part / 32);
+    const int past = EACH * int(end / 32);
+    const int mine = (rank + 1 < CLUSTER && past < words ? past : words) - before;
+    for (int w = threadIdx.x; w < LINES / EACH * mine; w += THREADS)
+        if (line + EACH * (w / mine) < of.lines) bits[w / mine * words + before + w % mine] = 0;
     __syncthreads();  // what was read of other blocks has come: it is in `all`
     done_in_cluster<CLUSTER>();
     Scale scale[4];
@@ -335,7 +338,6 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
         scale[e] = Scale(scale_of(all[col + e].most));
         finite[e] = all[col + e].finite();
     }
-    constexpr int EACH = 1 + COMPLEX;  // lines along the planes that a k becomes
     unsigned short* const place = of.pairs + EACH * from * of.room + (line + col) / parts;
     float sum[4] = {};
     held.each(share, [&](size g, const Four& v) {
@@ -360,8 +362,8 @@ __device__ inline void split_across(const Operand& of, size line, int rank)
             held.each(share, [&](size g, const Four& v) {
                 if (!is_lost(scale[e].of(v.x[e]), v.x[e])) return;
                 ++lost;
-                const size p = from + g * ROWS;
-                if (!COMPLEX) atomicOr(bits + words * (col + e) + p / 32, 1u << p % 32);
+                const size p = EACH * (from + g * ROWS) + e % EACH;
+                atomicOr(bits + words * ((col + e) / EACH) + p / 32, 1u << p % 32);
             });
             if (lost) atomicAdd(&gone[col + e], lost);
         }

@@ -107,17 +107,30 @@ def pairs(blasx, rng):
                 assert (wrong[good] <= (2.0**-bits * (sizes + 2 * abs(c)))[good]).all(), precision
                 assert np.array_equal(np.isfinite(got), good)
     # where numbers were lost and meet what alone counts: elements lack all that these make
-    for k, orders in product((200, 520), ("CF", "FC")):
-        a, b = (rng.standard_normal(x).astype("f4") for x in ((70, k), (k, 90)))
+    for letter, k, orders in product("sc", (200, 520), ("CF", "FC")):
+        a, b = (rng.standard_normal((2, *x)).astype("f4") for x in ((70, k), (k, 90)))
+        a, b = (x[0] + 1j * x[1] if letter == "c" else x[0] for x in (a, b))
         few, others = np.arange(5, k, 61), np.arange(k) % 61 != 5
         a[::2, others] *= np.float32(2.0**30)
         a[4, few] *= np.float32(1e-36)
         b[others, 3:60:7] = 0
         b[others, 2::11] *= np.float32(2.0**27)
         a[5::8, others] = 0
-        got = ran("gemm_wgmma", blasx.sgemm, 2, on_gpu(a, orders[0]), on_gpu(b, orders[1]))
-        exact, sizes = 2 * a.astype("f8") @ b, 2 * abs(a.astype("f8")) @ abs(b)
-        assert (abs(got - exact) <= 2**-21 * sizes + 2**-149).all()
+        if letter == "c":  # one part of a number is lost and the other is not
+            b.real[few, 2::11] *= np.float32(2.0**27)
+            a.imag[5::16], a.real[13::16] = 0, 0
+            a.real[6::16, few] *= np.float32(2.0**30)
+            b.imag[:, 3:60:14], b.real[:, 10:60:14] = 0, 0
+        with _tuned.using("s", gemm_wgmma=PAIRS | {"ONE_BY_ONE": 2**20}):  # no tile as a whole
+            got = ran("gemm_wgmma", getattr(blasx, letter + "gemm"), 2, on_gpu(a, orders[0]),
+                      on_gpu(b, orders[1]))
+        exact = 2 * a.astype("c16") @ b
+        for part in ("real", "imag")[:1 + (letter == "c")]:
+            sizes = {"real": (("real", "real"), ("imag", "imag")),
+                     "imag": (("real", "imag"), ("imag", "real"))}[part]
+            sizes = sum(2 * abs(getattr(a, x).astype("f8")) @ abs(getattr(b, y)) for x, y in sizes)
+            wrong = abs(getattr(got, part) - getattr(exact, part))
+            assert (wrong <= 2**-21 * sizes + 2**-149).all(), (letter, part)
     # all of a tile again, where it is wider
     a, b = (rng.standard_normal(x).astype("f4") for x in ((70, 40), (40, 100)))
     a[::7, ::3] *= np.float32(1e30)
