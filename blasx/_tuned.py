@@ -20,6 +20,7 @@ import re
 import warnings
 from contextlib import contextmanager
 from functools import cache
+from math import inf
 
 from . import _cache, _spaces
 from ._sources import FOLDER, source
@@ -58,10 +59,11 @@ def using(letter, **kernels):
         forget()
 
 
-def row(kernel, letter, n, gpu):
+def row(kernel, letter, n, gpu, lines=0):
     """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
-    or a compute capability, which asks for the rows that ship."""
-    return why(kernel, letter, n, gpu)[0]
+    or a compute capability, which asks for the rows that ship. A row may say up to how many `lines`
+    of that order it serves."""
+    return why(kernel, letter, n, gpu, lines)[0]
 
 
 def at_least(kernel, letter, n, gpu):
@@ -99,12 +101,13 @@ def capitals(row):
     return {k: v for k, v in row.items() if k.isupper()}
 
 
-def why(kernel, letter, n, gpu):
+def why(kernel, letter, n, gpu, lines=0):
     """(row or None, where it comes from)"""
     if (kernel, letter) in _forced:
         values = _forced[kernel, letter]
         return values and {"to": n} | values, "using"
-    covering = [(r, origin) for r, origin in rows(kernel, letter, gpu) if n <= r["to"]]
+    covering = [(r, origin) for r, origin in rows(kernel, letter, gpu)
+                if n <= r["to"] and lines <= r.get("lines", lines)]
     for found, origin in covering:
         values = capitals(found)
         if not values:
@@ -121,7 +124,7 @@ def why(kernel, letter, n, gpu):
 
 
 def rows(kernel, letter, gpu):
-    """[(row, where it comes from), ...] by rising `to`."""
+    """[(row, where it comes from), ...] by rising `to`, those for few `lines` first."""
     if isinstance(gpu, int):
         return _shipped(kernel, letter, gpu)
     return _in_effect(kernel, letter, gpu)
@@ -129,9 +132,10 @@ def rows(kernel, letter, gpu):
 
 @looked_up
 def _in_effect(kernel, letter, gpu):
-    found = {r["to"]: (r, origin) for r, origin in _shipped(kernel, letter, gpu.capability)}
-    found |= {r["to"]: (r, origin) for r, origin in _own(kernel, letter, gpu)}
-    return [found[to] for to in sorted(found)]
+    found = {(r["to"], r.get("lines", inf)): (r, origin)
+             for each in (_shipped(kernel, letter, gpu.capability), _own(kernel, letter, gpu))
+             for r, origin in each}
+    return [found[place] for place in sorted(found)]
 
 
 # -- the rows that ship

@@ -4,15 +4,16 @@
 //
 // The first four warps of a block are the producer: one thread asks for the block's own lines, once,
 // and for those of the other side, a tile at a time, STAGES of them under way. GROUPS more groups
-// multiply.
+// multiply. A block of few lines asks for the other side's more often; where that has few, BLOCKS of
+// them on a multiprocessor begin and end while others multiply.
 #pragma once
 #include "attention_weights.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 
 constexpr int ROWS = 64 * GROUPS, HALVES = WIDTH / 64;
-// Registers of a thread of the producer, and of one that multiplies: of 65536 for all
-constexpr int AT_START = 512 / (GROUPS + 1) / 8 * 8, GIVEN = 24;
+// Registers of a thread of the producer, and of one that multiplies: of 65536 for all of BLOCKS
+constexpr int AT_START = 512 / (GROUPS + 1) / BLOCKS / 8 * 8, GIVEN = 24;
 constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
 constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
 static_assert(WIDTH % 64 == 0);

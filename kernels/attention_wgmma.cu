@@ -16,13 +16,14 @@ constexpr int LINES = 128;  // keys of a tile
 constexpr int STAGES = 2;   // of keys and of values in shared memory
 constexpr int TURNS = 1;    // 1: groups ask for products one after the other
 constexpr int WIDTH = 128;  // numbers of a line, or more
+constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
 constexpr int WARPS = 4 * (GROUPS + 1);
 #include "attention_boxes.cuh"
 
 static_assert(!TURNS || GROUPS == 2);
 
-extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
+extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), BLOCKS)
 attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
                 const __grid_constant__ TensorMap V, scalar_t* Y, size y_batch, size y_head,
                 size y_next, float* L, const unsigned char* mask, size mask_batch, size mask_head,

@@ -10,11 +10,12 @@ constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int LINES = 64;   // queries of a tile
 constexpr int STAGES = 3;   // of tiles in shared memory
 constexpr int WIDTH = 128;  // numbers of a line, or more
+constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
 constexpr int WARPS = 4 * (GROUPS + 1);
 #include "attention_gradients.cuh"
 
-extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
+extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), BLOCKS)
 attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
                      const __grid_constant__ TensorMap V, const __grid_constant__ TensorMap dY,
                      scalar_t* dK, size dk_batch, size dk_head, size dk_next, scalar_t* dV,

@@ -180,7 +180,8 @@ def test_fused_attention(dtype, bound, width):
     looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
     letter, by_wgmma = {"f4": "s", "f2": "h"}.get(dtype, "b"), {}
     if letter != "s":
-        tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "WIDTH": -(-width // 64) * 64}
+        tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "BLOCKS": 1,
+                "WIDTH": -(-width // 64) * 64}
         by_wgmma = {"attention_wgmma": tile | {"TURNS": 1}, "attention_wgmma_queries": tile,
                     "attention_wgmma_keys": tile}
     for kernels in [{}] + [by_wgmma, dict.fromkeys(by_wgmma)] * bool(by_wgmma):

@@ -664,9 +664,10 @@ _KIND = {"h": TensorMap.HALF, "b": TensorMap.BFLOAT16}
 
 
 @looked_up
-def _attention_by_wgmma(name, letter, d, device):
-    """(kernel, its constants, shared memory) where it is known to be faster, or None."""
-    row = letter in _KIND and tuned_row(name, letter, d, gpu(device))
+def _attention_by_wgmma(name, letter, d, others, device):
+    """(kernel, its constants, shared memory) where it is known to be faster, or None; `others`: how
+    many lines there are on the other side, or a power of two above."""
+    row = letter in _KIND and tuned_row(name, letter, d, gpu(device), others)
     if not row or "vendor" in row:
         return None
     values = capitals(row)
@@ -678,7 +679,8 @@ def _by_wgmma(name, letter, lines, own, numbers, in_pairs=False):
     copied in boxes; `own` of them are those of which a block has ROWS, or, `in_pairs`, twice as
     many where that leaves all multiprocessors as much to do."""
     (batch, heads, count, d), device = lines[own[0]].shape, current_device()
-    found = _attention_by_wgmma(name, letter, d, device)
+    others = next(x.shape[2] for i, x in enumerate(lines) if i not in own)
+    found = _attention_by_wgmma(name, letter, d, 1 << (others - 1).bit_length(), device)
     if not found or min([min(x.strides) for x in lines]) <= 0:
         return False
     kernel, values, shared = found

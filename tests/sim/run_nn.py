@@ -474,14 +474,15 @@ def attention_boxes(xp, rng, dtype):
     from blasx import _tuned
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
-    tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2}
+    tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "BLOCKS": 1}
     for width, forward, groups, cases in (
             (64, 2, 2, (((1, 2), 70, 199, 64, True, None), ((2, 1), 150, 65, 24, False, "all"))),
             (64, 2, 3, (((2,), 130, 70, 40, True, "keys"),)),
             (128, 2, 2, (((1,), 130, 70, 104, True, None),)),
             (64, 1, 3, (((3, 1), 130, 134, 24, True, None),))):
         of = tile | {"WIDTH": width}
-        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "TURNS": 0},
+        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "TURNS": 0,
+                                                       "BLOCKS": 1 + 2 * (forward == 1)},
                           attention_wgmma_keys=of, attention_wgmma_queries=of | {"GROUPS": groups}):
             for case in cases:
                 one_attention(xp, rng, TYPES[letter], *case)
