@@ -108,7 +108,7 @@ def product(a, b, bias=None):
     the GPU the order makes no difference, and what follows lies by rows.
     """
     across = len(a) < b.shape[1] and (a.itemsize != 4 or not b.flags.c_contiguous)
-    if type(a) is type(b) is ndarray and a.dtype is b.dtype in _ONES and not traced:
+    if type(a) is ndarray and a.dtype in _ONES and not traced:
         c = multiplied(b.T, a.T).T if across else multiplied(a, b)
         if bias is not None:
             c += bias
