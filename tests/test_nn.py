@@ -413,6 +413,8 @@ def test_nan_in_data_is_refused():
     ({"x": [[1.0, 2.0]]}, TypeError, "x must be an array of samples, got list"),
     ({"y": np.zeros(5, int)}, ValueError, r"as many samples.*\[5, 96\]"),
     ({"x": np.zeros((0, 2), "f4"), "y": np.zeros(0, int)}, ValueError, "at least one"),
+    ({"y": np.arange(96) // 95 * 2, "batch": 8}, ValueError, "target must be from 0 to 1, got"),
+    ({"validation": (np.zeros((3, 2), "f4"), np.full(3, 2))}, ValueError, "target must be from 0"),
     ({"batch": 0}, ValueError, "epochs and batch must be at least"),
     ({"validation": (np.zeros((3, 2), "f4"), np.zeros(2, int))}, ValueError, "validation x and"),
     ({"x": np.zeros((96, 2))}, TypeError, "Dense.*float64"),
@@ -429,9 +431,11 @@ def test_nan_in_data_is_refused():
     ({"optimiser": nn.Adam(nn.Dense(1, 1))}, ValueError, "optimiser must be of this model")])
 def test_wrong_calls_of_fit(wrong, error, words):
     (x, y), model = two_moons(), classifier()
+    before = model.layers[0].weight.value.copy()
     with pytest.raises(error, match=words):
         nn.fit(**{"model": model, "loss": nn.CrossEntropy(), "optimiser": nn.Adam(model), "x": x,
                   "y": y, "epochs": 1, "progress": False} | wrong)
+    assert (model.layers[0].weight.value == before).all()
 
 
 def test_gradients_from_before_are_not_of_the_first_step():

@@ -28,6 +28,9 @@ class Loss(Layer):
             raise ValueError(f"{self!r}: y must have elements to take a mean of, got {y.shape}")
         self.given(target, *y.shape, argument="target", like=y)
 
+    def look(self, y, targets):
+        """Refuse targets, of all there are, that no answer like y can be judged by."""
+
     def backward(self):
         """scale dL/dy of the last `forward`, rounded once to the precision of y."""
         if self._kept is None:
@@ -92,6 +95,10 @@ class CrossEntropy(Loss):
         n = max(int(counts.sum()), 1) if self.ignore is not None else max(len(y), 1)
         return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
                          dtype, log_p, q, counts, n, target.shape)
+
+    def look(self, y, targets):
+        if type(targets) is ndarray:  # others are not waited for
+            self.indices(targets[self._counts(targets)], y.shape[-1], "target")
 
     def gradient(self, *kept):
         if len(kept) == 1:  # the kernel made it with the loss
