@@ -406,6 +406,10 @@ def test_nan_in_data_is_refused():
     before = {k: v.copy() for k, v in model.state().items()}
     with pytest.raises(ValueError, match="x must be finite.* 2 samples, the first 5"):
         nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1)
+    if TYPES["b"].is_known:
+        with pytest.raises(ValueError, match="x must be finite.* 2 samples, the first 5"):
+            nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x.astype(TYPES["b"].dtype), y,
+                   epochs=1)
     assert all((before[k] == v).all() for k, v in model.state().items())
 
 
@@ -587,6 +591,19 @@ def test_the_format_is_the_public_one(tmp_path):
     read = checkpoint.load(path)[0]["h"]
     assert read.dtype == (TYPES["b"].dtype if TYPES["b"].is_known else "f4")
     np.testing.assert_array_equal(read.astype("f4"), np.array([1, -2.5], "f4"))
+
+
+def test_what_is_no_array_is_not_saved_or_taken(tmp_path):
+    with pytest.raises(TypeError, match="save: w must be an array, got list"):
+        checkpoint.save(tmp_path / "w", {"w": [1.0]})
+    assert not list(tmp_path.iterdir())
+    for wrong in ("a.safetensors", {"weight": [1.0], "bias": [0.0]}):
+        with pytest.raises(TypeError, match="load_torch: arrays must be {name: array}"):
+            nn.load_torch(nn.Dense(1, 1), wrong)
+    state = {f"{name}_l0": np.zeros(shape, "f4") for name, shape in (
+        ("weight_ih", (7, 3)), ("weight_hh", (8, 2)), ("bias_ih", 8), ("bias_hh", 8))}
+    with pytest.raises(ValueError, match=r"weight_ih_l0 must have 8 rows for LSTM.* got \(7, 3\)"):
+        nn.load_torch(nn.LSTM(3, 2), state)
 
 
 def test_load_refuses_another_model():

@@ -137,7 +137,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
                 else:
                     answer = model.forward(xs)
                     value = float(loss.forward(answer, ys))
-                if not history.losses:
+                if epoch == done and not start:
                     for targets in (y, validation[1]) if validation else (y,):
                         loss.look(answer, targets)
                 if not np.isfinite(value):
