@@ -173,10 +173,10 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
 def multiplied(a, b, out=None):
     """A B, by rows, of NumPy matrices of one type that fit, which nobody looks at again. NumPy's
     BLAS is ahead of the one that SciPy carries in small and thin products (bench/FACTS.md)."""
+    if out is None and len(a) * b.shape[1] * a.itemsize <= _FEW and len(b) > 1:
+        return a.dot(b)  # which copies what has no unit stride
     if not (a.flags.forc and b.flags.forc):  # of no unit stride NumPy would multiply them by itself
         a, b = (x if column_major(x) or column_major(x.T) else by_columns(x) for x in (a, b))
-    elif out is None and len(a) * b.shape[1] * a.itemsize <= _FEW and len(b) > 1:  # or 0 nan is 0
-        return a.dot(b)
     return a @ b if out is None else np.matmul(a, b, out=out)
 
 

@@ -224,9 +224,12 @@ def gesv(me, a, b, overwrite_a=0, overwrite_b=0, *, factor=None, refine="ir", de
     n = a.shape[0]
     b, one = me.columns(b, "b", n, overwrite_b)
     refine = me.choice(refine, "refine", ("ir", "gmres"))
+    if factor is None and refine != "ir":
+        me.illegal("refine", refine, "'ir' without a factor")
     if factor is not None:
-        if device is not None:
-            me.illegal("device", device, "None with a factor")
+        for argument, x in (("device", device), ("memory", memory)):
+            if x is not None:
+                me.illegal(argument, x, "None with a factor")
         return _gesv_refined(me, a, b, one, factor, refine)
     if overwrite_a:
         me.distinct(a, "a", b=b)

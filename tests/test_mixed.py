@@ -139,6 +139,9 @@ def test_wrong_calls_name_the_argument():
     for name, how, word in (("dgesv", dict(factor="fp8"), "factor"),
                             ("dgesv", dict(factor="fp16", refine="cg"), "refine"),
                             ("dgesv", dict(refine=1), "refine"),
+                            ("dgesv", dict(refine="gmres"), "refine"),
+                            ("dgesv", dict(factor="fp16", memory=2**20), "memory"),
+                            ("dgesv", dict(factor="fp16", device="cpu"), "device"),
                             ("sgesv", dict(factor="fp16"), "factor")):
         with pytest.raises(ValueError, match=f"^{name}: {word} must be"):
             getattr(blasx, name)(a, b, **how)

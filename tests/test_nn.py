@@ -43,6 +43,13 @@ def normal(seed, *shape, dtype="f4"):
     (nn.ReLU(), np.array([1, 2]), TypeError, ["ReLU()", "float32, float64", "int64"]),
     (nn.GlobalMaxPool(), normal(0, 2, 3), ValueError, ["GlobalMaxPool()", "(2, 3)"]),
     (nn.Residual(nn.Dense(3, 4)), normal(0, 2, 3), ValueError, ["Residual", "(2, 3)", "(2, 4)"]),
+    (nn.GELU(), None, TypeError, ["GELU()", "NoneType"]),
+    (nn.Flatten(), [1.0], TypeError, ["Flatten()", "list"]),
+    (nn.Flatten(), normal(0), TypeError, ["Flatten()", "()"]),
+    (nn.LocalResponseNorm(3), normal(0, 3), ValueError, ["LocalResponseNorm(3)", "axis 1", "(3,)"]),
+    (nn.Softmax(), normal(0), ValueError, ["Softmax()", "axis -1", "()"]),
+    (nn.GlobalMaxPool(), normal(0, 2, 3, 0), ValueError, ["GlobalMaxPool()", "(2, 3, 0)"]),
+    (nn.GlobalAveragePool(), normal(0, 2, 3, 0), ValueError, ["GlobalAverage", "(2, 3, 0)"]),
 ])
 def test_wrong_input_names_the_layer_and_both(layer, x, error, words):
     with pytest.raises(error) as raised:
@@ -69,8 +76,39 @@ def test_wrong_gradients_and_targets():
         nn.DotProductAttention().forward(*[normal(0, 1, 3, 2)] * 3, mask=np.ones((3, 3), int))
     with pytest.raises(ValueError, match="mask must be bool of shape"):
         nn.GRU(3, 2).forward(normal(0, 2, 4, 3), mask=np.ones((2, 3), bool))
-    with pytest.raises(ValueError, match="state must be of 1 cells"):
-        nn.GRU(3, 2).forward(normal(0, 2, 4, 3), [None, None])
+    gru, x = nn.GRU(3, 2), normal(0, 2, 4, 3)
+    with pytest.raises(ValueError, match=r"mask must be bool of shape \(2, 4\), got list"):
+        gru.forward(x, mask=[[True] * 4] * 2)
+    for wrong in ([None, None], normal(0, 2, 2), (normal(0, 2, 2),), 3):
+        with pytest.raises(ValueError, match="GRU.* state must be a list with a tuple for each"):
+            gru.forward(x, wrong)
+        gru.forward(x)
+        with pytest.raises(ValueError, match="GRU.* dstate must be a list with a tuple for each"):
+            gru.backward(normal(0, 2, 4, 2), wrong)
+    with pytest.raises(ValueError, match=r"Positions\(4, 2\): start must be at least 0, got -1"):
+        nn.Positions(4, 2).forward(normal(0, 1, 2, 2), -1)
+    with pytest.raises(TypeError, match="DecoderBlock.* z must be an array, got NoneType"):
+        nn.DecoderBlock(4, 2).forward(normal(0, 1, 3, 4), None)
+    with pytest.raises(ValueError, match="target must be from 0 to 1, got nan"):
+        nn.BinaryCrossEntropy().forward(normal(0, 2), np.array([0, np.nan], "f4"))
+    for loss in (nn.MeanSquare(), nn.BinaryCrossEntropy()):
+        with pytest.raises(ValueError, match=r"y must have elements.* got \(0, 3\)"):
+            loss.forward(*[np.zeros((0, 3), "f4")] * 2)
+
+
+def test_a_cache_of_something_else_is_refused():
+    layer, x = nn.MultiHeadAttention(4, 2, causal=True, rng=0), normal(0, 2, 3, 4)
+    cache = []
+    layer.forward(x, cache=cache)
+    kept = [a.copy() for a in cache]
+    with pytest.raises(ValueError, match=r"cache must be of shape \(1, 2, any, 2\), got \(2, 2,"):
+        layer.forward(x[:1], cache=cache)
+    assert all((a == b).all() for a, b in zip(cache, kept, strict=True))
+    for wrong in ((), {}, [normal(0, 2, 2, 1, 2)] * 3, "ab"):
+        with pytest.raises(TypeError, match=r"MultiHeadAttention\(4, 2\): cache must be a list"):
+            layer.forward(x, cache=wrong)
+    with pytest.raises(TypeError, match="mask must be an array of bool, got list"):
+        layer.forward(x, mask=[[True] * 3] * 2)
 
 
 @pytest.mark.parametrize("wrong", [
@@ -82,7 +120,18 @@ def test_wrong_gradients_and_targets():
     lambda: nn.GRU(2, 3, truncate=0), lambda: nn.SGD(nn.Dense(1, 1), 0.1, nesterov=True),
     lambda: nn.Dropout("x"), lambda: nn.LSTM(2, 3, clip="x"), lambda: nn.Dense(2, 3, dtype="i4"),
     lambda: nn.Adam(nn.Dense(1, 1), betas=(2, 3)), lambda: nn.Adam(nn.Dense(1, 1), betas=0.9),
-    lambda: nn.Adam(3), lambda: nn.Sequential(3)])
+    lambda: nn.Adam(3), lambda: nn.Sequential(3), lambda: nn.GRU(2, 3, truncate=1.5),
+    lambda: nn.BatchNorm(3, momentum=2), lambda: nn.BatchNorm(3, eps=-1), lambda: nn.ELU("x"),
+    lambda: nn.LayerNorm(3, np.nan), lambda: nn.RMSNorm(3, -1), lambda: nn.Swish(np.nan),
+    lambda: nn.LocalResponseNorm(3, alpha="x"), lambda: nn.CrossEntropy(ignore=0.5),
+    lambda: nn.EncoderBlock(4, 2, 0), lambda: nn.DecoderBlock(4, 2, 0),
+    lambda: nn.Adam(nn.Dense(1, 1), -1), lambda: nn.Adam(nn.Dense(1, 1), np.nan),
+    lambda: nn.Adam(nn.Dense(1, 1), eps="x"), lambda: nn.AdamW(nn.Dense(1, 1), decay=-1),
+    lambda: nn.SGD(nn.Dense(1, 1), 0.1, 1.5), lambda: nn.SGD(nn.Dense(1, 1), 0.1, decay=np.inf),
+    lambda: nn.LossScale("x"), lambda: nn.LossScale(np.inf), lambda: optim.steps(1, 0),
+    lambda: optim.inverse_sqrt(1, 0), lambda: optim.clip_norm(nn.Dense(1, 1), -1),
+    lambda: optim.clip_value(nn.Dense(1, 1), np.nan), lambda: nn.Dense(1, 1).to("cupy"),
+    lambda: nn.Dense(1, 1).load(None), lambda: nn.Dense(1, 1).load({"weight": [1], "bias": [0]})])
 def test_layers_that_cannot_be(wrong):
     with pytest.raises((ValueError, TypeError), match=r"^\w+(\(.*\))?: "):
         wrong()
@@ -124,7 +173,8 @@ def test_float32_stays_float32():
         nn.Adam(layer).step()
         assert all(p.value.dtype == np.float32 for p in layer.parameters().values())
     for loss in (nn.MeanSquare(), nn.BinaryCrossEntropy()):
-        assert loss.forward(rows, rows).dtype == loss.backward().dtype == np.float32
+        assert loss.forward(rows, rows**2 / (1 + rows**2)).dtype == np.float32
+        assert loss.backward().dtype == np.float32
     loss = nn.CrossEntropy(0.1)
     assert loss.forward(rows, np.zeros(3, int)).dtype == loss.backward().dtype == np.float32
 
@@ -173,7 +223,9 @@ def test_nothing_at_all():
     for layer, x in ((nn.Dense(4, 3), empty(0, 4)), (nn.Conv2d(2, 3, 3), empty(0, 2, 5, 5)),
                      (nn.LSTM(3, 2, 2, True), empty(0, 4, 3)), (nn.GRU(3, 2), empty(2, 0, 3)),
                      (nn.MultiHeadAttention(4, 2), empty(0, 3, 4)), (nn.LayerNorm(3), empty(0, 3)),
-                     (nn.MaxPool(2), empty(0, 2, 4, 4)), (nn.AveragePool(2), empty(0, 2, 4, 4))):
+                     (nn.MaxPool(2), empty(0, 2, 4, 4)), (nn.AveragePool(2), empty(0, 2, 4, 4)),
+                     (nn.Flatten(), empty(0, 2, 3)), (nn.Softmax(), empty(2, 0)),
+                     (nn.LogSoftmax(), empty(0, 2)), (nn.MultiHeadAttention(4, 2), empty(3, 0, 4))):
         y = layer.forward(x)
         assert y.size == 0 and layer.backward(y).shape == x.shape
         assert all(not p.grad.any() for p in layer.parameters().values())
@@ -312,6 +364,41 @@ def test_a_resumed_training_is_the_same_one(tmp_path):
     assert again.losses == whole.losses and len(again.epochs) == 6
 
 
+def test_resume_refuses_what_is_not_of_this_training(tmp_path):
+    path, (x, y) = tmp_path / "c", two_moons()
+    trained(classifier(), 2, checkpoint=path)
+    arrays, metadata = checkpoint.load(path)
+    bare = {k: v for k, v in arrays.items() if not k.startswith("optimiser.")}
+    turned = arrays | {"optimiser.mean.0.weight": arrays["optimiser.mean.0.weight"].T}
+    unknown = arrays | {"optimiser.mean.9.weight": arrays["optimiser.mean.0.weight"]}
+
+    def refused(words, kind=nn.Adam, arrays=arrays, metadata=metadata):
+        model = classifier(7)
+        before = {k: v.copy() for k, v in model.state().items()}
+        checkpoint.save(path, arrays, metadata)
+        optimiser = kind(model)
+        with pytest.raises(ValueError, match=words):
+            nn.fit(model, nn.CrossEntropy(), optimiser, x, y, epochs=3, checkpoint=path,
+                   resume=True, progress=False)
+        assert all((before[k] == v).all() for k, v in model.state().items())
+        assert not optimiser.steps and not optimiser.memory
+
+    refused("SGD: load: must be steps and nothing", lambda model: nn.SGD(model, 0.1))
+    refused("SGD: load: must be steps and velocity", lambda model: nn.SGD(model, 0.1, 0.9))
+    refused("Adam: load: must be steps and mean and square.* got nothing", arrays=bare)
+    refused("Adam: load.* got steps", arrays=bare | {"optimiser.steps": np.array(6)})
+    refused(r"Adam: load.* mean.0.weight \(16, 2\)", arrays=turned)
+    refused("Adam: load.* mean.9.weight", arrays=unknown)
+    for history in ("{", '{"other": 1}', "3"):
+        refused("checkpoint must be one that fit wrote", metadata={"history": history})
+    refused("checkpoint must be one that fit wrote", metadata={})
+    checkpoint.save(path, arrays, metadata)
+    path.write_bytes(path.read_bytes().replace(b'"crc32"', b'"crc33"'))
+    assert checkpoint.load(path)  # a whole file of somebody's
+    with pytest.raises(ValueError, match="checkpoint must be one that fit wrote"):
+        trained(classifier(), 3, checkpoint=path, resume=True)
+
+
 def test_nan_in_data_is_refused():
     x, y = two_moons()
     x[[5, 7], 1] = np.nan
@@ -319,6 +406,10 @@ def test_nan_in_data_is_refused():
     before = {k: v.copy() for k, v in model.state().items()}
     with pytest.raises(ValueError, match="x must be finite.* 2 samples, the first 5"):
         nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x, y, epochs=1)
+    if TYPES["b"].is_known:
+        with pytest.raises(ValueError, match="x must be finite.* 2 samples, the first 5"):
+            nn.fit(model, nn.CrossEntropy(), nn.Adam(model), x.astype(TYPES["b"].dtype), y,
+                   epochs=1)
     assert all((before[k] == v).all() for k, v in model.state().items())
 
 
@@ -326,14 +417,36 @@ def test_nan_in_data_is_refused():
     ({"x": [[1.0, 2.0]]}, TypeError, "x must be an array of samples, got list"),
     ({"y": np.zeros(5, int)}, ValueError, r"as many samples.*\[5, 96\]"),
     ({"x": np.zeros((0, 2), "f4"), "y": np.zeros(0, int)}, ValueError, "at least one"),
-    ({"batch": 0}, ValueError, "batch must be at least"),
+    ({"y": np.arange(96) // 95 * 2, "batch": 8}, ValueError, "target must be from 0 to 1, got"),
+    ({"validation": (np.zeros((3, 2), "f4"), np.full(3, 2))}, ValueError, "target must be from 0"),
+    ({"batch": 0}, ValueError, "epochs and batch must be at least"),
     ({"validation": (np.zeros((3, 2), "f4"), np.zeros(2, int))}, ValueError, "validation x and"),
-    ({"x": np.zeros((96, 2))}, TypeError, "Dense.*float64")])
+    ({"x": np.zeros((96, 2))}, TypeError, "Dense.*float64"),
+    ({"epochs": 1.5}, TypeError, "epochs, batch and seed must be integers, got 1.5"),
+    ({"batch": "x"}, TypeError, "epochs, batch and seed must be integers.* 'x'"),
+    ({"seed": -1}, ValueError, "must be at least .* seed 0, got 1, 32, -1"),
+    ({"clip": -1}, ValueError, "fit: clip must be in .* -1"),
+    ({"clip": np.nan}, ValueError, "fit: clip must be in .* nan"),
+    ({"validation": 3}, TypeError, "validation must be .*x, y.*, got int"),
+    ({"resume": True}, ValueError, "resume must have a checkpoint"),
+    ({"checkpoint": "no/such/folder/c"}, ValueError, "in a folder that is there, got no/such"),
+    ({"loss": "mean"}, TypeError, "loss must be a Loss, got str"),
+    ({"optimiser": 3}, TypeError, "optimiser must be a Optimiser, got int"),
+    ({"optimiser": nn.Adam(nn.Dense(1, 1))}, ValueError, "optimiser must be of this model")])
 def test_wrong_calls_of_fit(wrong, error, words):
     (x, y), model = two_moons(), classifier()
+    before = model.layers[0].weight.value.copy()
     with pytest.raises(error, match=words):
-        nn.fit(model, nn.CrossEntropy(), nn.Adam(model), wrong.pop("x", x), wrong.pop("y", y),
-               **{"epochs": 1, "progress": False} | wrong)
+        nn.fit(**{"model": model, "loss": nn.CrossEntropy(), "optimiser": nn.Adam(model), "x": x,
+                  "y": y, "epochs": 1, "progress": False} | wrong)
+    assert (model.layers[0].weight.value == before).all()
+
+
+def test_gradients_from_before_are_not_of_the_first_step():
+    first, model = trained(classifier(), 1), classifier()
+    for p in model.parameters().values():
+        p.grad = np.full_like(p.value, np.nan)
+    assert trained(model, 1).losses == first.losses
 
 
 def test_training_stops_at_nan_and_names_the_layer():
@@ -478,6 +591,19 @@ def test_the_format_is_the_public_one(tmp_path):
     read = checkpoint.load(path)[0]["h"]
     assert read.dtype == (TYPES["b"].dtype if TYPES["b"].is_known else "f4")
     np.testing.assert_array_equal(read.astype("f4"), np.array([1, -2.5], "f4"))
+
+
+def test_what_is_no_array_is_not_saved_or_taken(tmp_path):
+    with pytest.raises(TypeError, match="save: w must be an array, got list"):
+        checkpoint.save(tmp_path / "w", {"w": [1.0]})
+    assert not list(tmp_path.iterdir())
+    for wrong in ("a.safetensors", {"weight": [1.0], "bias": [0.0]}):
+        with pytest.raises(TypeError, match="load_torch: arrays must be {name: array}"):
+            nn.load_torch(nn.Dense(1, 1), wrong)
+    state = {f"{name}_l0": np.zeros(shape, "f4") for name, shape in (
+        ("weight_ih", (7, 3)), ("weight_hh", (8, 2)), ("bias_ih", 8), ("bias_hh", 8))}
+    with pytest.raises(ValueError, match=r"weight_ih_l0 must have 8 rows for LSTM.* got \(7, 3\)"):
+        nn.load_torch(nn.LSTM(3, 2), state)
 
 
 def test_load_refuses_another_model():

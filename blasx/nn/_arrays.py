@@ -6,7 +6,8 @@ precision, `wide`, and rounded once, `like` its operand.
 """
 
 import sys
-from math import prod
+from math import inf, prod
+from numbers import Real
 
 import numpy as np
 from numpy import ndarray
@@ -108,7 +109,7 @@ def product(a, b, bias=None):
     the GPU the order makes no difference, and what follows lies by rows.
     """
     across = len(a) < b.shape[1] and (a.itemsize != 4 or not b.flags.c_contiguous)
-    if type(a) is type(b) is ndarray and a.dtype is b.dtype in _ONES and not traced:
+    if type(a) is ndarray and a.dtype in _ONES and not traced:
         c = multiplied(b.T, a.T).T if across else multiplied(a, b)
         if bias is not None:
             c += bias
@@ -138,9 +139,16 @@ def add_product(a, b, c):
 def products(a, b):
     """A B for stacks of equal leading dimensions, or one matrix for all of the other's members."""
     lead = max(a.shape[:-2], b.shape[:-2], key=len)
-    a, b = (x if x.ndim == 2 else x.reshape(-1, *x.shape[-2:]) for x in (a, b))
+    a, b = (x if x.ndim == 2 else x.reshape(prod(lead), *x.shape[-2:]) for x in (a, b))
     c = _GEMM_BATCHED[a.dtype](1.0, a, b)
     return c.reshape(*lead, *c.shape[-2:])
+
+
+def number(owner, name, x, least=-inf, below=inf):
+    """x, refused unless it is a number from `least` to below `below`."""
+    if not isinstance(x, Real) or not least <= x < below or x == -inf:
+        raise ValueError(f"{owner}: {name} must be in [{least}, {below}), got {x!r}")
+    return x
 
 
 def transposed(a):

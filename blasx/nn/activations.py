@@ -25,6 +25,8 @@ def softmax(x, axis=-1):
     what overflows. Where every x_j is -inf the answer is 0: nothing was there to choose."""
     if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
         return gpu.softmax(x)
+    if not x.size:
+        return x.copy()
     xp, given, x = module(x), x, wide(x)
     top = x.max(axis, keepdims=True)
     e = xp.exp(x - xp.where(xp.isneginf(top), 0, top))
@@ -37,6 +39,8 @@ def log_softmax(x, axis=-1):
     """x_i - log sum_j e^x_j, the largest x_j taken from all first."""
     if (gpu := fused(x)) and axis in (-1, x.ndim - 1):
         return gpu.softmax(x, log=True)
+    if not x.size:
+        return x.copy()
     xp, given, x = module(x), x, wide(x)
     x = x - x.max(axis, keepdims=True)
     return like(x - xp.log(xp.exp(x).sum(axis, keepdims=True)), given)
@@ -108,7 +112,7 @@ class ELU(Activation):
     NAME = "elu"
 
     def __init__(self, alpha=1.0):
-        self.alpha = self.factor = alpha
+        self.numbers(alpha=alpha, factor=alpha)
 
     def function(self, x):
         xp = module(x)
@@ -173,7 +177,7 @@ class Swish(Activation):
     NAME = "swish"
 
     def __init__(self, beta=1.0):
-        self.beta = self.factor = beta
+        self.numbers(beta=beta, factor=beta)
 
     def function(self, x):
         return x * sigmoid(self.beta * x)
@@ -190,7 +194,7 @@ class Softmax(Layer):
         self.axis = axis
 
     def forward(self, x):
-        y = softmax(self.given(x, ...), self.axis)
+        y = softmax(self.along(x, self.axis), self.axis)
         return self.keep(y, y)
 
     def backward(self, dy):
@@ -208,7 +212,7 @@ class LogSoftmax(Layer):
         self.axis = axis
 
     def forward(self, x):
-        y = log_softmax(self.given(x, ...), self.axis)
+        y = log_softmax(self.along(x, self.axis), self.axis)
         return self.keep(y, y)
 
     def backward(self, dy):

@@ -218,10 +218,8 @@ class MultiHeadAttention(Layer):
         q, k, v = [a for u, W, b in self._parts(x, z)
                    for a in self._heads(product(u.reshape(-1, self.width), W, b), u)]
         if cache is not None:
-            cache[:] = [k, v] if not cache else [module(x).concatenate(pair, 2)
-                                                 for pair in zip(cache, (k, v))]
-            k, v = cache
-        if mask is not None and mask.ndim == 2:
+            cache[:] = [k, v] = self._after(cache, k, v)
+        if mask is not None and getattr(mask, "ndim", None) == 2:
             mask = mask[:, None, None, :]
         y = self.attention.forward(q, k, v, mask)
         y = self.output.forward(y.swapaxes(1, 2).reshape(x.shape))
@@ -249,6 +247,15 @@ class MultiHeadAttention(Layer):
             return [(x, W, b)]
         return [(u, W[:, at], None if b is None else b[at])
                 for u, at in ((x, slice(n)), (z, slice(n, None)))]
+
+    def _after(self, cache, k, v):
+        """Keys and values behind those of a cache."""
+        if not isinstance(cache, list) or len(cache) not in (0, 2):
+            raise TypeError(f"{self!r}: cache must be a list, empty or of keys and values, got "
+                            f"{type(cache).__name__} {cache if isinstance(cache, list) else ''}")
+        n, heads, _, d = k.shape
+        return [module(k).concatenate([self.given(a, n, heads, None, d, argument="cache", like=k),
+                                       b], 2) for a, b in zip(cache, (k, v))] or [k, v]
 
     def _heads(self, x, like):
         """The heads (n, heads, m, d) of each `width` columns of x, whose rows are those of `like`
@@ -315,7 +322,8 @@ class EncoderBlock(Block):
                  dtype="f4", rng=None):
         rng = np.random.default_rng(rng)
         self.attention = MultiHeadAttention(width, heads, causal, dtype=dtype, rng=rng)
-        self._frame(2, width, hidden or 4 * width, norm_first, dropout, dtype, rng)
+        self._frame(2, width, 4 * width if hidden is None else hidden, norm_first,
+                    dropout, dtype, rng)
 
     def forward(self, x, mask=None, cache=None):
         x = self._around(0, lambda u: self.attention.forward(u, None, mask, cache), x)
@@ -336,10 +344,12 @@ class DecoderBlock(Block):
         rng = np.random.default_rng(rng)
         self.attention = MultiHeadAttention(width, heads, True, dtype=dtype, rng=rng)
         self.cross = MultiHeadAttention(width, heads, dtype=dtype, rng=rng)
-        self._frame(3, width, hidden or 4 * width, norm_first, dropout, dtype, rng)
+        self._frame(3, width, 4 * width if hidden is None else hidden, norm_first,
+                    dropout, dtype, rng)
 
     def forward(self, x, z, mask=None, z_mask=None, cache=None):
         """`mask` is of x, `z_mask` of z, both as MultiHeadAttention's."""
+        self.given(z, None, None, self.width, argument="z", like=self.cross.weight)
         x = self._around(0, lambda u: self.attention.forward(u, None, mask, cache), x)
         x = self._around(1, lambda u: self.cross.forward(u, z, z_mask), x)
         return self._around(2, self.mlp.forward, x)

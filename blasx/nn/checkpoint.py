@@ -38,6 +38,9 @@ class CorruptFile(ValueError):
 def save(path, arrays, metadata=None):
     """Write {name: array} and a {text: text} of metadata. An old file at `path` stays until the
     new one is on disk."""
+    for name, x in arrays.items():
+        if not hasattr(x, "dtype"):
+            raise TypeError(f"save: {name} must be an array, got {type(x).__name__}")
     host = {name: np.ascontiguousarray(x.get() if hasattr(x, "get") else x).reshape(x.shape)
             for name, x in arrays.items()}
     header, at = {}, 0
@@ -134,6 +137,9 @@ def load_torch(model, arrays):
     in the model (a torch.nn.Sequential numbers as Sequential does). Layers without parameters are
     passed over; names left over, missing or of another shape raise ValueError.
     """
+    if not isinstance(arrays, dict) or not all(hasattr(x, "dtype") for x in arrays.values()):
+        raise TypeError("load_torch: arrays must be {name: array}, as load(path)[0] is, got "
+                        f"{type(arrays).__name__}")
     left, values = dict(arrays), {}
     for path, layer in _owners(model):
         read = next((f for kind, f in FROM_TORCH.items() if isinstance(layer, kind)), None)
@@ -179,7 +185,11 @@ def _lstm(layer, take):
     own = {}
     for name, at in layer.torch_names():
         def gates(kind):
-            i, f, g, o = np.split(take(f"{kind}_{at}"), 4)
+            x = take(f"{kind}_{at}")
+            if len(x) != 4 * layer.n:
+                raise ValueError(f"load_torch: {kind}_{at} must have {4 * layer.n} rows for "
+                                 f"{layer!r}, got {x.shape}")
+            i, f, g, o = np.split(x, 4)
             return np.concatenate([i, f, o, g]).T
         own[f"{name}.W"], own[f"{name}.U"] = gates("weight_ih"), gates("weight_hh")
         own[f"{name}.b"] = gates("bias_ih") + gates("bias_hh")

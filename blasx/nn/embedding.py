@@ -78,6 +78,8 @@ class Positions(Layer):
 
     def forward(self, x, start=0):
         self.given(x, None, None, self.width, like=self.weight if self.weight.trained else None)
+        if start < 0:
+            raise ValueError(f"{self!r}: start must be at least 0, got {start}")
         places = slice(start, start + x.shape[1])
         if places.stop > self.length:
             raise ValueError(f"{self!r}: x must be of shape (any, {self.length - start}, "

@@ -11,11 +11,12 @@ cast unasked. Where nothing comes before a layer nobody wants dx: those with SKI
 in `backward(dy, dx=False)`.
 """
 
-from numbers import Real
+from collections.abc import Mapping
+from math import inf, prod
 
 import numpy as np
 
-from ._arrays import REALS, added, module, wide
+from ._arrays import REALS, added, module, number, wide
 
 
 class Parameter:
@@ -98,28 +99,36 @@ class Layer:
         return {path: p.value for path, p in self.walk() if isinstance(p, Parameter)}
 
     def load(self, state):
-        """Take the arrays of `state()`; names, shapes and dtypes must be this layer's.
+        """Take the arrays of `state()`. Nothing is changed unless all fit."""
+        for path, p in self.check(state).items():
+            p.value = module(p.value).asarray(state[path]).copy()
 
-        Nothing is changed unless all fit.
-        """
+    def check(self, state):
+        """Refuse what is not of the names, shapes and dtypes of `state()`. {path: Parameter} of
+        the layer."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"{self!r}: load: state must be {{path: array}}, got "
+                            f"{type(state).__name__}")
         own = {path: p for path, p in self.walk() if isinstance(p, Parameter)}
         if own.keys() != state.keys():
             missing, unknown = sorted(own.keys() - state), sorted(state.keys() - own)
             raise ValueError(f"{self!r}: load: missing {missing}, unknown {unknown}")
         for path, p in own.items():
             self._same(state[path], p.value, path)
-        for path, p in own.items():
-            p.value = module(p.value).asarray(state[path]).copy()
+        return own
 
     def _same(self, x, own, path):
-        if (x.shape, x.dtype) != (own.shape, own.dtype):
-            raise ValueError(f"{self!r}: load: {path} is {x.dtype} {x.shape}, "
+        if not hasattr(x, "dtype") or (x.shape, x.dtype) != (own.shape, own.dtype):
+            got = f"{x.dtype} {x.shape}" if hasattr(x, "dtype") else f"a {type(x).__name__}"
+            raise ValueError(f"{self!r}: load: {path} is {got}, "
                              f"the layer's is {own.dtype} {own.shape}")
 
     def to(self, xp=None, dtype=None):
         """Move the parameters to an array module (numpy, cupy) or cast them; counts stay on the
         host, and what is not trained keeps single precision where the rest gets half. Returns
         the layer."""
+        if xp is not None and not hasattr(xp, "asarray"):
+            raise TypeError(f"{self!r}: to: xp must be a module of arrays, got {xp!r}")
         if dtype is not None and np.dtype(dtype) not in REALS:
             raise TypeError(f"{self!r}: to: dtype must be one of {', '.join(map(str, REALS))}, "
                             f"got {np.dtype(dtype)}")
@@ -154,16 +163,18 @@ class Layer:
 
     def share(self, **parts):
         """Take numbers from 0 to below 1 as attributes."""
-        for name, x in parts.items():
-            if not isinstance(x, Real) or not 0 <= x < 1:
-                raise ValueError(f"{type(self).__name__}: {name} must be in [0, 1), got {x!r}")
-            setattr(self, name, x)
+        self.numbers(0, 1, **parts)
+
+    def numbers(self, least=-inf, below=inf, **values):
+        """Take numbers from `least` to below `below` as attributes."""
+        for name, x in values.items():
+            setattr(self, name, number(type(self).__name__, name, x, least, below))
 
     def given(self, x, *shape, argument="x", like=None):
         """Refuse an array that is not of `shape` (None: any extent; a first ...: any before), or
         not of dtype and device of `like`. Returns it."""
         own = getattr(like, "value", like)
-        if type(x) is not type(own) or x.dtype is not own.dtype:
+        if own is None or type(x) is not type(own) or x.dtype is not own.dtype:
             self._alike(x, own, argument)
         have = x.shape
         if have != shape and not (shape[:1] == (...,) and have[1 - len(shape):] == shape[1:]
@@ -171,6 +182,12 @@ class Layer:
             names = {None: "any", ...: "..."}
             wanted = ", ".join(str(names.get(n, n)) for n in shape)
             raise ValueError(f"{self!r}: {argument} must be of shape ({wanted}), got {have}")
+        return x
+
+    def along(self, x, axis):
+        """Refuse what has no such axis. Returns it."""
+        if not -self.given(x, ...).ndim <= axis < x.ndim:
+            raise ValueError(f"{self!r}: x must have an axis {axis}, got {x.shape}")
         return x
 
     def _alike(self, x, own, argument):
@@ -303,7 +320,10 @@ class Flatten(Layer):
     """A vector to a sample: (n, ...) to (n, all the rest)."""
 
     def forward(self, x):
-        return self.keep(x.reshape(len(x), -1), x.shape)
+        if not getattr(x, "ndim", 0):
+            raise TypeError(f"{self!r}: x must be an array of shape (any, ...), got "
+                            f"{type(x).__name__} of {np.shape(x)}")
+        return self.keep(x.reshape(len(x), prod(x.shape[1:])), x.shape)
 
     def backward(self, dy):
         (shape,) = self.kept(dy)

@@ -6,6 +6,10 @@ All are means over the batch, so that the rate of learning does not depend on it
 half precision, too, in single.
 """
 
+from numbers import Integral
+
+from numpy import ndarray
+
 from ._arrays import fused, module, wide
 from .activations import log_softmax, sigmoid, softplus
 from .layer import Layer
@@ -17,6 +21,15 @@ class Loss(Layer):
     (LossScale)."""
 
     accuracy, scale = None, 1.0
+
+    def pair(self, y, target):
+        """Refuse what is nothing, and targets unlike y."""
+        if not self.given(y, ..., argument="y").size:
+            raise ValueError(f"{self!r}: y must have elements to take a mean of, got {y.shape}")
+        self.given(target, *y.shape, argument="target", like=y)
+
+    def look(self, y, targets):
+        """Refuse targets, of all there are, that no answer like y can be judged by."""
 
     def backward(self):
         """scale dL/dy of the last `forward`, rounded once to the precision of y."""
@@ -30,8 +43,7 @@ class MeanSquare(Loss):
     """L = mean (y - t)^2, dy = 2 (y - t) / n."""
 
     def forward(self, y, target):
-        self.given(y, ...)
-        self.given(target, *y.shape, argument="target", like=y)
+        self.pair(y, target)
         difference = wide(y) - wide(target)
         return self.keep((difference * difference).mean(), y.dtype, difference)
 
@@ -56,6 +68,8 @@ class CrossEntropy(Loss):
 
     def __init__(self, smoothing=0.0, ignore=None):
         self.share(smoothing=smoothing)
+        if ignore is not None and (not isinstance(ignore, Integral) or isinstance(ignore, bool)):
+            raise TypeError(f"CrossEntropy: ignore must be an integer, got {ignore!r}")
         self.ignore = ignore
 
     def forward(self, y, target):
@@ -81,6 +95,10 @@ class CrossEntropy(Loss):
         n = max(int(counts.sum()), 1) if self.ignore is not None else max(len(y), 1)
         return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
                          dtype, log_p, q, counts, n, target.shape)
+
+    def look(self, y, targets):
+        if type(targets) is ndarray:  # others are not waited for
+            self.indices(targets[self._counts(targets)], y.shape[-1], "target")
 
     def gradient(self, *kept):
         if len(kept) == 1:  # the kernel made it with the loss
@@ -109,8 +127,10 @@ class BinaryCrossEntropy(Loss):
     mean (log(1 + e^y) - t y); dy = (p - t) / n. Targets from 0 to 1."""
 
     def forward(self, y, target):
-        self.given(y, ...)
-        self.given(target, *y.shape, argument="target", like=y)
+        self.pair(y, target)
+        if type(target) is ndarray and not (0 <= target.min() <= target.max() <= 1):
+            raise ValueError(f"{self!r}: target must be from 0 to 1, got {target.min()} to "
+                             f"{target.max()}")
         dtype, y, target = y.dtype, wide(y), wide(target)
         return self.keep((softplus(y) - target * y).mean(), dtype, y, target)
 

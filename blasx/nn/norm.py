@@ -41,7 +41,11 @@ class BatchNorm(Layer):
 
     def __init__(self, n, axis=1, momentum=0.1, eps=1e-5, dtype="f4"):
         self.sized(n=n)
-        self.axis, self.momentum, self.eps = axis, momentum, eps
+        self.numbers(0, eps=eps)
+        self.numbers(0, momentum=momentum)
+        if momentum > 1:
+            raise ValueError(f"BatchNorm: momentum must be at most 1, got {momentum}")
+        self.axis = axis
         self.weight = Parameter(np.ones(n, dtype))
         self.bias = Parameter(np.zeros(n, dtype))
         self.mean = Parameter(wide(np.zeros(n, dtype)), trained=False)
@@ -98,7 +102,7 @@ class LayerNorm(Layer):
 
     def __init__(self, n, eps=1e-5, dtype="f4"):
         self.sized(n=n)
-        self.eps = eps
+        self.numbers(0, eps=eps)
         self.weight, self.bias = Parameter(np.ones(n, dtype)), Parameter(np.zeros(n, dtype))
 
     def forward(self, x):
@@ -145,7 +149,7 @@ class RMSNorm(Layer):
 
     def __init__(self, n, eps=1e-5, dtype="f4"):
         self.sized(n=n)
-        self.eps = eps
+        self.numbers(0, eps=eps)
         self.weight = Parameter(np.ones(n, dtype))
 
     def forward(self, x):
@@ -189,10 +193,11 @@ class LocalResponseNorm(Layer):
         self.sized(size=size)
         if size % 2 == 0:
             raise ValueError(f"LocalResponseNorm: size must be odd, got {size}")
-        self.alpha, self.beta, self.k, self.axis = alpha, beta, k, axis
+        self.numbers(alpha=alpha, beta=beta, k=k)
+        self.axis = axis
 
     def forward(self, x):
-        given, x = x, wide(self.given(x, ...))
+        given, x = x, wide(self.along(x, self.axis))
         s = self.k + self.alpha / self.size * self._around(x * x)
         return self.keep(like(x * s**-self.beta, given), x, s)
 

@@ -9,12 +9,12 @@ step that is small beside the parameter would be lost in half.
 Micikevicius et al.: Mixed precision training, 2018.
 """
 
-from math import cos, pi, sqrt
+from math import cos, inf, pi, sqrt
 from numbers import Real
 
 import numpy as np
 
-from ._arrays import fused, module, wide
+from ._arrays import fused, module, number, wide
 from .layer import Layer
 
 
@@ -28,8 +28,15 @@ class Optimiser:
     def __init__(self, model, rate, decay=0.0):
         if not isinstance(model, Layer):
             raise TypeError(f"{type(self).__name__}: model must be a layer, got {model!r}")
+        if not callable(rate):
+            self._least(rate=rate)
+        self._least(decay=decay)
         self.parameters, self.rate, self.decay, self.steps = model.parameters(), rate, decay, 0
         self.memory = {}
+
+    def _least(self, least=0, below=inf, **values):
+        for name, x in values.items():
+            number(type(self).__name__, name, x, least, below)
 
     def step(self, factor=1.0):
         """One step down `factor` times the gradients, which are forgotten."""
@@ -60,7 +67,9 @@ class Optimiser:
         return kept | {"steps": np.array(self.steps)}
 
     def load(self, state):
-        """Go on from `state()`."""
+        """Go on from `state()`. Nothing is changed unless it is that of such an optimiser of such
+        a model."""
+        self.check(state)
         self.steps = int(state["steps"])
         self.memory = {
             path: [module(p.value).asarray(state[f"{kind}.{path}"]).copy() for kind in self.MEMORY]
@@ -69,6 +78,22 @@ class Optimiser:
         for path, p in self.parameters.items():
             if f"master.{path}" in state:
                 p.master = module(p.value).asarray(state[f"master.{path}"]).copy()
+
+
+    def check(self, state):
+        """Refuse a state of another kind of optimiser, or of another model's. Parameters that
+        never had a gradient have no memory."""
+        shapes = {f"{kind}.{path}": p.value.shape for path, p in self.parameters.items()
+                  for kind in (*self.MEMORY, "master")} | {"steps": ()}
+        unlike = [f"{name} {x.shape}" for name, x in state.items() if x.shape != shapes.get(name)]
+        held = [{path for path in self.parameters if f"{kind}.{path}" in state}
+                for kind in self.MEMORY]
+        lacking = "steps" not in state or any(paths != held[0] for paths in held) or (
+            held and not held[0] and int(state["steps"]))
+        if unlike or lacking:
+            name, kinds = type(self).__name__, " and ".join(self.MEMORY) or "nothing"
+            raise ValueError(f"{name}: load: must be steps and {kinds} of each parameter of this "
+                             f"model, got {', '.join((unlike or sorted(state))[:4]) or 'nothing'}")
 
 
 class SGD(Optimiser):
@@ -80,6 +105,7 @@ class SGD(Optimiser):
 
     def __init__(self, model, rate, momentum=0.0, nesterov=False, decay=0.0):
         super().__init__(model, rate, decay)
+        self._least(0, 1, momentum=momentum)
         if nesterov and not momentum:
             raise ValueError("SGD: nesterov must have a momentum, got momentum 0")
         self.momentum, self.nesterov = momentum, nesterov
@@ -107,6 +133,7 @@ class Adam(Optimiser):
         if not isinstance(betas, tuple | list) or len(betas) != 2 or not all(
                 isinstance(beta, Real) and 0 <= beta < 1 for beta in betas):
             raise ValueError(f"{type(self).__name__}: betas must be two in [0, 1), got {betas!r}")
+        self._least(eps=eps)
         self.betas, self.eps = betas, eps
 
     def moved(self, moving, factor, rate):
@@ -144,6 +171,7 @@ class AdamW(Adam):
 
     def __init__(self, model, rate=1e-3, betas=(0.9, 0.999), eps=1e-8, decay=0.01):
         super().__init__(model, rate, betas, eps)
+        self._least(decay=decay)
         self.beside = decay
 
 
@@ -161,9 +189,10 @@ class LossScale:
     LEAST = 2.0**-14  # below it what overflows is not the scale's fault
 
     def __init__(self, value=2.0**16, factor=2.0, every=2000):
-        if not (value > 0 and factor > 1 and every >= 1):
+        if not (all(isinstance(x, Real) for x in (value, factor, every)) and inf > value > 0 and (
+                inf > factor > 1 and every >= 1)):
             raise ValueError("LossScale: value, factor and every must be above 0, above 1 and at "
-                             f"least 1, got {value}, {factor}, {every}")
+                             f"least 1, got {value!r}, {factor!r}, {every!r}")
         self.value, self.factor, self.every, self.good = value, factor, every, 0
 
     def went(self, well):
@@ -201,6 +230,7 @@ def gradient_norm(model):
 
 def clip_norm(model, limit):
     """Shrink all gradients together to norm `limit` where theirs is larger. Returns theirs."""
+    number("clip_norm", "limit", limit, 0)
     norm = gradient_norm(model)
     if norm > limit:
         for p in model.parameters().values():
@@ -211,6 +241,7 @@ def clip_norm(model, limit):
 
 def clip_value(model, limit):
     """Every element of every gradient into [-limit, limit]."""
+    number("clip_value", "limit", limit, 0)
     for p in model.parameters().values():
         if p.grad is not None:
             p.grad = p.grad.clip(-limit, limit)
@@ -221,6 +252,7 @@ def clip_value(model, limit):
 
 def steps(rate, every, factor=0.1):
     """rate factor^k after k times `every` steps."""
+    number("steps", "every", every, 1)
     return lambda t: rate * factor ** (t // every)
 
 
@@ -244,4 +276,5 @@ def inverse_sqrt(rate, warmup):
 
     Vaswani et al.: Attention is all you need, 2017.
     """
+    number("inverse_sqrt", "warmup", warmup, 1)
     return lambda t: rate * min((t + 1) / warmup, sqrt(warmup / (t + 1)))

@@ -93,7 +93,10 @@ class GlobalPool(Layer):
     def axes(self, x):
         if self.given(x, ...).ndim < 3:
             raise ValueError(f"{self!r}: x must be of shape (any, any, any, ...), got {x.shape}")
-        return tuple(range(1, x.ndim - 1) if self.last else range(2, x.ndim))
+        axes = tuple(range(1, x.ndim - 1) if self.last else range(2, x.ndim))
+        if 0 in [x.shape[a] for a in axes]:
+            raise ValueError(f"{self!r}: x must have an element of each channel, got {x.shape}")
+        return axes
 
 
 class GlobalMaxPool(GlobalPool):

@@ -51,11 +51,9 @@ class Recurrence(Layer):
     SPLIT, clip = False, None
 
     def __init__(self, n_in, n, reverse=False, truncate=None, dtype="f4", rng=None):
-        if truncate is not None and truncate < 1:
-            raise ValueError(f"{type(self).__name__}: truncate must be at least 1, got {truncate}")
         rng = np.random.default_rng(rng)
-        self.sized(n_in=n_in, n=n)
-        self.reverse, self.truncate = reverse, truncate
+        self.reverse, self.truncate = reverse, None
+        self.sized(n_in=n_in, n=n, **({} if truncate is None else {"truncate": truncate}))
         self.W = Parameter(glorot(rng, (n_in, self.GATES * n), n_in, n, dtype))
         self.U = Parameter(uniform(rng, (n, self.GATES * n), n**-0.5, dtype))
         self.b = Parameter(np.zeros(self.GATES * n, dtype))
@@ -66,9 +64,11 @@ class Recurrence(Layer):
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
         xp = module(x)
         state = self._state(xp, state, batch)
-        if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != bool):
-            raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got "
-                             f"{mask.dtype} {mask.shape}")
+        if mask is not None:
+            kind, shape = getattr(mask, "dtype", type(mask).__name__), np.shape(mask)
+            if kind != "bool" or shape != x.shape[:2]:
+                raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got {kind} "
+                                 f"{shape}")
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
         xW = wide(product(rows, self.W.value)).reshape(times, batch, self.GATES * self.n)
         if mask is None and (gpu := fused(xW)):
@@ -188,6 +188,12 @@ class Recurrence(Layer):
 
     def described(self):
         return self.n_in, self.n
+
+
+def _kinds(x):
+    """The type of x, of a list those of what is in it."""
+    inside = f" of {[type(a).__name__ for a in x]}" if isinstance(x, list | tuple) else ""
+    return type(x).__name__ + inside
 
 
 def _columns(xp, x):
@@ -333,10 +339,7 @@ class Recurrent(Layer):
         """y of x (n, time, n_in). `state`, a list with a tuple for every cell, is where they
         start; `last` is then where they ended. `mask` (n, time): what is there."""
         self.given(x, None, None, self.n_in, like=self.cells[0].W)
-        states = state or [None] * len(self.cells)
-        if len(states) != len(self.cells):
-            raise ValueError(f"{self!r}: state must be of {len(self.cells)} cells, got "
-                             f"{len(states)}")
+        states = self._each(state, "state")
         y = x
         for k in range(0, len(self.cells), self.directions):
             ys = [cell.forward(y, s, mask) for cell, s in
@@ -349,13 +352,23 @@ class Recurrent(Layer):
         """dx; `dstate` is the gradient in the state at the end, cell by cell, and the attribute
         of that name then that in the state at the start."""
         self.kept(dy)
-        dstates = dstate or [None] * len(self.cells)
+        dstates = self._each(dstate, "dstate")
         for k in range(len(self.cells) - self.directions, -1, -self.directions):
             parts = [cell.backward(dy[..., d * self.n:(d + 1) * self.n], dstates[k + d])
                      for d, cell in enumerate(self.cells[k:k + self.directions])]
             dy = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         self.dstate = [cell.dstate for cell in self.cells]
         return dy
+
+    def _each(self, states, argument):
+        """What every cell is given; None for none."""
+        if states is None:
+            return [None] * len(self.cells)
+        if not isinstance(states, list | tuple) or len(states) != len(self.cells) or not all(
+                isinstance(s, list | tuple | None) for s in states):
+            raise ValueError(f"{self!r}: {argument} must be a list with a tuple for each of "
+                             f"{len(self.cells)} cells, got {_kinds(states)}")
+        return states
 
     def described(self):
         return self.n_in, self.n, len(self.cells) // self.directions

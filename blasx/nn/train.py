@@ -5,16 +5,18 @@ import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import sqrt
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from . import checkpoint as files
-from ._arrays import module
+from ._arrays import REALS, module, number
 from .graph import Graph
 from .layer import Layer, Parameter
-from .optim import LossScale, gradient_norm
+from .losses import Loss
+from .optim import LossScale, Optimiser, gradient_norm
 
 
 @dataclass
@@ -85,11 +87,33 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     -----
     Every step reads the loss and the gradients' norm: on the GPU, it waits for them.
     """
-    if epochs < 0 or batch < 1:
-        raise ValueError(f"fit: epochs and batch must be at least 0 and 1, got {epochs}, {batch}")
-    if scale is not None and not isinstance(scale, LossScale):
-        raise TypeError(f"fit: scale must be a LossScale, got {type(scale).__name__}")
+    if not all(isinstance(n, Integral) for n in (epochs, batch, seed)):
+        raise TypeError("fit: epochs, batch and seed must be integers, got "
+                        f"{epochs!r}, {batch!r}, {seed!r}")
+    if epochs < 0 or batch < 1 or seed < 0:
+        raise ValueError("fit: epochs and batch must be at least 0 and 1, seed 0, got "
+                         f"{epochs}, {batch}, {seed}")
+    for name, part, kind in (("model", model, Layer), ("loss", loss, Loss),
+                             ("optimiser", optimiser, Optimiser),
+                             ("scale", LossScale() if scale is None else scale, LossScale)):
+        if not isinstance(part, kind):
+            raise TypeError(f"fit: {name} must be a {kind.__name__}, got {type(part).__name__}")
+    parameters = list(model.parameters().values())
+    if not all(p in parameters for p in optimiser.parameters.values()):
+        raise ValueError("fit: optimiser must be of this model, it has other parameters: "
+                         f"{', '.join(optimiser.parameters)}")
+    if clip is not None:
+        number("fit", "clip", clip, 0)
+    if validation is not None and (not isinstance(validation, tuple | list) or (
+            len(validation) != 2)):
+        raise TypeError(f"fit: validation must be (x, y), got {type(validation).__name__}")
+    if checkpoint is not None and not Path(checkpoint).parent.is_dir():
+        raise ValueError(f"fit: checkpoint must be in a folder that is there, got {checkpoint}")
+    if resume and checkpoint is None:
+        raise ValueError("fit: resume must have a checkpoint, got None")
     _data(x, y, *(validation or ()))
+    for p in parameters:
+        p.grad = None
     made = Graph(model, loss) if graph else None
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
@@ -113,6 +137,9 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
                 else:
                     answer = model.forward(xs)
                     value = float(loss.forward(answer, ys))
+                if epoch == done and not start:
+                    for targets in (y, validation[1]) if validation else (y,):
+                        loss.look(answer, targets)
                 if not np.isfinite(value):
                     history.stopped = _first_bad_output(model, xs) or f"loss {value} in {loss!r}"
                     break
@@ -199,7 +226,7 @@ def _data(*arrays):
             raise ValueError(f"fit: {part[0]} and {part[1]} must have as many samples, at least "
                              f"one, got {sorted(lengths)}")
     for name, a in given:
-        if a.dtype.kind == "f":
+        if a.dtype.kind == "f" or a.dtype in REALS:
             bad = ~module(a).isfinite(a).reshape(len(a), -1).all(1)
             if bad.any():
                 raise ValueError(f"fit: {name} must be finite, got nan or inf in "
@@ -257,17 +284,23 @@ def _store(path, model, optimiser, scale, history):
 
 def _restore(path, model, optimiser, scale):
     arrays, metadata = files.load(path)
-    if "history" not in metadata:
+    try:
+        history = History(**json.loads(metadata["history"]))
+        whole = "crc32" in metadata
+    except (KeyError, ValueError, TypeError):
+        whole = False
+    if not whole:
         raise ValueError(f"fit: checkpoint must be one that fit wrote, {path} is not")
 
     def under(prefix):
         return {n[len(prefix):]: x for n, x in arrays.items() if n.startswith(prefix)}
 
+    model.check(under("model."))
+    optimiser.check(under("optimiser."))
     model.load(under("model."))
     optimiser.load(under("optimiser."))
     if scale and "scale.value" in arrays:
         scale.load(under("scale."))
-    history = History(**json.loads(metadata["history"]))
     return history, len(history.epochs)
 
 
