@@ -231,6 +231,12 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
+def positive_panels_stages(letter, n):
+    """UPTO: as in positive_stages."""
+    first, *rest = substitution_stages(letter, n)
+    return ([v | {"UPTO": 32} for v in first], *rest)
+
+
 # -- warp_solve.cuh: a warp to a matrix and its right-hand sides
 
 
@@ -267,6 +273,14 @@ def cholesky_fits(letter, n, v, gpu):
     return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
             and (part + 40) * threads * v["BLOCKS"] <= 65536
             and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
+
+
+def halves_stages(letter, n):
+    return (options(LEAF=(128, 96, 64, 160)),)
+
+
+def halves_fits(letter, n, v, gpu):
+    return n > v["LEAF"]
 
 
 def positive_stages(letter, n):
@@ -1363,12 +1377,16 @@ SPACES = {
                          largest=88),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
+    "potrf_halves": Space("potrf", halves_stages, halves_fits, (160, 256, 512, 1024), True,
+                          compiled=False, smallest=65),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
+    "potrs_panels": Space("potrs", positive_panels_stages, substitution_fits, (256, 512), True,
+                          smallest=33),
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),

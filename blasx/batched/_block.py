@@ -53,9 +53,15 @@ def square_bytes(dtype, n):
     return n * (n | 1) * dtype.itemsize + 32
 
 
-def solve_bytes(dtype, n, constants):
+def panels_bytes(dtype, n, constants):
+    """kernels/lu_solve.cuh: right-hand sides and rows of a panel."""
     rows = min(n, constants["DEEP"]) * leading(constants["NB"], dtype)
-    return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n
+    return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize
+
+
+def solve_bytes(dtype, n, constants):
+    """The same with pivots, and where they bring rows."""
+    return panels_bytes(dtype, n, constants) + 8 * n
 
 
 def panel_bytes(letter, constants, rows):

@@ -1,12 +1,13 @@
-"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, cuSOLVER's potrf
-above."""
+"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, by halves, with solves
+and products between them, where that is faster, cuSOLVER's potrf above."""
 
 import cupy
 
 from .. import _cuda
+from .._kernel import current_device, gpu
 from .._spaces import MOST
-from .._tuned import LARGEST
-from ._block import cholesky_bytes, potrs_bytes, square_bytes
+from .._tuned import LARGEST, looked_up, row
+from ._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
@@ -23,6 +24,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_blas import HERMITIAN, operand, product
 from ._gpu_triangular import launch
 
 SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
@@ -31,20 +33,60 @@ SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     batch, n, _ = a.shape
+    if leaf := leaf_of(me.letter, n, current_device()):
+        return _potrf_by_halves(me, a, lower, overwrite_a, leaf)
     block = factoring(me, n)
     if block is None:
         return _potrf_of_cusolver(me, a, lower, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
-        shared = [] if block.__class__ is Teams else [cholesky_bytes(me.dtype, n, block.values)]
-        block(batch, *shared, *matrix(a, upper), *matrix(c, upper), info.data.ptr, n)
+        of = *matrix(a, upper), *matrix(c, upper), info.data.ptr, n
+        if block.__class__ is Teams:
+            block(batch, *of)
+        else:
+            block(batch, cholesky_bytes(me.dtype, n, block.values), *of, 0)
     return c, info
 
 
 def factoring(me, n):
-    """The kernel that factors members of order n; None: cuSOLVER does."""
+    """The kernel that factors members of order n in one launch, or None."""
+    if leaf_of(me.letter, n, current_device()):
+        return None
     return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
+
+
+@looked_up
+def leaf_of(letter, n, device):
+    """The order to which members of order n are halved, or None where they are not."""
+    found = row("potrf_halves", letter, n, gpu(device))
+    return found and found["LEAF"]
+
+
+def _potrf_by_halves(me, a, lower, overwrite_a, leaf):
+    c, info = like(a, overwrite_a), infos(len(a), zero=not a.size)
+    if a.size:
+        if c is not a:
+            c[...] = a
+        _factor_halves(me, c if lower else c.swapaxes(1, 2), info, leaf, 0)
+    return c, info
+
+
+def _factor_halves(me, a, info, leaf, before):
+    """The lower triangles of `a` := L, of members of which `before` columns are done. Those that
+    failed there keep their info; their numbers mean nothing from the column that it names on."""
+    batch, n, _ = a.shape
+    if n <= leaf:
+        block, of = blocks("potrf_block", me, n), matrix(a)
+        block(batch, cholesky_bytes(me.dtype, n, block.values), *of, *of, info.data.ptr, n, before)
+        return
+    half = (n + 31) // 32 * 16
+    below, rest = a[:, half:, :half], a[:, half:, half:]
+    _factor_halves(me, a[:, :half, :half], info, leaf, before)
+    launch(me, "trsm", 1, a[:, :half, :half], below, below, 1, 1, 2, 0, info)
+    x, o = operand(below), operand(rest)
+    product(me, n - half, n - half, half, x, x.T.conj, o, o, -1, 1, batch, half=HERMITIAN)
+    _factor_halves(me, rest, info, leaf, before + half)
 
 
 def potrs(me, c, b, lower, overwrite_b):
@@ -104,6 +146,10 @@ def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
     if block := solving("potrs_block", me, n, sides):
         slabs = -(-sides // SIDES)
         block(len(b) * slabs, potrs_bytes(me.dtype, n), *of, slabs)
+        return x, info
+    if block := solving("potrs_panels", me, n, sides):
+        parts = -(-sides // block.values["WIDTH"])
+        block(len(b) * parts, panels_bytes(me.dtype, n, block.values), *of, parts)
         return x, info
     y, out = stacked(b), stacked(x)
     if c.shape[1] > MOST:
