@@ -1,4 +1,4 @@
-"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, by halves, with solves
+"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, by panels, with solves
 and products between them, where that is faster, cuSOLVER's potrf above."""
 
 import cupy
@@ -33,8 +33,8 @@ SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     batch, n, _ = a.shape
-    if leaf := leaf_of(me.letter, n, current_device()):
-        return _potrf_by_halves(me, a, lower, overwrite_a, leaf)
+    if width := width_of(me.letter, n, current_device()):
+        return _potrf_by_panels(me, a, lower, overwrite_a, width)
     block = factoring(me, n)
     if block is None:
         return _potrf_of_cusolver(me, a, lower, overwrite_a)
@@ -51,42 +51,40 @@ def potrf(me, a, lower, overwrite_a):
 
 def factoring(me, n):
     """The kernel that factors members of order n in one launch, or None."""
-    if leaf_of(me.letter, n, current_device()):
+    if width_of(me.letter, n, current_device()):
         return None
     return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
 
 
 @looked_up
-def leaf_of(letter, n, device):
-    """The order to which members of order n are halved, or None where they are not."""
-    found = row("potrf_halves", letter, n, gpu(device))
-    return found and found["LEAF"]
+def width_of(letter, n, device):
+    """The columns of a panel of members of order n, all about as wide; None: no panels."""
+    found = row("potrf_panels", letter, n, gpu(device))
+    return found and -(-n // (-(-n // found["NB"]) * 8)) * 8
 
 
-def _potrf_by_halves(me, a, lower, overwrite_a, leaf):
-    c, info = like(a, overwrite_a), infos(len(a), zero=not a.size)
-    if a.size:
-        if c is not a:
-            c[...] = a
-        _factor_halves(me, c if lower else c.swapaxes(1, 2), info, leaf, 0)
-    return c, info
-
-
-def _factor_halves(me, a, info, leaf, before):
-    """The lower triangles of `a` := L, of members of which `before` columns are done. Those that
-    failed there keep their info; their numbers mean nothing from the column that it names on."""
+def _potrf_by_panels(me, a, lower, overwrite_a, width):
+    """The block on the diagonal, the rows below by triangular solves, and what these take off the
+    columns to their right. Members that failed keep their info; what is left of them means
+    nothing."""
     batch, n, _ = a.shape
-    if n <= leaf:
-        block, of = blocks("potrf_block", me, n), matrix(a)
-        block(batch, cholesky_bytes(me.dtype, n, block.values), *of, *of, info.data.ptr, n, before)
-        return
-    half = (n + 31) // 32 * 16
-    below, rest = a[:, half:, :half], a[:, half:, half:]
-    _factor_halves(me, a[:, :half, :half], info, leaf, before)
-    launch(me, "trsm", 1, a[:, :half, :half], below, below, 1, 1, 2, 0, info)
-    x, o = operand(below), operand(rest)
-    product(me, n - half, n - half, half, x, x.T.conj, o, o, -1, 1, batch, half=HERMITIAN)
-    _factor_halves(me, rest, info, leaf, before + half)
+    c, info = like(a, overwrite_a), infos(batch, zero=not a.size)
+    if not a.size:
+        return c, info
+    if c is not a:
+        c[...] = a
+    left = c if lower else c.swapaxes(1, 2)
+    for k in range(0, n, width):
+        end = min(k + width, n)
+        top, below, right = left[:, k:end, k:end], left[:, end:, k:end], left[:, end:, end:]
+        block, of = blocks("potrf_block", me, end - k), matrix(top)
+        block(batch, cholesky_bytes(me.dtype, end - k, block.values), *of, *of, info.data.ptr,
+              end - k, k)
+        if end < n:
+            launch(me, "trsm", 1, top, below, below, 1, 1, 2, 0, info)
+            x, o = operand(below), operand(right)
+            product(me, n - end, n - end, end - k, x, x.T.conj, o, o, -1, 1, batch, HERMITIAN)
+    return c, info
 
 
 def potrs(me, c, b, lower, overwrite_b):

@@ -56,14 +56,16 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
         small(-(-batch * slabs * v["LANES"] // small.threads),
               small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
         return
-    block = blocks(routine + "_block", me, order)
+    name, block = "trsm_split", routine == "trsm" and blocks("trsm_split", me, order)
+    if not block:
+        name, block = routine + "_block", blocks(routine + "_block", me, order)
     strips = -(-count // block.values["R"])
     if 2 * strips <= block.values["WARPS"] and (
-            block.values["RESIDENT"] or noted(routine + "_block", me, order, "narrow")):
+            block.values["RESIDENT"] or noted(name, me, order, "narrow")):
         block = narrower(block, strips)
     v = block.values
     slabs = -(-strips // v["WARPS"])
-    block(batch * slabs, triangle_bytes(routine + "_block", me.letter, order, v), *of, slabs)
+    block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
 
 
 @cache
