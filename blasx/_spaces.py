@@ -284,7 +284,7 @@ def cholesky_fits(letter, n, v, gpu):
 
 
 def cholesky_panels_stages(letter, n):
-    return (options(NB=(128, 96, 64, 160)),)
+    return (options(NB=(160, 128, 96, 64)),)
 
 
 def cholesky_panels_fit(letter, n, v, gpu):

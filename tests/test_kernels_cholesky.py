@@ -14,7 +14,7 @@ KERNELS = "potrf_block", "potrs_block", "potrs_panels", "potrf_panel"
 
 def rows(letter, kernel):
     """Those of a kernel's rows that do not leave the work to another."""
-    return [row for row in _tuned.table(90)[kernel][letter] if _tuned.capitals(row)]
+    return [row for row in _tuned.table(90)[kernel].get(letter, []) if _tuned.capitals(row)]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -92,7 +92,7 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
     module = "run_cholesky"
     if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
         orders = "57", "64", "34"
-    if kernel == "potrs_panels":  # rows, columns, and no unit stride; the triangles of several lines
+    if kernel == "potrs_panels":  # rows, columns, no unit stride; several triangles
         orders = "33", "100", "65"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))

@@ -81,7 +81,7 @@ def _potrf_by_panels(me, a, lower, overwrite_a, width):
         block(batch, cholesky_bytes(me.dtype, end - k, block.values), *of, *of, info.data.ptr,
               end - k, k)
         if end < n:
-            launch(me, "trsm", 1, top, below, below, 1, 1, 2, 0, info)
+            launch(me, "trsm", 1, top, below, below, 1, 1, 2, 0, info, split=True)
             x, o = operand(below), operand(right)
             product(me, n - end, n - end, end - k, x, x.T.conj, o, o, -1, 1, batch, HERMITIAN)
     return c, info
