@@ -1,6 +1,6 @@
 """Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block,
-syrk_split or gemv_batched, built by `build` with ENTRY, through its problems; for a process that has the
-sanitizers:
+syrk_split or gemv_batched, built by `build` with ENTRY, through its problems; for a process that
+has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
