@@ -1386,7 +1386,7 @@ SPACES = {
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
-                          (256, 512), True, compiled=False, letters="cz", smallest=161),
+                          (256, 512), True, compiled=False, letters="cz", smallest=209),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
