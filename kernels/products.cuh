@@ -289,6 +289,10 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     }
 }
 
+// A real number that is not finite where x is not
+template <class R> __device__ R as_one(R x) { return x; }
+template <class R> __device__ R as_one(complex<R> x) { return abs1(x); }
+
 // Whether any number of a warp's tile is not finite, of the rows and columns that there are: what
 // lies beyond comes of what the shared memory held before, and must not decide how others are summed
 template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns)
@@ -298,7 +302,7 @@ template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns
     for (int g = 0; g < T::GROUPS; ++g)
         tile.runs(g, [&](int, int, sum_t (&x)[T::RUN]) {
             #pragma unroll
-            for (int e = 0; e < T::RUN; ++e) zero = fmaf(abs1(x[e]), 0.0f, zero);
+            for (int e = 0; e < T::RUN; ++e) zero = fmaf(as_one(x[e]), 0.0f, zero);
         });
     bool found = false;
     if (!__any_sync(0xffffffffu, zero != zero)) return found;
@@ -308,7 +312,7 @@ template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns
             #pragma unroll
             for (int e = 0; e < T::RUN; ++e)
                 found |= g * T::ROWS + r < rows && c + e < columns
-                         && !isfinite(abs1(x[e]));
+                         && !(as_one(x[e]) - as_one(x[e]) == 0);
         });
     return __any_sync(0xffffffffu, found);
 }
