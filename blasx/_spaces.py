@@ -19,6 +19,7 @@ from .batched._block import (
     line_bytes,
     lu_bytes,
     panel_bytes,
+    panels_bytes,
     potrs_bytes,
     product_bytes,
     qr_bytes,
@@ -231,6 +232,19 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
+def panel_solve_stages(letter, n):
+    """UPTO: the right-hand sides up to which it is used; what is timed has one."""
+    return (options(WARPS=(8, 4, 16)), options(DEEP=(64, 32, 128), STAGES=(3, 2, 4)),
+            options(WIDTH=(4, 2, 1, 8), UPTO=(16,)), options(BLOCKS=(1, 2, 3, 4)))
+
+
+def panel_solve_fits(letter, n, v, gpu):
+    return (v["WARPS"] in (1, 2, 4, 8, 16, 32) and v["DEEP"] % 32 == 0 and v["STAGES"] > 1
+            and 32 * v["WARPS"] * v["BLOCKS"] <= 1024
+            and 32 // v["WARPS"] * v["WIDTH"] * words(letter) <= PART
+            and panels_bytes(TYPES[letter].dtype, n, v) + 1024 <= gpu.shared)
+
+
 # -- warp_solve.cuh: a warp to a matrix and its right-hand sides
 
 
@@ -267,6 +281,14 @@ def cholesky_fits(letter, n, v, gpu):
     return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
             and (part + 40) * threads * v["BLOCKS"] <= 65536
             and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
+
+
+def cholesky_panels_stages(letter, n):
+    return (options(NB=(160, 128, 96, 64)),)
+
+
+def cholesky_panels_fit(letter, n, v, gpu):
+    return v["NB"] % 8 == 0
 
 
 def positive_stages(letter, n):
@@ -1368,13 +1390,19 @@ SPACES = {
                          largest=88),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
+    "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
+                          (256, 512), True, compiled=False, letters="cz", smallest=209),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
                          smallest=33),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
+    "potrs_panels": Space("potrs", panel_solve_stages, panel_solve_fits, (256, 512), True,
+                          smallest=33),
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
+    "trsm_split": Space("trsm", strip_stages, strip_fits("trsm_split"), (64, 128), True,
+                        letters="c"),
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
@@ -1406,6 +1434,8 @@ SPACES = {
                         (48, 64, 96, 128, 256), True, letters="s"),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
+    "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),
+                        True, letters="c"),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),

@@ -45,7 +45,7 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
          "part", "every", "apart", "pays")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
-    "posv": (("potrf_small", "potrf_block"), ("potrs_block", "trsm_block")),
+    "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
     "potrs": (("trsm_block",),)}
 
 

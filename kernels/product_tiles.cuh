@@ -8,7 +8,8 @@
 //     VectorTile   single precision and complex, by the vector units: 4 x 8 lanes, each
 //                  TM / 4 x TN / 8 elements, two operands of 16 bytes a load
 //     TensorTile   double precision and complex, by the tensor cores in 16 x 8 tiles; single
-//                  precision if SPLIT, where elements that are not finite are summed again
+//                  precision and complex if SPLIT, where elements that are not finite are summed
+//                  again
 //     HalfTile     half precision and bfloat16, likewise, summed in single precision
 //
 //     tile.step<ROWS, LD>(a, b, conj_a, conj_b)
@@ -41,8 +42,9 @@ constexpr int VECTOR_OF_16 = 16 / sizeof(scalar_t);  // numbers to 16 bytes
 __host__ __device__ constexpr int pitch(int n, bool along_k)
 {
     constexpr int V = VECTOR_OF_16;
-    if (SPLIT && !along_k) return (n - 8 + 31) / 32 * 32 + 8;  // four lines, 8 numbers of each
-    if (sizeof(real_t) < 8) return ((n + V - 1) / V | 1) * V;  // an odd number of vectors
+    constexpr bool words = SPLIT && V == 4;
+    if (words && !along_k) return (n - 8 + 31) / 32 * 32 + 8;  // four lines, 8 numbers of each
+    if (sizeof(real_t) < 8 && (words || !SPLIT)) return ((n + V - 1) / V | 1) * V;  // an odd number of vectors
     const int line = 128 / int(sizeof(scalar_t));
     const int past = sizeof(scalar_t) == 16 && !along_k ? 2 : 4;
     return (n - past + line - 1) / line * line + past;
@@ -288,6 +290,9 @@ template <class T, int TM, int TN, bool A, bool B> struct Choice {
 };
 #if SPLIT
 template <int TM, int TN, bool A, bool B> struct Choice<float, TM, TN, A, B> {
+    using type = TensorTile<TM, TN, A, B>;
+};
+template <int TM, int TN, bool A, bool B> struct Choice<complex<float>, TM, TN, A, B> {
     using type = TensorTile<TM, TN, A, B>;
 };
 #endif

@@ -289,6 +289,10 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     }
 }
 
+// A real number that is not finite where x is not
+template <class R> __device__ R as_one(R x) { return x; }
+template <class R> __device__ R as_one(complex<R> x) { return abs1(x); }
+
 // Whether any number of a warp's tile is not finite, of the rows and columns that there are: what
 // lies beyond comes of what the shared memory held before, and must not decide how others are summed
 template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns)
@@ -298,7 +302,7 @@ template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns
     for (int g = 0; g < T::GROUPS; ++g)
         tile.runs(g, [&](int, int, sum_t (&x)[T::RUN]) {
             #pragma unroll
-            for (int e = 0; e < T::RUN; ++e) zero = fmaf(x[e], 0.0f, zero);
+            for (int e = 0; e < T::RUN; ++e) zero = fmaf(as_one(x[e]), 0.0f, zero);
         });
     bool found = false;
     if (!__any_sync(0xffffffffu, zero != zero)) return found;
@@ -307,7 +311,8 @@ template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns
         tile.runs(g, [&](int r, int c, sum_t (&x)[T::RUN]) {
             #pragma unroll
             for (int e = 0; e < T::RUN; ++e)
-                found |= g * T::ROWS + r < rows && c + e < columns && !(x[e] - x[e] == 0);
+                found |= g * T::ROWS + r < rows && c + e < columns
+                         && !(as_one(x[e]) - as_one(x[e]) == 0);
         });
     return __any_sync(0xffffffffu, found);
 }
@@ -325,7 +330,8 @@ template <int KIND> __device__ void store_sums_in_turn(const Product& w, int i0,
         sum_t sum{};
         #pragma unroll 1
         for (int p = 0; p < w.k; ++p, a += w.a.cs, b += w.b.rs)
-            sum = plus_product(sum, sum_t(*a), sum_t(*b));
+            sum = plus_product(sum, turned(sum_t(*a), w.a.conjugated),
+                               turned(sum_t(*b), w.b.conjugated));
         finish<KIND, 1, false>(w, &sum, i, j);
     }
 }

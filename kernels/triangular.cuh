@@ -23,7 +23,10 @@ constexpr int STAGES = 2;   // slices in shared memory
 constexpr int RESIDENT = 0; // 1: no matrix has more than N rows
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
-constexpr bool TENSOR = sizeof(real_t) == 8;
+#ifndef SPLIT               // single precision on the tensor cores, in parts (tensor.cuh)
+#define SPLIT false
+#endif
+constexpr bool TENSOR = SPLIT || sizeof(real_t) == 8;
 constexpr int NT = N / 8, TILE = 64;
 constexpr int ROW = 8 + VECTOR;                    // of X^T in shared memory: no bank twice
 constexpr int BLOCK = TENSOR ? R * ROW : R * 8;    // numbers of 8 rows of a strip there

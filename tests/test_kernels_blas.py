@@ -41,7 +41,7 @@ def test_products_of_a_block(folder, letter):
 
 SMALL = ("gemm_thread", "gemm_warp", "gemv_batched")
 SPLIT = ("split_lines", "crt_split", "crt_join")
-BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block")
+BLOCKS = ("gemm_block", "gemm_split", "symm_block", "syrk_block", "syrk_split")
 
 
 def rows(kernels):
@@ -81,12 +81,13 @@ def test_products_of_a_batch(folder, kernel, letter):
     ("symm_block", "c", (16, 16, 8, 16), (16, 3, 0), 1),
     ("symm_block", "d", (32, 16, 16, 16), (32, 2, 0), 1),
     ("syrk_block", "s", (32, 32, 16, 32), (8, 3, 1), 1),
-    ("syrk_block", "z", (16, 16, 16, 16), (8, 2, 0), 1)])
+    ("syrk_block", "z", (16, 16, 16, 16), (8, 2, 0), 1),
+    ("syrk_split", "c", (32, 32, 16, 16), (16, 2, 0), 1)])
 def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
     """The same of kernels/products.cuh, with tiles that reach every branch; every layout, by the
     program that is made for it, and by the others, which only take longer."""
     (bm, bn, tm, tn), (deep, stages, resident) = tile, slices
-    for across in product((0, 1), (0,) if kernel == "syrk_block" else (0, 1)):
+    for across in product((0, 1), (0,) if kernel.startswith("syrk") else (0, 1)):
         sanitize(folder, kernel, letter, dict(
             BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
             WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))

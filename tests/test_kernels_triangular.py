@@ -63,6 +63,11 @@ def test_more_rows_than_a_warp_has_lanes(folder, kernel, lanes, warps):  # noqa:
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+def test_on_the_tensor_cores_in_parts(folder):  # noqa: F811
+    run = simulate(folder, "trsm_split", "c", ("5x17", "34x18", "50x17"))
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 def test_a_strip_of_all_rows(folder):  # noqa: F811
     run = simulate(folder, "trsm_block", "d", ("11x16", "16x9"), resident=1)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

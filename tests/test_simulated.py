@@ -107,3 +107,33 @@ def test_a_step_outside_is_seen(simulated):
     run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
                          capture_output=True, text=True)
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
+
+
+def test_cholesky_by_panels(simulated):
+    """As the row of order 300 and more would have it, in panels of 48: triangles, odd ends, members
+    that fail, and what must be left alone."""
+    text = """
+from blasx import _tuned
+from testing.errors import cholesky_info, untouched
+rng = np.random.default_rng(0)
+for name, lower, n in ("cpotrf", 1, 136), ("zpotrf", 0, 71), ("dpotrf", 1, 71):
+    a = rng.standard_normal((3, n, n))
+    if name[0] in "cz":
+        a = a + 1j * rng.standard_normal(a.shape)
+    a = a @ a.conj().swapaxes(1, 2) / n + np.eye(n)
+    a[1, 50, 50] = -1
+    a = a.astype(dict(c="c8", z="c16", d="f8")[name[0]])
+    hidden, uplo = a.copy(), "UL"[lower]
+    hidden[:, *(np.triu_indices(n, 1) if lower else np.tril_indices(n, -1))] = np.nan
+    with _tuned.using(name[0], potrf_panels=dict(NB=48)):
+        of = getattr(blasx, name + "_batched")
+        for i in (0, 1):
+            c, info = of(gpu.copied(hidden), lower, i)
+            c, info = np.array(c), np.array(info)
+            error, right = cholesky_info(a, c, uplo, info, np.finfo(a.dtype).eps)
+            assert error < np.finfo(a.dtype).eps and right and list(info) == [0, 51, 0], error
+            assert untouched(c, hidden, uplo)
+            alone, _ = of(gpu.copied(hidden[2:]), lower, i)
+            assert np.array_equal(np.array(alone)[0], c[2], equal_nan=True)
+"""
+    passes(text, simulated)

@@ -53,6 +53,12 @@ def square_bytes(dtype, n):
     return n * (n | 1) * dtype.itemsize + 32
 
 
+def panels_bytes(dtype, n, constants):
+    """kernels/potrs_panels.cu: chunks of 32 lines, and right-hand sides."""
+    v = constants
+    return (v["STAGES"] * 32 * (v["DEEP"] + 1) + n * v["WIDTH"]) * dtype.itemsize
+
+
 def solve_bytes(dtype, n, constants):
     rows = min(n, constants["DEEP"]) * leading(constants["NB"], dtype)
     return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n
@@ -83,7 +89,8 @@ def qr_bytes(dtype, columns, constants):
 def triangle_bytes(kernel, letter, n, constants):
     """kernels/triangular.cuh: the tiles of L that all need, and what the warps move."""
     v, size = constants, TYPES[letter].dtype.itemsize
-    block = v["R"] * (8 + 16 // size if letter in "dz" else 8)
+    tensors = letter in "dz" or kernel == "trsm_split"
+    block = v["R"] * (8 + 16 // size if tensors else 8)
     ring = v["STAGES"] * v["DEEP"] * (v["N"] * 8 + v["WARPS"] * block)
     if kernel == "trmm_block":
         return size * max(ring, v["WARPS"] * block)
@@ -103,9 +110,9 @@ def small_triangle_bytes(letter, constants, staged):
 def pitch(letter, n, along_k, split=False):
     """The numbers that kernels/product_tiles.cuh gives a line of n."""
     size = TYPES[letter].dtype.itemsize
-    if split and not along_k:
+    if split and letter == "s" and not along_k:
         return -(-(n - 8) // 32) * 32 + 8
-    if letter not in "dz":
+    if letter == "s" or letter == "c" and not split or letter in "hb":
         return (-(-n * size // 16) | 1) * 16 // size
     line, past = 128 // size, 2 if letter == "z" and not along_k else 4
     return -(-(n - past) // line) * line + past
@@ -119,7 +126,8 @@ def product_bytes(letter, constants, half=False, split=False):
     team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
 
     def slice_of(rows):
-        return max(rows * pitch(letter, deep, True), deep * pitch(letter, rows, False, split))
+        return max(rows * pitch(letter, deep, True, split),
+                   deep * pitch(letter, rows, False, split))
 
     slices = slice_of(v["BM"]) + (0 if half and v["RESIDENT"] else slice_of(v["BN"]))
     return v["WARPS"] // team * max(v["STAGES"] * slices * t.dtype.itemsize,

@@ -85,8 +85,8 @@ class Blocks(Tiles):
 
     def __init__(self, name, letter, values):
         super().__init__(name, letter, values)
-        self.half = name == "syrk_block"
-        self.shared = product_bytes(letter, values, self.half, name == "gemm_split")
+        self.half = name.startswith("syrk")
+        self.shared = product_bytes(letter, values, self.half, name.endswith("split"))
         self.teams = values["WARPS"] * values["TM"] * values["TN"] // (values["BM"] * values["BN"])
 
     def launch(self, m, n, k, half, symmetric, *operands):
@@ -177,8 +177,8 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
             plan = _plan("gemm_lines", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = plan or _plan("gemm_warp", letter, order, device)
-    if not (plan or half or symmetric):
-        plan = _plan("gemm_split", letter, order, device, (), across)
+    if not (plan or symmetric):
+        plan = _plan("syrk_split" if half else "gemm_split", letter, order, device, (), across)
     plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o), across)
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
         plan = _plan(by_block, letter, order, device, (), across)

@@ -1,12 +1,13 @@
-"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, cuSOLVER's potrf
-above."""
+"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, by panels, with solves
+and products between them, where that is faster, cuSOLVER's potrf above."""
 
 import cupy
 
 from .. import _cuda
+from .._kernel import current_device, gpu
 from .._spaces import MOST
-from .._tuned import LARGEST
-from ._block import cholesky_bytes, potrs_bytes, square_bytes
+from .._tuned import LARGEST, looked_up, row
+from ._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
@@ -23,6 +24,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_blas import HERMITIAN, operand, product
 from ._gpu_triangular import launch
 
 SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
@@ -31,20 +33,58 @@ SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     batch, n, _ = a.shape
+    if width := width_of(me.letter, n, current_device()):
+        return _potrf_by_panels(me, a, lower, overwrite_a, width)
     block = factoring(me, n)
     if block is None:
         return _potrf_of_cusolver(me, a, lower, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
-        shared = [] if block.__class__ is Teams else [cholesky_bytes(me.dtype, n, block.values)]
-        block(batch, *shared, *matrix(a, upper), *matrix(c, upper), info.data.ptr, n)
+        of = *matrix(a, upper), *matrix(c, upper), info.data.ptr, n
+        if block.__class__ is Teams:
+            block(batch, *of)
+        else:
+            block(batch, cholesky_bytes(me.dtype, n, block.values), *of, 0)
     return c, info
 
 
 def factoring(me, n):
-    """The kernel that factors members of order n; None: cuSOLVER does."""
+    """The kernel that factors members of order n in one launch, or None."""
+    if width_of(me.letter, n, current_device()):
+        return None
     return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
+
+
+@looked_up
+def width_of(letter, n, device):
+    """The columns of a panel of members of order n, all about as wide; None: no panels."""
+    found = row("potrf_panels", letter, n, gpu(device))
+    return found and -(-n // (-(-n // found["NB"]) * 8)) * 8
+
+
+def _potrf_by_panels(me, a, lower, overwrite_a, width):
+    """The block on the diagonal, the rows below by triangular solves, and what these take off the
+    columns to their right. Members that failed keep their info; what is left of them means
+    nothing."""
+    batch, n, _ = a.shape
+    c, info = like(a, overwrite_a), infos(batch, zero=not a.size)
+    if not a.size:
+        return c, info
+    if c is not a:
+        c[...] = a
+    left = c if lower else c.swapaxes(1, 2)
+    for k in range(0, n, width):
+        end = min(k + width, n)
+        top, below, right = left[:, k:end, k:end], left[:, end:, k:end], left[:, end:, end:]
+        block, of = blocks("potrf_block", me, end - k), matrix(top)
+        block(batch, cholesky_bytes(me.dtype, end - k, block.values), *of, *of, info.data.ptr,
+              end - k, k)
+        if end < n:
+            launch(me, "trsm", 1, top, below, below, 1, 1, 2, 0, info, split=True)
+            x, o = operand(below), operand(right)
+            product(me, n - end, n - end, end - k, x, x.T.conj, o, o, -1, 1, batch, HERMITIAN)
+    return c, info
 
 
 def potrs(me, c, b, lower, overwrite_b):
@@ -104,6 +144,10 @@ def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
     if block := solving("potrs_block", me, n, sides):
         slabs = -(-sides // SIDES)
         block(len(b) * slabs, potrs_bytes(me.dtype, n), *of, slabs)
+        return x, info
+    if block := solving("potrs_panels", me, n, sides):
+        parts = -(-sides // block.values["WIDTH"])
+        block(len(b) * parts, panels_bytes(me.dtype, n, block.values), *of, parts)
         return x, info
     y, out = stacked(b), stacked(x)
     if c.shape[1] > MOST:

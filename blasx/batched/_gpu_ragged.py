@@ -152,7 +152,7 @@ def _factor_positive(call, a, c, n, lower):
     of = call.matrices(a, not lower), call.matrices(c, not lower), call.infos, n
     call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
     call.serve("potrf_block", lambda block, part: block(
-        part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of)))
+        part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of), 0))
     return call
 
 

@@ -25,8 +25,9 @@ def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
     return x
 
 
-def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
-    """x := the solution or product; where trsm's `info` is not zero, b."""
+def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, split=False):
+    """x := the solution or product; where trsm's `info` is not zero, b. `split`: single precision
+    by the tensor cores, where a row says so (kernels/trsm_split.cu)."""
     size, order, shared = a.itemsize, a.shape[-1], a.ndim == 2 or len(a) == 1
     # X op(A) = B is op(A)^T X^T = B^T; what strides cannot do is the conjugate
     p, row, col, next_ = matrix(a[None] if a.ndim == 2 else a, (trans != 0) != side)
@@ -56,14 +57,15 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None):
         small(-(-batch * slabs * v["LANES"] // small.threads),
               small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
         return
-    block = blocks(routine + "_block", me, order)
+    name = "trsm_split" if split and blocks("trsm_split", me, order) else routine + "_block"
+    block = blocks(name, me, order)
     strips = -(-count // block.values["R"])
     if 2 * strips <= block.values["WARPS"] and (
-            block.values["RESIDENT"] or noted(routine + "_block", me, order, "narrow")):
+            block.values["RESIDENT"] or noted(name, me, order, "narrow")):
         block = narrower(block, strips)
     v = block.values
     slabs = -(-strips // v["WARPS"])
-    block(batch * slabs, triangle_bytes(routine + "_block", me.letter, order, v), *of, slabs)
+    block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block or
-gemv_batched, built by `build` with ENTRY, through its problems; for a process that has the
-sanitizers:
+"""Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block,
+syrk_split or gemv_batched, built by `build` with ENTRY, through its problems; for a process that
+has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -60,8 +60,8 @@ class Kernel:
         ffi.cdef(f"void {PREFIX}{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
         self.run = getattr(ffi.dlopen(library), PREFIX + name)
         self.values, self.block, self.name, self.letter = values, "BM" in values, name, letter
-        self.shared = product_bytes(letter, values, name == "syrk_block",
-                                    name == "gemm_split") if self.block else 0
+        self.shared = product_bytes(letter, values, name.startswith("syrk"),
+                                    name.endswith("split")) if self.block else 0
 
     def __call__(self, schedule, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v, letter, shared, flags = self.values, self.letter, self.shared, [half, symmetric]
@@ -78,7 +78,7 @@ class Kernel:
         elif self.block:
             down, across = -(-m // v["BM"]), -(-n // v["BN"])
             teams = v["WARPS"] * v["TM"] * v["TN"] // (v["BM"] * v["BN"])
-            tiles = down * (down + 1) // 2 if self.name == "syrk_block" else down * across
+            tiles = down * (down + 1) // 2 if self.name.startswith("syrk") else down * across
             blocks, flags = -(-tiles * batch // max(teams, 1)), [2 in flags, down, across]
         else:
             blocks = -(-(-(-m // v["TM"]) * -(-n // v["TN"])) * batch // v["WARPS"])
@@ -243,7 +243,7 @@ def main(library, name, letter, values):
         if name == "gemm_lines":
             fits = n <= 8 * v["RN"] * v["ACROSS"] and (v["STAGES"] > 1 or k <= v["DEEP"])
         elif kernel.block:
-            kind = "syrk_block" if half else "symm_block" if symmetric else "gemm"
+            kind = "syrk" if half else "symm" if symmetric else "gemm"
             fits = name.startswith(kind) and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
             fits &= kind == "gemm" or not v["RESIDENT"] or max(m, k) <= v["BM"]
             fits &= letter in "cz" or 2 not in (half, symmetric)

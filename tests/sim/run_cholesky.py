@@ -15,7 +15,7 @@ import sys
 import numpy as np
 from scipy.linalg import lapack
 
-from blasx.batched._block import cholesky_bytes, potrs_bytes, square_bytes
+from blasx.batched._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
 
 from .run import (
     PASS,
@@ -49,7 +49,7 @@ def members(sim, rng, n, turn):
 
 def potrf_block(sim, rng, n, order, in_place, lower, turn):
     def launch(schedule, batch, *numbers):
-        sim.run(schedule, batch, cholesky_bytes(sim.dtype, n, sim.constants), *numbers)
+        sim.run(schedule, batch, cholesky_bytes(sim.dtype, n, sim.constants), *numbers, 0)
 
     factored(sim, launch, rng, n, order, in_place, lower, turn)
 
@@ -94,6 +94,9 @@ def potrs_block(sim, rng, n, order, in_place, lower, turn):
     outputs, failed = [], Memory(np.array([0, 5], np.int32))
     if "N" in sim.constants:  # potrs_warp: a member has one block
         room, slabs = square_bytes(sim.dtype, n), []
+    elif "WIDTH" in sim.constants:
+        room = panels_bytes(sim.dtype, n, sim.constants)
+        slabs = [-(-nrhs // sim.constants["WIDTH"])]
     else:
         room, slabs = potrs_bytes(sim.dtype, n), [-(-nrhs // 8)]
     for schedule in SCHEDULES:
@@ -107,7 +110,7 @@ def potrs_block(sim, rng, n, order, in_place, lower, turn):
     assert residual(b[0], a[0], x[0]) < PASS
 
 
-potrs_warp = potrs_block
+potrs_warp = potrs_panels = potrs_block
 
 
 def check(sim, full, a, c, info, unread, lower):
