@@ -197,6 +197,9 @@ def _rank_k(me, alpha, a, beta, c, trans, lower, overwrite_c, hermitian):
     out = np.zeros((batch, n, n), me.dtype) if c is None else c if overwrite_c else c.copy()
     left = _conj(a, trans)
     right = left.swapaxes(-1, -2)
+    if hermitian and c is not None:  # whose diagonal's imaginary part is not read
+        c = c.copy()
+        c.imag[:, range(n), range(n)] = 0
     product = _product_cpu(me, alpha, left, right.conj() if hermitian else right, beta, c, batch, 0)
     if hermitian:
         product[:, range(n), range(n)] = product[:, range(n), range(n)].real
