@@ -507,7 +507,7 @@ def share(x, y):
     vectors, need not."""
     if x.__class__ is ndarray:
         return _overlap(x, y)
-    (low, high), (from_, to) = _span(x), _span(y)
+    (low, high), (from_, to) = span(x), span(y)
     return low < to and from_ < high and _overlap(_shell(x), _shell(y))
 
 
@@ -518,8 +518,9 @@ def _overlap(x, y):
         return True
 
 
-def _span(x):
-    low = high = x.data.ptr
+def span(x):
+    """Where an array begins and ends in memory."""
+    low = high = x.__array_interface__["data"][0] if x.__class__ is ndarray else x.data.ptr
     if x.flags.c_contiguous or x.flags.f_contiguous:
         return low, low + x.nbytes
     for n, stride in zip(x.shape, x.strides):
