@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
 from ._block import left_bytes, panel_bytes, qr_bytes
-from ._gpu import blocks, past
+from ._gpu import GENERAL, INT, blocks, past
 from ._gpu_qr import least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
@@ -88,29 +88,31 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     shapes, width = extents(a), columns(b)
     m, n, wide = shapes.max(1), shapes.min(1), shapes[:, 0] < shapes[:, 1]
     lqr, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
-    if not overwrite_b:
-        copy(b, x)
     for i in np.flatnonzero(n == 0):
         x[i][...] = 0
     tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
+    exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones(len(a), np.int64))
 
     def plan(m, n, wide, with_b):
         if past(me, m):
             return None
         fits, _, at_once = least_squares(me, wide == 1, trans)
-        factor, multiply, solve = (blocks(name, me, order) for name, order in (
-            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n)))
+        factor, multiply, solve, scale = (blocks(name, me, order) for name, order in (
+            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n), ("lascl_batched", m)))
         if not with_b:
             return (factor, "alone"),
-        if at_once:
-            return (factor, "with b"), (solve, wide)
-        steps = (multiply, wide), (solve, wide)
-        return (factor, "alone"), *(steps if fits else steps[::-1])
+        steps = (factor, "with b"), (solve, wide)
+        if not at_once:
+            then = (multiply, wide), (solve, wide)
+            steps = (factor, "alone"), *(then if fits else then[::-1])
+        return (scale, "there"), *steps, (scale, "back")
 
     call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), np.minimum(width, 1))
     no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
-    of_x, of_tau, m, n, width = call.matrices(x), call.vectors(tau), *map(call.sizes, (m, n, width))
+    of_b, of_x, of_tau, kept = (call.matrices(b), call.matrices(x), call.vectors(tau),
+                                call.vectors(exponents))
+    m, n, width = map(call.sizes, (m, n, width))
 
     def factor(block, part, b, width):
         block(part.members, panel_bytes(me.letter, block.values, part.most(m))
@@ -124,6 +126,12 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block(part.members, part.most(n) * block.values["COLUMNS"] * me.dtype.itemsize,
               *part(of_qr, of_x, call.infos, not fits, conjugated != (not fits), m, n, width))
 
+    def scale(block, part, of, find):  # as gels_batched
+        block(part.members, 0, *part(of, 0, GENERAL, of_x, kept, find,
+                                     np.finfo(me.dtype).maxexp // 2, 0, m, width))
+
+    call.serve(("lascl_batched", "there"), partial(scale, of=of_b, find=1))
+    call.serve(("lascl_batched", "back"), partial(scale, of=of_x, find=0))
     call.serve(("geqrf_block", "alone"), lambda block, part: factor(block, part, *no_b))
     call.serve(("geqrf_block", "with b"), lambda block, part: factor(block, part, of_x, width))
     for kind in (0, 1):
