@@ -223,6 +223,7 @@ def _op(x, trans):
 def _result(me, c, argument, shape, overwrite, **operands):
     """C checked, and the batch: what all stacks of more than one agree on."""
     stacks = {name: x for name, x in operands.items() if x.ndim == 3}
+    me.allows(overwrite, argument)
     if c is not None:
         c = me.stack(c, argument, 3, overwrite)
         stacks[argument] = c

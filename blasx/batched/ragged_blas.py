@@ -47,6 +47,7 @@ def gemm_vbatched(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overw
     left, right = left[:, ::-1] if trans_a else left, right[:, ::-1] if trans_b else right
     belonging(me, "b", right[:, :1], left[:, 1:], "rows in op(b)")
     operands = {"a": a, "b": b}
+    me.allows(overwrite_c, "c")
     if c is not None:
         operands["c"] = c = matrices(me, c, "c", overwrite_c)
         belonging(me, "c", extents(c), np.stack((left[:, 0], right[:, 1]), 1), "shape")
