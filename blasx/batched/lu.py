@@ -210,7 +210,8 @@ def sign_and_log(xp, t, lu, piv):
     size = abs(diagonal)
     swaps = (piv != xp.arange(lu.shape[1])).sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        phase = diagonal / xp.where(size == 0, t.real.type(1), size)
+        phase = (diagonal / xp.where(size == 0, t.real.type(1), size) if t.is_complex
+                 else xp.sign(diagonal))
         sign = phase.prod(1) * (1 - 2 * (swaps % 2)).astype(t.real)
         return sign, xp.log(size).sum(1)
 
