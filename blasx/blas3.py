@@ -124,9 +124,9 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
         if c is not None and overwrite_c and slope_at is not None:
             me.distinct(c, "c", slope_at=slope_at)
-    if precision != "fp32":
+    if precision.__class__ is not str or precision != "fp32":
         precision = me.choice(precision, "precision", PRECISIONS)
-    if variant != "auto":
+    if variant.__class__ is not str or variant != "auto":
         variant = me.choice(variant, "variant", VARIANTS)
     on_cpu = me.on_cpu(a, b, c)
     if (device is not None or memory is not None) and me.by_gpu(device, memory, on_cpu):

@@ -94,8 +94,8 @@ def test_shapes_are_refused_or_mean_what_they_mean_to_scipy(routine):
 
 
 FLAGS = ("trans", "trans_a", "trans_b", "side", "lower", "diag", "unitdiag", "clean", "uplo",
-         "norm", "range", "jobz", "itype", "compute_v", "compute_vl", "compute_vr", "compute_uv",
-         "full_matrices")
+         "norm", "range", "jobz", "precision", "variant", "itype", "compute_v", "compute_vl",
+         "compute_vr", "compute_uv", "full_matrices")
 
 
 @every_routine
