@@ -26,7 +26,9 @@ def potrf_batched(me, a, lower=0, overwrite_a=0):
 
     Notes
     -----
-    n^3/3 operations each.
+    n^3/3 operations each. CPU: a compiled core for small members, LAPACK for others. GPU: own
+    kernels as far as the tuned rows go (on Hopper to 512, c 208, z 256), cuSOLVER above.
+    Golub, Van Loan: Matrix Computations, 4.2.
     """
     a = square_stack(me, a, "a", overwrite_a)
     lower = me.choice(lower, "lower", (0, 1))
@@ -41,6 +43,7 @@ def potrs_batched(me, c, b, lower=0, overwrite_b=0):
     Parameters
     ----------
     c : (batch, n, n) array
+        Only the triangle that `lower` names is read.
     b : (batch, n) or (batch, n, nrhs) array
         Overwritten by the solutions if `overwrite_b`.
 
@@ -48,6 +51,11 @@ def potrs_batched(me, c, b, lower=0, overwrite_b=0):
     -------
     x : array of the shape of b
     info : (batch,) int32 array of zeros
+
+    Notes
+    -----
+    2 n^2 nrhs operations each. CPU: as potrf_batched. GPU: own kernels up to order 1024, above it
+    the one-matrix routine in a loop.
     """
     c = square_stack(me, c, "c")
     b = right_hand_sides(me, b, overwrite_b, c, "c")
@@ -72,7 +80,12 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     c : as potrf_batched leaves it
     x : array of the shape of b
     info : (batch,) int32 array
-        k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
+        k > 0: the leading minor of order k is not positive (or nan); this member's x is its b,
+        unsolved.
+
+    Notes
+    -----
+    n^3/3 + 2 n^2 nrhs operations each; where it runs: as potrf_batched and potrs_batched.
     """
     a = square_stack(me, a, "a", overwrite_a)
     b = right_hand_sides(me, b, overwrite_b, a, "a")

@@ -1,10 +1,12 @@
 """Members of different sizes: the `_vbatched` names.
 
 An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
-of the first operand. Sizes are known to the host. On the GPU members are sorted into classes by the
-tuned constants that serve them, each one launch, whatever the number of members, with a table of
-addresses and sizes that is uploaded once (_gpu_ragged.py). On the CPU the cores share the members.
-A member's result is, to the bit, that of `_batched`, but for products that cuBLAS makes there.
+of the operand that they are like. Members that are overwritten share memory with no others. Sizes
+are known to the host. On the GPU members are sorted into classes by the tuned constants that serve
+them, each one launch, whatever the number of members, with a table of addresses and sizes that is
+uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
+share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
+which are cuBLAS's there (gemm_vbatched).
 """
 
 import numpy as np

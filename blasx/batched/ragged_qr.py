@@ -152,7 +152,8 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
 
     Notes
     -----
-    About 9 n^3 operations each with vectors.
+    About 9 n^3 operations each with vectors. GPU: one order at a time by syevd_batched, from copies
+    of the members.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     compute_v = me.choice(compute_v, "compute_v", (0, 1))
