@@ -278,7 +278,7 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("windows", "s"), ("cholesky", "s"), ("qr", "c"), ("tiles", "s"), ("left", "d"),
-    ("panels", "d"), ("blas", "z")])
+    ("panels", "d"), ("blas", "z"), ("eigen", "c")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = subprocess.run(

@@ -1,5 +1,5 @@
 """QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems are of one order at a
-time, through the `_batched` routine."""
+time, through the `_batched` routine, on stacks to which one launch copies all."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
 from ._block import left_bytes, panel_bytes, qr_bytes
-from ._gpu import GENERAL, INT, blocks, past
+from ._gpu import GENERAL, INT, LOST, blocks, past
 from ._gpu_qr import least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
@@ -144,11 +144,48 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
-    """w, v, info of every member."""
+    """w, v, info of every member: copied to one buffer, in which those of one order are a stack."""
     shapes = extents(a)
-    w = Ragged.empty_like(cupy.empty(0, me.real), shapes[:, 0])
-    v = outputs(a, overwrite_a) if compute_v else Ragged.empty_like(cupy.empty(0, me.dtype),
-                                                                    np.ones_like(shapes))
-    call = Call(me, shapes.all(1), lambda n: None, shapes[:, 0])
-    call.larger(lambda a: _gpu_eig.syevd(me, a, compute_v, lower, 1), (a,), (w, v))
-    return like(a, w), like(a, v), call.info()
+    n = shapes[:, 0]
+    order = np.argsort(n, kind="stable")
+    x, w = by_order(me.dtype, shapes, order), by_order(me.real, n[:, None], order)
+    call = Call(me, n > 0, lambda n: (blocks("lascl_batched", me, min(n, MOST)),), n)
+    exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones_like(n))
+    of_a, of_x, of_n, kept = (call.matrices(a), call.matrices(x), call.sizes(n),
+                              call.vectors(exponents))
+
+    def copy(source, target):  # of no member is a number larger than 2^LOST
+        call.serve("lascl_batched", lambda block, part: block(part.members, 0, *part(
+            source, 0, GENERAL, target, kept, 1, LOST, 0, of_n, of_n)))
+        call.run()
+
+    copy(of_a, of_x)
+    known = []
+    for group in np.split(order, 1 + np.flatnonzero(np.diff(n[order]))):
+        if not group.size or not n[group[0]]:
+            continue
+        values, _, infos = _gpu_eig.syevd(me, stack_of(x, group), compute_v, lower, 1)
+        stack_of(w, group)[...] = values
+        known.append(infos)
+    if known:
+        call.info()[cupy.asarray(order[n[order] > 0])] = cupy.concatenate(known)
+    if not compute_v:
+        x = Ragged.empty_like(x.data, np.ones_like(shapes))
+    elif overwrite_a:
+        copy(of_x, of_a)
+        x = a
+    return like(a, w), like(a, x), call.info()
+
+
+def by_order(dtype, shapes, order):
+    """A new buffer with members of these shapes one after the other in this order."""
+    sizes = shapes.prod(1)
+    offsets = np.empty_like(sizes)
+    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
+    return Ragged(cupy.empty(int(sizes.sum()), dtype), shapes, offsets)
+
+
+def stack_of(x, group):
+    """Members of one shape that follow each other in a buffer."""
+    first, (count, *shape) = int(x.offsets[group[0]]), (len(group), *x.shapes[group[0]].tolist())
+    return x.data[first:first + count * int(np.prod(shape))].reshape(count, *shape)

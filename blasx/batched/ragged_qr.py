@@ -152,7 +152,7 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
 
     Notes
     -----
-    About 9 n^3 operations each with vectors. GPU: one order at a time by syevd_batched, from copies
+    About 9 n^3 operations each with vectors. GPU: one order at a time by syevd_batched, on copies
     of the members.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)

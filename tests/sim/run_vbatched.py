@@ -34,6 +34,7 @@ VALUES = {
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
+    "eigen": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -163,8 +164,25 @@ def blas(sim, me, members):
                                                        0),), 1, a, right, infos=False)
 
 
+def eigen(sim, me, members):
+    from blasx.batched import _gpu_eig, _gpu_ragged_qr
+    a = members((9, 9), (20, 20), (0, 0), (9, 9), (1, 1))
+    a[0], a[3][0, 0] = copied(np.asfortranarray(a[0])), np.nan
+    for vectors, overwrite in ((1, 0), (1, 1), (0, 0)):
+        compare(lambda x: _gpu_ragged_qr.syevd(me, x, vectors, 0, overwrite),
+                lambda x: _gpu_eig.syevd(me, x.copy(), vectors, 0, overwrite) if x.size else (
+                    np.zeros((1, 0), me.real), x, np.zeros(1, "i4")), 1 + vectors, a,
+                infos=bool(vectors))
+    x = [y.copy() for y in a]
+    v = _gpu_ragged_qr.syevd(me, x, 1, 0, 1)[1]
+    assert all(y is z for y, z in zip(x, v))
+    sim.launched.clear()
+    _gpu_ragged_qr.syevd(me, 9 * a, 1, 0, 0)
+    assert sim.launched.count("lascl_batched") <= 3  # for all members
+
+
 FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, left=left,
-                panels=panels, blas=blas)
+                panels=panels, blas=blas, eigen=eigen)
 
 
 def apart(arrays):
