@@ -32,6 +32,8 @@ PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None)
 
 DIRECT = PLAIN - {list}  # what cannot hold another library's arrays either
 
+FAR = 2**1023  # an int beyond it may be no float
+
 NATIVE = {ndarray}  # the arrays that routines work on; cupy.ndarray joins when first seen
 
 
@@ -141,7 +143,7 @@ class Typed:
 
     def number(self, x, argument):
         """`x` as a scalar of this type (Python float or complex)."""
-        if x.__class__ is float or x.__class__ is int:
+        if x.__class__ is float or x.__class__ is int and -FAR < x < FAR:
             return x
         if isinstance(x, (str, bytes)) or x is None:
             self.mistyped(argument, repr(x), "a number")
@@ -153,8 +155,8 @@ class Typed:
             x = x.ravel()[0] if x.size == 1 else self.illegal(argument, x.shape, "one number")
         try:
             x = complex(x) if self.is_complex else (x if isinstance(x, complex) else float(x))
-        except (TypeError, ValueError):
-            self.mistyped(argument, repr(x), "a number")
+        except (TypeError, ValueError, OverflowError):
+            self.mistyped(argument, f"{x!r:.60}", "a number")
         if isinstance(x, complex) and not self.is_complex:
             self.mistyped(argument, repr(x), "real")
         return x
@@ -185,8 +187,6 @@ class Typed:
 
     def real_number(self, x, argument):
         """`x` as a real scalar, also where the routine's type is complex (herk's alpha)."""
-        if x.__class__ is float or x.__class__ is int:
-            return x
         x = self.number(x, argument)
         if isinstance(x, complex):
             if x.imag:
@@ -240,9 +240,15 @@ class Typed:
                 self.illegal(argument, x.shape, f"of shape ({free})")
 
     def writeable(self, x, argument, overwrite=1):
-        """Refuse to overwrite an array that is read-only; and a flag `overwrite` that is none."""
-        if self.allows(overwrite, argument) and x.__class__ is ndarray and not x.flags.writeable:
+        """Refuse to overwrite an array that is read-only, or folded; and a flag `overwrite` that is
+        none."""
+        if not self.allows(overwrite, argument):
+            return
+        if x.__class__ is ndarray and not x.flags.writeable:
             self.illegal(argument, "a read-only array", "writeable to be overwritten")
+        if not (x.flags.c_contiguous or x.flags.f_contiguous) and folded(x):
+            self.illegal(argument, f"strides {x.strides} of shape {x.shape}",
+                         "an array with a place for each element, to be overwritten")
 
     def allows(self, overwrite, argument):
         """Whether the flag `overwrite` of an argument allows that: an integer, or a truth value."""
@@ -507,8 +513,19 @@ def share(x, y):
     vectors, need not."""
     if x.__class__ is ndarray:
         return _overlap(x, y)
-    (low, high), (from_, to) = _span(x), _span(y)
+    (low, high), (from_, to) = span(x), span(y)
     return low < to and from_ < high and _overlap(_shell(x), _shell(y))
+
+
+def folded(x):
+    """True if elements of one array may share memory: with strides that no slice of an array has,
+    as a broadcast array's or a sliding window's."""
+    reach = x.itemsize
+    for stride, n in sorted((abs(stride), n) for stride, n in zip(x.strides, x.shape) if n > 1):
+        if stride < reach:
+            return x.size > 0
+        reach += stride * (n - 1)
+    return False
 
 
 def _overlap(x, y):
@@ -518,8 +535,9 @@ def _overlap(x, y):
         return True
 
 
-def _span(x):
-    low = high = x.data.ptr
+def span(x):
+    """Where an array begins and ends in memory."""
+    low = high = x.__array_interface__["data"][0] if x.__class__ is ndarray else x.data.ptr
     if x.flags.c_contiguous or x.flags.f_contiguous:
         return low, low + x.nbytes
     for n, stride in zip(x.shape, x.strides):

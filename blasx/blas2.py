@@ -213,6 +213,7 @@ class _Product:
         self.x, self.y, self.overwrite = x, y, overwrite_y
         self.offx, self.incx = _inside(me, x, "x", cols, offx, incx)
         if y is None:
+            me.allows(overwrite_y, "y")
             offy = me.integer(offy, "offy", 0, LONGEST)
             incy = increment(me, incy, "incy")
         else:
@@ -400,6 +401,7 @@ def _rank_n(me, alpha, x, y, lower, incx, offx, incy, offy, n, a, overwrite_a):
 def _updated(me, a, shape, overwrite_a, **operands):
     """A checked, None for zeros; True if the caller gave it as a vector."""
     if a is None:
+        me.allows(overwrite_a, "a")
         return None, False
     a, one = me.columns(a, "a", shape[0], overwrite_a)
     me.shaped(a, "a", shape)

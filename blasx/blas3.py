@@ -120,13 +120,13 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
         slope_at = me.matrix(slope_at, "slope_at", (m, n))
         if activation is None:
             me.illegal("slope_at", slope_at.shape, "None without an activation")
-    if c is not None:
+    if c is not None or overwrite_c.__class__ is not int:
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
-        if overwrite_c and slope_at is not None:
+        if c is not None and overwrite_c and slope_at is not None:
             me.distinct(c, "c", slope_at=slope_at)
-    if precision != "fp32":
+    if precision.__class__ is not str or precision != "fp32":
         precision = me.choice(precision, "precision", PRECISIONS)
-    if variant != "auto":
+    if variant.__class__ is not str or variant != "auto":
         variant = me.choice(variant, "variant", VARIANTS)
     on_cpu = me.on_cpu(a, b, c)
     if (device is not None or memory is not None) and me.by_gpu(device, memory, on_cpu):
@@ -422,8 +422,11 @@ def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):
 
 
 def _result(me, c, argument, shape, overwrite, **operands):
-    """C checked: a matrix of `shape`, apart from the operands if overwritten; True if the caller
-    gave it as a vector, and is to be answered with one."""
+    """C checked, if there is one: a matrix of `shape`, apart from the operands if overwritten; True
+    if the caller gave it as a vector, and is to be answered with one."""
+    if c is None:
+        me.allows(overwrite, argument)
+        return c, False
     c, one = me.columns(c, argument, shape[0], overwrite)
     me.shaped(c, argument, shape)
     if overwrite:
@@ -490,7 +493,7 @@ def _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c):
     if a.shape[0] != b.shape[side]:
         me.illegal("a", a.shape, f"of shape ({b.shape[side]}, {b.shape[side]}), to multiply b")
     one = False
-    if c is not None:
+    if c is not None or overwrite_c.__class__ is not int:
         c, one = _result(me, c, "c", (m, n), overwrite_c, a=a, b=b)
     if me.on_cpu(a, b, c):
         if not (m and n):
@@ -600,7 +603,7 @@ def _rank_k(me, alpha, terms, beta, c, trans, lower, overwrite_c):
         me.illegal("b", b.shape, f"of the shape of a, {a.shape}")
     n, k = a.shape[::-1] if trans else a.shape
     one = False
-    if c is not None:
+    if c is not None or overwrite_c.__class__ is not int:
         c, one = _result(me, c, "c", (n, n), overwrite_c, a=a, b=b)
     if me.on_cpu(*terms, c):
         if n and k and (c is None or not me.strided(c, overwrite_c)):

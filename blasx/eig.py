@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack as scipy_lapack
 
 from . import _trace
-from ._lapack import INT, ld, taken
+from ._lapack import INT, LARGEST, ld, taken
 from ._routine import BY_DTYPE, also, cupy, public, typed
 
 RANGES = {"A": 1001, "I": 1002, "V": 1003}  # cusolverEigRange_t
@@ -87,7 +87,8 @@ def _conquer(me, n, vectors, lwork, lrwork, liwork):
     else:
         least = (1 + 6 * n + 2 * n * n, 1, 3 + 5 * n) if vectors else (2 * n + 1, 1, 1)
     given = zip((lwork, lrwork, liwork), ("lwork", "lrwork", "liwork"), least)
-    lwork, *others = [x if x is None else me.integer(x, name, low) for x, name, low in given]
+    lwork, *others = [x if x is None else me.integer(x, name, low, LARGEST)
+                      for x, name, low in given]
     return lwork, *(low if x is None else x for x, low in zip(others, least[1:]))
 
 
@@ -146,8 +147,8 @@ def syevr(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
     n = a.shape[0]
     compute_v, lower, how = _selection(me, n, compute_v, lower, range, vl, vu, il, iu, abstol)
     least = (2 * n, 24 * n, 10 * n) if me.is_complex else (26 * n, None, 10 * n)
-    sizes = [x if x is None else me.integer(x, name, low if n > 1 else 1) for x, name, low in
-             zip((lwork, lrwork, liwork), ("lwork", "lrwork", "liwork"), least)]
+    sizes = [x if x is None else me.integer(x, name, low if n > 1 else 1, LARGEST)
+             for x, name, low in zip((lwork, lrwork, liwork), ("lwork", "lrwork", "liwork"), least)]
     sizes = sizes if me.is_complex else sizes[::2]
     all_of_them = how[0] == "A" or (how[0] == "I" and how[4] - how[3] + 1 == n)
     support = 2 * max(n, 1) if me.is_complex else 2 * n * (compute_v and all_of_them)
@@ -273,7 +274,7 @@ def syevx(me, a, compute_v=1, range="A", lower=0, vl=0.0, vu=1.0, il=1, iu=None,
 
 def _inverse_iteration(me, n, lwork):
     least = (2 if me.is_complex else 8) * n if n > 1 else 1
-    return lwork if lwork is None else me.integer(lwork, "lwork", least)
+    return lwork if lwork is None else me.integer(lwork, "lwork", least, LARGEST)
 
 
 # -- pairs of matrices
@@ -438,7 +439,7 @@ def geev(me, a, compute_vl=1, compute_vr=1, lwork=None, overwrite_a=0):
     vectors = [me.choice(compute_vl, "compute_vl", (0, 1)),
                me.choice(compute_vr, "compute_vr", (0, 1))]
     least = 2 * n if me.is_complex else (4 if any(vectors) else 3) * n
-    lwork = lwork if lwork is None else me.integer(lwork, "lwork", max(least, 1))
+    lwork = lwork if lwork is None else me.integer(lwork, "lwork", max(least, 1), LARGEST)
     cpu = me.on_cpu(a)
     if not n:
         xp = np if cpu else cupy()

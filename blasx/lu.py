@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _trace
-from ._lapack import INT, by_columns, column_major, ld, output
+from ._lapack import INT, LARGEST, by_columns, column_major, ld, output
 from ._routine import public, typed
 
 
@@ -296,7 +296,7 @@ def getri(me, lu, piv, lwork=None, overwrite_lu=0):
     lu = me.square(lu, "lu", overwrite_lu)
     n = lu.shape[0]
     piv = me.integers(piv, "piv", n, below=n)
-    lwork = max(3 * n, 1) if lwork is None else me.integer(lwork, "lwork", n)
+    lwork = max(3 * n, 1) if lwork is None else me.integer(lwork, "lwork", n, LARGEST)
     if overwrite_lu:
         me.distinct(lu, "lu", piv=piv)
     if me.on_cpu(lu, piv):

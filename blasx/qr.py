@@ -11,7 +11,7 @@ Golub, Van Loan: Matrix Computations, 5.2; LAPACK Users' Guide, 2.4.2.
 import numpy as np
 from scipy.linalg import lapack as scipy_lapack
 
-from ._lapack import INT, by_columns, ld, output, taken
+from ._lapack import INT, LARGEST, by_columns, ld, output, taken
 from ._routine import also, cupy, public, typed
 
 
@@ -518,7 +518,7 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
     a = me.matrix(a, "a", overwrite=overwrite_a)
     m, n = a.shape
     b, one = me.columns(b, "b", max(m, n), overwrite_b)
-    lwork, cond = me.integer(lwork, "lwork", 1), me.real_number(cond, "cond")
+    lwork, cond = me.integer(lwork, "lwork", 1, LARGEST), me.real_number(cond, "cond")
     sizes = (lwork, size_rwork, size_iwork) if me.is_complex else (lwork, size_iwork)
     if overwrite_a:
         me.distinct(a, "a", b=b)

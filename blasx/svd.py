@@ -6,6 +6,7 @@ Golub, Van Loan: Matrix Computations, 8.6; LAPACK Users' Guide, 2.4.6.
 import numpy as np
 from scipy.linalg import lapack as scipy_lapack
 
+from ._lapack import LARGEST
 from ._routine import BY_DTYPE, cupy, public, typed
 
 
@@ -72,7 +73,7 @@ def _svd(me, a, compute_uv, full_matrices, lwork, overwrite_a):
     a = me.matrix(a, "a", overwrite=overwrite_a)
     compute_uv = me.choice(compute_uv, "compute_uv", (0, 1))
     full = me.choice(full_matrices, "full_matrices", (0, 1))
-    lwork = lwork if lwork is None else me.integer(lwork, "lwork", 1)
+    lwork = lwork if lwork is None else me.integer(lwork, "lwork", 1, LARGEST)
     (m, n), k = a.shape, min(a.shape)
     cpu = me.on_cpu(a)
     if not k:

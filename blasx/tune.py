@@ -47,6 +47,13 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
     "potrs": (("trsm_block",),)}
+FIRST = {"symm": ("gemm_warp",), "syrk": ("gemm_warp",)}  # kernels of others that serve it, too
+AFTER = {  # what follows a kernel, the first of each that has a row
+    "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
+    "lascl_batched": (("geqrf_block",), ("gels_solve",)),
+    "sytrd_rows": (("steqr_lane",), ("lasr_rows",)),
+    "sytrd_block": (("steqr_lane",), ("lasr_rows",))}
+POLAR = {routine: _spaces.MOST // 2 for routine in ("gesvd", "gesvd_values")}  # to this order
 
 
 # -- what is timed
@@ -495,14 +502,22 @@ def show(routines, letters, orders, gpu):
     """What would run for matrices of these orders, and why."""
     for routine, letter, n in product(routines, letters, orders):
         line = f"{routine} {letter} n={n}: "
-        kernels = [k for k, s in _spaces.SPACES.items() if s.routine == routine
-                   and s.serves(letter, n)]
+        spaces = {k: s for k, s in _spaces.SPACES.items() if s.routine == routine}
+        if not any(letter in s.letters for s in spaces.values()):
+            yield line + "no kernel of ours is for this type"
+            continue
+        kernels = *FIRST.get(routine, ()), *(k for k, s in spaces.items() if s.serves(letter, n))
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)
+        then = AFTER.get(used[0][0], ()) if used else ()
         if not used and n > _tuned.LARGEST:
-            later = [next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
-                     for names in LATER.get(routine, ())]
-            used = later if later and all(later) else None
+            used, then = [], LATER.get(routine, ())
+        later = [next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
+                 for names in then]
+        used = used + later if used or later and all(later) else None
+        if not used and n <= POLAR.get(routine, 0):
+            yield line + "the polar factor, by potrf, trsm and geqrf of batches, then syevd"
+            continue
         if not used:
             reasons = {f"{k}: {'slower' if row else origin}" for k, row, origin in own}
             yield line + f"NVIDIA's library or one matrix at a time ({'; '.join(sorted(reasons))})"

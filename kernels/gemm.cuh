@@ -12,10 +12,11 @@ __device__ void finish(T& tile, scalar_t alpha, scalar_t beta, Strided<const sca
     const bool read = !(real(beta) == 0 && abs1(beta) == 0);
     const auto wanted = [=](int i, int j) { return half == ALL_OF_C || i0 + i >= j0 + j; };
     tile.each(m, n, [&](int i, int j, scalar_t& x) {
+        const bool real_one = half == HERMITIAN_C && i0 + i == j0 + j;
         scalar_t old{};
-        if (read && wanted(i, j)) old = mul(beta, from(i, j));
+        if (read && wanted(i, j)) old = mul(beta, real_one ? real_part(from(i, j)) : from(i, j));
         x = minus_product(old, mul(alpha, real_t(-1)), x);
-        if (half == HERMITIAN_C && i0 + i == j0 + j) x = real_part(x);
+        if (real_one) x = real_part(x);
     });
     if (vectors && half == ALL_OF_C)
         tile.store(ByRows<scalar_t>{to.p, int(to.rs)}, m, n);

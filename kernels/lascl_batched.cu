@@ -61,10 +61,11 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
 {
     wait_for_stream();
     __shared__ unsigned found[WARPS];
-    const size b = blockIdx.x, m = ms, n = ns;
-    const bool by_rows = x_col == 1;
-    const Strided<const scalar_t> a{A + b * a_next, a_row, a_col};
-    const Strided<scalar_t> x{X + b * x_next, x_row, x_col};
+    const size b = blockIdx.x, m = RAGGED ? size_of(ms, b) : ms, n = RAGGED ? size_of(ns, b) : ns;
+    const Strided<const scalar_t> a = matrix_of(A, a_row, a_col, a_next, b);
+    const Strided<scalar_t> x = matrix_of(X, x_row, x_col, x_next, b);
+    const bool by_rows = x.cs == 1;
+    int& its_own = *array_of(kept, 1, b);
     const auto of = [=](size i, size j) {
         const bool there = part == GENERAL || (part == LOWER ? i >= j : i <= j);
         scalar_t y = there ? a(i, j) : a(j, i);
@@ -81,10 +82,10 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
         e = largest(mine, found);
         if (e == LOWEST || (!always && (e <= target || e == LOST))) e = NONE;
         else if (e != LOST) e -= int(target);
-        if (thread() == 0) kept[b] = e;
+        if (thread() == 0) its_own = e;
         if (e != LOST) e = -e;
     } else {
-        e = kept[b];
+        e = its_own;
     }
     if (e == NONE && x.p == a.p) return;
     if (e == LOST) {

@@ -212,13 +212,15 @@ __device__ void fetch_stage(const Product& w, scalar_t* to, int p)
 
 __device__ inline bool wanted(int kind, int i, int j) { return kind != RANK_K || i >= j; }
 
-// alpha x + beta old, element (i, j) of C
+// alpha x + beta old, element (i, j) of C; of a diagonal nothing imaginary counts
 template <int KIND>
 __device__ sum_t finished(const Product& w, sum_t x, scalar_t old, int i, int j)
 {
+    const bool real_one = KIND == RANK_K && w.hermitian && i == j;
+    if (real_one) old = real_part(old);
     const sum_t before = w.read ? mul(w.beta, sum_t(old)) : sum_t{};
     const sum_t value = plus_product(before, w.alpha, x);
-    return KIND == RANK_K && w.hermitian && i == j ? real_part(value) : value;
+    return real_one ? real_part(value) : value;
 }
 
 // V neighbours in a row of C, from (i, j) on; VECTORS: at once where all are wanted

@@ -94,8 +94,8 @@ def test_shapes_are_refused_or_mean_what_they_mean_to_scipy(routine):
 
 
 FLAGS = ("trans", "trans_a", "trans_b", "side", "lower", "diag", "unitdiag", "clean", "uplo",
-         "norm", "range", "jobz", "itype", "compute_v", "compute_vl", "compute_vr", "compute_uv",
-         "full_matrices")
+         "norm", "range", "jobz", "precision", "variant", "itype", "compute_v", "compute_vl",
+         "compute_vr", "compute_uv", "full_matrices")
 
 
 @every_routine
@@ -113,6 +113,8 @@ def test_flags_to_overwrite_are_numbers(routine):
     for k in call.overwritable:
         for x in ("", "N", None, object(), 1.5, [1], [], np.zeros(2), np.ones(1), np.zeros(0)):
             refused(call, {f"overwrite_{k}": x}, f"overwrite_{k}", (TypeError,))
+            if call.parameters[k].default is None:
+                refused(call, {k: None, f"overwrite_{k}": x}, f"overwrite_{k}", (TypeError,))
 
 
 SCALARS = ("alpha", "beta", "n", "k", "m", "kl", "ku", "incx", "incy", "offx", "offy", "lwork")
@@ -125,6 +127,8 @@ def test_scalars_that_are_no_numbers_are_refused(routine):
         if k in call.parameters and k not in call.arrays:
             for x in ("x", object(), {}, "7", np.ones(2), np.zeros(0)):
                 refused(call, {k: x}, k)
+            if k in ("alpha", "beta", "lwork"):
+                refused(call, {k: 10**400}, k)
             if k not in ("alpha", "beta"):
                 refused(call, {k: 1.5}, k)
 
@@ -151,6 +155,10 @@ def test_what_is_overwritten_is_writeable_and_apart(routine):
         x = call.arguments[k].copy(order="F")
         x.flags.writeable = False
         refused(call, {k: x, f"overwrite_{k}": 1}, k, (ValueError,))
+        for strides in (0,) * x.ndim, (x.itemsize,) * x.ndim:
+            if x.ndim > 1 or not any(strides):
+                y = np.lib.stride_tricks.as_strided(call.arguments[k].copy(), x.shape, strides)
+                refused(call, {k: y, f"overwrite_{k}": 1}, k, (ValueError,))
         for other in inexact(call):
             if other != k:
                 refused(overlapped(routine, k, other), {f"overwrite_{k}": 1}, None, (ValueError,))

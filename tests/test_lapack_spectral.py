@@ -475,7 +475,7 @@ READONLY.flags.writeable = False
     ("sygvd", (A, A[:3, :3]), {}, "b must be of shape"),
     ("sygvd", (A, A), {"itype": 4}, "itype must be one of 1, 2, 3"),
     ("geev", (A,), {"compute_vl": 7}, "compute_vl must be one of 0, 1"),
-    ("gesvd", (A,), {"lwork": 0}, "lwork must be at least 1"),
+    ("gesvd", (A,), {"lwork": 0}, "lwork must be from 1"),
     ("gesdd", (A * 1j,), {}, "a must be real"),
     ("gesdd", ("abc",), {}, "a must be an array of numbers"),
     ("sytrs", (A, np.zeros(4, np.intc), B), {}, "ipiv must be the pivots of dsytrf"),

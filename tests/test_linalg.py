@@ -189,6 +189,12 @@ def test_slogdet_does_not_overflow():
     assert linalg.det(np.stack([np.diag([1e200, 1e200, 1e-200, 1e-200])]))[0] == pytest.approx(1)
 
 
+def test_the_determinant_of_an_infinite_pivot_is_infinite():
+    a = np.stack([np.diag([np.inf, -2, 1]), np.diag([1, -np.inf, -1])])
+    assert [list(x) for x in linalg.slogdet(a)] == [[-1, 1], [np.inf, np.inf]]
+    assert list(linalg.det(a)) == [-np.inf, np.inf]
+
+
 @pytest.mark.parametrize("call", [linalg.svd, linalg.eigh, linalg.eigvalsh, linalg.pinv,
                                   lambda a: linalg.lstsq(a, np.ones(2))])
 def test_a_stack_that_does_not_converge_names_its_members(call):

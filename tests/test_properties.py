@@ -174,6 +174,31 @@ def test_without_the_compiled_core(routine, draw, layout):
         _cpu.forget()
 
 
+# Of these the diagonal is that of a Hermitian matrix
+HERMITIAN = {"hemm_batched": "a", "herk_batched": "c", "potrf_batched": "a", "posv_batched": "a",
+             "syevd_batched": "a", "sygvd_batched": "ab"}
+
+
+@pytest.mark.parametrize("case, letter", [
+    (case, letter) for case, letter in BATCHED if case.name in HERMITIAN and letter in "cz"])
+@settings(max_examples=6)
+@given(draws, layouts)
+def test_imaginary_parts_of_a_hermitian_diagonal_are_not_read(case, letter, xp, draw, layout):
+    """The same bits whether they are zero or nan."""
+    call = problem((case, letter), **draw)
+    if "c" in call.parameters and "c" not in call.arguments:
+        call.arguments |= {"c": call.run()[0], "beta": 2.0}
+    found = []
+    for imaginary in (0, np.nan):
+        for k in HERMITIAN[case.name]:
+            x = call.arguments[k] = host(call.arguments[k]).copy()
+            j = np.arange(x.shape[1])
+            x.imag[:, j, j] = imaginary
+        call.lay(layout, xp)
+        found.append([host(x).tobytes() for x in call.run()])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("batch", [65535, 65536, 200_000])
 def test_large_batches(xp, batch):
     a = xp.full((batch, 2, 2), 2.0)

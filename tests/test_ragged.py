@@ -1,5 +1,6 @@
 """Members of different sizes: `_vbatched` gives each what `_batched` gives it alone."""
 
+import inspect
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx._types import TYPES
+from testing.cases import CASES
+from testing.options import Options
 
 on_gpu = pytest.param("gpu", marks=pytest.mark.gpu)
 devices = pytest.mark.parametrize("device", ["cpu", on_gpu])
@@ -70,12 +73,17 @@ def test_members_come_out_as_alone(device, routine, letter, orders, seed, packed
     a, b = problem(letter, orders, seed, (1, 2) if packed else (0, 1, 3))
     a, b = [to(device, x) for x in a], [to(device, x) for x in b]
     alone = [call(one, x[None], y[None]) for x, y in zip(a, b)]
-    given = (blasx.Ragged.pack(a), blasx.Ragged.pack(b)) if packed and a else (a, b)
+    given = (pack(a), pack(b)) if packed else (a, b)
     found = call(many, *given)
     for k in range(members):
         same(found[k], [result[k][0] for result in alone])
     assert host(found[-1]).tolist() == [int(host(r[-1])[0]) for r in alone]
-    assert isinstance(found[0], blasx.Ragged if packed and a else list)
+    assert all(isinstance(x, blasx.Ragged if packed else list) for x in found[:-1])
+
+
+def pack(x):
+    """One buffer, also of no members."""
+    return blasx.Ragged.pack(x) if x else blasx.Ragged(np.empty(0), [])
 
 
 shapes = st.lists(st.tuples(*[st.sampled_from((0, 1, 2, 7, 8, 20, 33, 40))] * 2), max_size=8)
@@ -103,9 +111,9 @@ def test_qr_and_products_are_those_of_numpy(device, letter, shapes, seed, packed
     b = randoms(letter, [(m, 1 + i % 3) for i, (m, _) in enumerate(shapes)], seed + 1)
     h = "C" if TYPES[letter].is_complex else "T"
     given = [[to(device, x) for x in y] for y in (a, b)]
-    given = [blasx.Ragged.pack(x) if packed and x else x for x in given]
+    given = [pack(x) if packed else x for x in given]
     qr, tau, info = getattr(blasx, letter + "geqrf_vbatched")(given[0])
-    assert isinstance(qr, blasx.Ragged if packed and a else list) and not host(info).any()
+    assert isinstance(qr, blasx.Ragged if packed else list) and not host(info).any()
     reflectors = [x[:, :len(t)] for x, t in zip(qr, tau)]
     name = letter + ("un" if h == "C" else "or") + "mqr_vbatched"
     c, _ = getattr(blasx, name)("L", h, reflectors, list(tau), given[1])
@@ -182,6 +190,44 @@ def test_in_place_and_in_a_buffer_with_gaps(device):
     assert all(x is y for x, y in zip(c, given, strict=True))
 
 
+RAGGED = [case for case in CASES if case.group == "vbatched"]
+
+
+@pytest.mark.parametrize("case", RAGGED, ids=[case.name for case in RAGGED])
+def test_members_that_share_memory_are_not_overwritten(case):
+    """Not with one another, and not with those of another operand; nothing is touched. Blocks of
+    one array are members like others."""
+    f = case.function("d")
+    p = case.problem("d", (4, 4, 4), case.variants()[0], np.random.default_rng(0),
+                     Options(batch=3, nrhs=4))
+    given = dict(inspect.signature(f).bind(*p.args, **p.kwargs).arguments)
+    if "c" in inspect.signature(f).parameters:
+        given["c"] = [np.ones((4, 4)) for _ in range(3)]
+    given = {k: [np.resize(y, (4, 4)[:y.ndim]) for y in x] if isinstance(x, list) else x
+             for k, x in given.items()}
+    for k in [k for k in given if f"overwrite_{k}" in inspect.signature(f).parameters]:
+        x, flag = given[k], {f"overwrite_{k}": 1}
+        wrong = [{k: [x[0], x[1], x[1]]}, {k: [x[0], x[0].T, x[2]]},
+                 {k: blasx.Ragged(np.resize(x[0], 40), [(4, 4)] * 3, [0, 20, 12])}]
+        wrong += [{k: [*x[:2], y[0][::-1]]} for o, y in given.items()
+                  if isinstance(y, list) and o != k and y[0].shape == (4, 4)]
+        for change in wrong:
+            before = [[z.tobytes() for z in y] for y in (given | change).values()
+                      if isinstance(y, list | blasx.Ragged)]
+            with pytest.raises(ValueError, match=rf"^d{case.name}: {k}\[\d\] .*shared"):
+                f(**given | change | flag)
+            assert before == [[z.tobytes() for z in y] for y in (given | change).values()
+                              if isinstance(y, list | blasx.Ragged)]
+        large = np.zeros((4, 12))
+        blocks = [large[:, i::3] for i in range(3)]
+        for y, z in zip(blocks, x):
+            y[...] = z
+        expected = f(**given | {k: [y.copy() for y in x]})
+        found = f(**given | {k: blocks} | flag)
+        for y, z in zip(*((r if isinstance(r, tuple) else (r,)) for r in (expected, found))):
+            np.testing.assert_allclose(np.array(z), np.array(y), 1e-9, 1e-9)
+
+
 def test_wrong_calls_name_routine_and_argument():
     a, b = problem("d", (2, 3), 0, (1,))
     for call, what in (
@@ -192,6 +238,13 @@ def test_wrong_calls_name_routine_and_argument():
             (lambda: blasx.dgesv_vbatched(a, b[:1]), r"dgesv_vbatched: b "),
             (lambda: blasx.dgesv_vbatched(a, b[::-1]), r"dgesv_vbatched: b\[0\] "),
             (lambda: blasx.dgetrs_vbatched(a, [[0, 5], [0, 1, 2]], b), r"dgetrs_vbatched: piv"),
+            (lambda: blasx.dgetrs_vbatched(a, [[0, 2**32 + 1], [0, 1, 2]], b),
+             r"dgetrs_vbatched: piv\[0\] "),
+            (lambda: blasx.dgetrs_vbatched(a, [[0, 1]], b), r"dgetrs_vbatched: piv "),
+            (lambda: blasx.dgetrs_vbatched(a, blasx.Ragged(np.zeros(5), [[2], [3]]), b),
+             r"dgetrs_vbatched: piv "),
+            (lambda: blasx.dgetrs_vbatched(a, blasx.Ragged(np.full(5, 4), [[2], [3]]), b),
+             r"dgetrs_vbatched: piv\[0\] "),
             (lambda: blasx.dpotrf_vbatched(a, 7), r"dpotrf_vbatched: lower "),
             (lambda: blasx.dgetrf_vbatched([x + 1j for x in a]), r"dgetrf_vbatched: a\[0\] "),
             (lambda: blasx.dgemm_vbatched(1.0, a, a[::-1]), r"dgemm_vbatched: b\[0\] "),
@@ -201,6 +254,15 @@ def test_wrong_calls_name_routine_and_argument():
             (lambda: blasx.dormqr_vbatched("L", "T", a, [np.ones(1)] * 2, b),
              r"dormqr_vbatched: tau\[0\] "),
             (lambda: blasx.dsyevd_vbatched(a, 3), r"dsyevd_vbatched: compute_v "),
+            (lambda: blasx.Ragged([1.0], [(1, 1)]), "Ragged: data "),
+            (lambda: blasx.Ragged(np.zeros(4), [2, 2]), "Ragged: .* shapes "),
+            (lambda: blasx.Ragged(np.zeros(4), [(2.0, 2.0)]), "Ragged: shapes "),
+            (lambda: blasx.Ragged(np.zeros(4), [(2,), (1, 2)]), "Ragged: shapes "),
+            (lambda: blasx.Ragged(np.zeros(4), [(2**32, 2**32)]), "Ragged: "),
+            (lambda: blasx.Ragged(np.zeros(4), [(2, 2)], [0.0]), "Ragged: offsets "),
+            (lambda: blasx.Ragged.pack([]), "Ragged: arrays "),
+            (lambda: blasx.Ragged.pack([a[0], b[1][0]]), "Ragged: arrays "),
+            (lambda: blasx.Ragged.pack([a[0], a[1] + 1j]), "Ragged: arrays "),
             (lambda: blasx.Ragged(np.zeros(3), [(2, 2)]), "Ragged: "),
             (lambda: blasx.Ragged(np.zeros(9), [(2, 2)], [-1]), "Ragged: ")):
         with pytest.raises((ValueError, TypeError), match=what):
@@ -216,7 +278,7 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("windows", "s"), ("cholesky", "s"), ("qr", "c"), ("tiles", "s"), ("left", "d"),
-    ("panels", "d"), ("blas", "z")])
+    ("panels", "d"), ("blas", "z"), ("eigen", "c")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = subprocess.run(

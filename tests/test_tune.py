@@ -325,6 +325,19 @@ def test_show_says_what_runs_and_why(folder, capsys):
     assert "getrf d n=4000: NVIDIA's library" in printed and "past the last row" in printed
 
 
+@pytest.mark.parametrize("routine, n, kernels", [
+    ("syevd", 100, "sytrd_block steqr_lane lasr_rows"), ("syevd", 8, "syevd_block"),
+    ("gels", 40, "lascl_batched geqrf_block gels_solve"), ("symm", 8, "gemm_warp"),
+    ("getri", 100, "laswp_identity trsm_block trsm_block"), ("gesvd", 300, "")])
+def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels):
+    line, = tune.show([routine], "d", [n], HOPPER)
+    words = line.partition(": ")[2].replace("then ", "").split()
+    assert [x for x in words if x in SPACES] == kernels.split()
+    assert "NVIDIA" not in line
+    assert list(tune.show(["adam"], "z", [n], HOPPER)) == [
+        f"adam z n={n}: no kernel of ours is for this type"]
+
+
 def test_an_unknown_routine_is_named(capsys):
     with pytest.raises(SystemExit):
         tune.main(["getrx"])

@@ -125,6 +125,8 @@ def _potrf_of_cusolver(me, a, lower, overwrite_a):
     members = pointers(work)
     _cuda.solver(me.L + "potrfBatched", "iipipi", _cuda.fill(lower), n, members.data.ptr, n,
                  info.data.ptr, batch)
+    nan = cupy.isnan(work.diagonal(axis1=1, axis2=2))  # cuSOLVER goes past a pivot of nan
+    info[...] = cupy.where((info == 0) & nan.any(1), nan.argmax(1) + 1, info)
     half = cupy.tri(n, k=0, dtype=bool) if lower else ~cupy.tri(n, k=-1, dtype=bool)
     return finish(a, cupy.where(half, work, a), overwrite_a), info
 

@@ -263,9 +263,11 @@ def like(x, result):
     return result if x.__class__ is Ragged or result.__class__ is list else list(result)
 
 
-def contiguous(piv):
-    """Pivots of which each member's follow each other."""
-    return piv if piv.__class__ is Ragged else [cupy.ascontiguousarray(x) for x in piv]
+def contiguous(x):
+    """Vectors of which each member's numbers follow each other."""
+    if x.__class__ is Ragged:
+        return Ragged(cupy.ascontiguousarray(x.data), x.shapes, x.offsets)
+    return [cupy.ascontiguousarray(y) for y in x]
 
 
 # -- classes

@@ -1,5 +1,5 @@
 """QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems are of one order at a
-time, through the `_batched` routine."""
+time, through the `_batched` routine, on stacks to which one launch copies all."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
 from ._block import left_bytes, panel_bytes, qr_bytes
-from ._gpu import blocks, past
+from ._gpu import GENERAL, INT, LOST, blocks, past
 from ._gpu_qr import least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
@@ -88,29 +88,31 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     shapes, width = extents(a), columns(b)
     m, n, wide = shapes.max(1), shapes.min(1), shapes[:, 0] < shapes[:, 1]
     lqr, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
-    if not overwrite_b:
-        copy(b, x)
     for i in np.flatnonzero(n == 0):
         x[i][...] = 0
     tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
+    exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones(len(a), np.int64))
 
     def plan(m, n, wide, with_b):
         if past(me, m):
             return None
         fits, _, at_once = least_squares(me, wide == 1, trans)
-        factor, multiply, solve = (blocks(name, me, order) for name, order in (
-            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n)))
+        factor, multiply, solve, scale = (blocks(name, me, order) for name, order in (
+            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n), ("lascl_batched", m)))
         if not with_b:
             return (factor, "alone"),
-        if at_once:
-            return (factor, "with b"), (solve, wide)
-        steps = (multiply, wide), (solve, wide)
-        return (factor, "alone"), *(steps if fits else steps[::-1])
+        steps = (factor, "with b"), (solve, wide)
+        if not at_once:
+            then = (multiply, wide), (solve, wide)
+            steps = (factor, "alone"), *(then if fits else then[::-1])
+        return (scale, "there"), *steps, (scale, "back")
 
     call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), np.minimum(width, 1))
     no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
-    of_x, of_tau, m, n, width = call.matrices(x), call.vectors(tau), *map(call.sizes, (m, n, width))
+    of_b, of_x, of_tau, kept = (call.matrices(b), call.matrices(x), call.vectors(tau),
+                                call.vectors(exponents))
+    m, n, width = map(call.sizes, (m, n, width))
 
     def factor(block, part, b, width):
         block(part.members, panel_bytes(me.letter, block.values, part.most(m))
@@ -124,6 +126,12 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block(part.members, part.most(n) * block.values["COLUMNS"] * me.dtype.itemsize,
               *part(of_qr, of_x, call.infos, not fits, conjugated != (not fits), m, n, width))
 
+    def scale(block, part, of, find):  # as gels_batched
+        block(part.members, 0, *part(of, 0, GENERAL, of_x, kept, find,
+                                     np.finfo(me.dtype).maxexp // 2, 0, m, width))
+
+    call.serve(("lascl_batched", "there"), partial(scale, of=of_b, find=1))
+    call.serve(("lascl_batched", "back"), partial(scale, of=of_x, find=0))
     call.serve(("geqrf_block", "alone"), lambda block, part: factor(block, part, *no_b))
     call.serve(("geqrf_block", "with b"), lambda block, part: factor(block, part, of_x, width))
     for kind in (0, 1):
@@ -136,11 +144,48 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
-    """w, v, info of every member."""
+    """w, v, info of every member: copied to one buffer, in which those of one order are a stack."""
     shapes = extents(a)
-    w = Ragged.empty_like(cupy.empty(0, me.real), shapes[:, 0])
-    v = outputs(a, overwrite_a) if compute_v else Ragged.empty_like(cupy.empty(0, me.dtype),
-                                                                    np.ones_like(shapes))
-    call = Call(me, shapes.all(1), lambda n: None, shapes[:, 0])
-    call.larger(lambda a: _gpu_eig.syevd(me, a, compute_v, lower, 1), (a,), (w, v))
-    return like(a, w), like(a, v), call.info()
+    n = shapes[:, 0]
+    order = np.argsort(n, kind="stable")
+    x, w = by_order(me.dtype, shapes, order), by_order(me.real, n[:, None], order)
+    call = Call(me, n > 0, lambda n: (blocks("lascl_batched", me, min(n, MOST)),), n)
+    exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones_like(n))
+    of_a, of_x, of_n, kept = (call.matrices(a), call.matrices(x), call.sizes(n),
+                              call.vectors(exponents))
+
+    def copy(source, target):  # of no member is a number larger than 2^LOST
+        call.serve("lascl_batched", lambda block, part: block(part.members, 0, *part(
+            source, 0, GENERAL, target, kept, 1, LOST, 0, of_n, of_n)))
+        call.run()
+
+    copy(of_a, of_x)
+    known = []
+    for group in np.split(order, 1 + np.flatnonzero(np.diff(n[order]))):
+        if not group.size or not n[group[0]]:
+            continue
+        values, _, infos = _gpu_eig.syevd(me, stack_of(x, group), compute_v, lower, 1)
+        stack_of(w, group)[...] = values
+        known.append(infos)
+    if known:
+        call.info()[cupy.asarray(order[n[order] > 0])] = cupy.concatenate(known)
+    if not compute_v:
+        x = Ragged.empty_like(x.data, np.ones_like(shapes))
+    elif overwrite_a:
+        copy(of_x, of_a)
+        x = a
+    return like(a, w), like(a, x), call.info()
+
+
+def by_order(dtype, shapes, order):
+    """A new buffer with members of these shapes one after the other in this order."""
+    sizes = shapes.prod(1)
+    offsets = np.empty_like(sizes)
+    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
+    return Ragged(cupy.empty(int(sizes.sum()), dtype), shapes, offsets)
+
+
+def stack_of(x, group):
+    """Members of one shape that follow each other in a buffer."""
+    first, (count, *shape) = int(x.offsets[group[0]]), (len(group), *x.shapes[group[0]].tolist())
+    return x.data[first:first + count * int(np.prod(shape))].reshape(count, *shape)

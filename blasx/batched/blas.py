@@ -197,6 +197,9 @@ def _rank_k(me, alpha, a, beta, c, trans, lower, overwrite_c, hermitian):
     out = np.zeros((batch, n, n), me.dtype) if c is None else c if overwrite_c else c.copy()
     left = _conj(a, trans)
     right = left.swapaxes(-1, -2)
+    if hermitian and c is not None:  # whose diagonal's imaginary part is not read
+        c = c.copy()
+        c.imag[:, range(n), range(n)] = 0
     product = _product_cpu(me, alpha, left, right.conj() if hermitian else right, beta, c, batch, 0)
     if hermitian:
         product[:, range(n), range(n)] = product[:, range(n), range(n)].real
@@ -220,6 +223,7 @@ def _op(x, trans):
 def _result(me, c, argument, shape, overwrite, **operands):
     """C checked, and the batch: what all stacks of more than one agree on."""
     stacks = {name: x for name, x in operands.items() if x.ndim == 3}
+    me.allows(overwrite, argument)
     if c is not None:
         c = me.stack(c, argument, 3, overwrite)
         stacks[argument] = c

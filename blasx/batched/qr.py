@@ -31,7 +31,8 @@ def geqrf_batched(me, a, overwrite_a=0):
     Notes
     -----
     2 m n^2 - 2/3 n^3 operations each. The diagonal of R is real, as LAPACK's.
-    GPU: own kernels for m, n <= 1024, beyond a loop over the members.
+    CPU: a compiled core for small members, LAPACK for others. GPU: own kernels for m, n <= 1024 (or
+    what blocks have room for), beyond a loop over the members.
     Golub, Van Loan: Matrix Computations, 5.2; Schreiber, Van Loan, SIAM J. Sci. Stat. Comput. 10
     (1989) 53.
     """
@@ -59,7 +60,7 @@ def orgqr_batched(me, a, tau, overwrite_a=0):
 
     Notes
     -----
-    4 m n k - 2 (m + n) k^2 + 4/3 k^3 operations each.
+    4 m n k - 2 (m + n) k^2 + 4/3 k^3 operations each. CPU: LAPACK; GPU: as geqrf_batched.
     """
     a = me.stack(a, "a", 3, overwrite_a)
     batch, m, n = a.shape
@@ -95,7 +96,8 @@ def ormqr_batched(me, side, trans, a, tau, c, overwrite_c=0):
 
     Notes
     -----
-    4 m n k - 2 n k^2 operations each from the left.
+    4 m n k - 2 n k^2 operations each from the left, 4 m n k - 2 m k^2 from the right. CPU: LAPACK;
+    GPU: as geqrf_batched.
     """
     side = me.flag(side, "side", "LR")
     trans = me.flag(trans, "trans", "NC" if me.is_complex else "NT")
@@ -133,11 +135,11 @@ def gels_batched(me, a, b, trans="N", overwrite_a=0, overwrite_b=0):
         than columns, the squares of a column's other rows add up to that of its residual.
     info : (batch,) int32 array
         k > 0: element k of the diagonal of R or L is exactly zero, A has no full rank, and this
-        member's x is no solution.
+        member's x is no solution. A member of zeros has x = 0 and info 0, as LAPACK's.
 
     Notes
     -----
-    2 m n^2 - 2/3 n^3 + 4 m n nrhs operations each (m >= n).
+    2 m n^2 - 2/3 n^3 + 4 m n nrhs operations each (m >= n). CPU: LAPACK; GPU: as geqrf_batched.
     """
     a = me.stack(a, "a", 3, overwrite_a)
     batch, m, n = a.shape

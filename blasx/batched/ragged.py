@@ -1,16 +1,18 @@
 """Members of different sizes: the `_vbatched` names.
 
 An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
-of the first operand. Sizes are known to the host. On the GPU members are sorted into classes by the
-tuned constants that serve them, each one launch, whatever the number of members, with a table of
-addresses and sizes that is uploaded once (_gpu_ragged.py). On the CPU the cores share the members.
-A member's result is, to the bit, that of `_batched`, but for products that cuBLAS makes there.
+of the operand that they are like. Members that are overwritten share memory with no others. Sizes
+are known to the host. On the GPU members are sorted into classes by the tuned constants that serve
+them, each one launch, whatever the number of members, with a table of addresses and sizes that is
+uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
+share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
+which are cuBLAS's there (gemm_vbatched).
 """
 
 import numpy as np
 
 from .._ragged import Ragged
-from .._routine import NATIVE, ndarray, public, typed
+from .._routine import NATIVE, ndarray, public, share, span, typed
 from . import _cpu, cholesky
 from . import lu as lu_batched
 from ._checks import on_gpu
@@ -42,6 +44,8 @@ def getrf_vbatched(me, a, overwrite_a=0):
     m n^2 - n^3/3 operations each; LAPACK's pivots, as getrf_batched.
     """
     a = matrices(me, a, "a", overwrite_a)
+    if overwrite_a:
+        apart(me, "a", a)
     if on_cpu(me, a=a):
         one = getattr(lu_batched, me.letter + "getrf_batched")
         return one_by_one(a, lambda i: one(a[i][None], overwrite_a),
@@ -69,6 +73,8 @@ def getrs_vbatched(me, lu, piv, b, trans=0, overwrite_b=0):
     lu = matrices(me, lu, "lu", square=True)
     piv = pivots(me, piv, lu)
     b = right_hand_sides(me, b, lu, overwrite_b)
+    if overwrite_b:
+        apart(me, "b", b, lu=lu, piv=piv)
     trans = me.choice(trans, "trans", (0, 1, 2))
     if on_cpu(me, lu=lu, piv=piv, b=b):
         one = getattr(lu_batched, me.letter + "getrs_batched")
@@ -96,6 +102,10 @@ def gesv_vbatched(me, a, b, overwrite_a=0, overwrite_b=0):
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     b = right_hand_sides(me, b, a, overwrite_b)
+    if overwrite_a:
+        apart(me, "a", a, b=b)
+    if overwrite_b:
+        apart(me, "b", b, a=a)
     if on_cpu(me, a=a, b=b):
         one = getattr(lu_batched, me.letter + "gesv_batched")
         return one_by_one(
@@ -122,6 +132,8 @@ def potrf_vbatched(me, a, lower=0, overwrite_a=0):
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_a:
+        apart(me, "a", a)
     if on_cpu(me, a=a):
         one = getattr(cholesky, me.letter + "potrf_batched")
         return one_by_one(a, lambda i: one(a[i][None], lower, overwrite_a),
@@ -145,6 +157,8 @@ def potrs_vbatched(me, c, b, lower=0, overwrite_b=0):
     """
     c = matrices(me, c, "c", square=True)
     b = right_hand_sides(me, b, c, overwrite_b)
+    if overwrite_b:
+        apart(me, "b", b, c=c)
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, c=c, b=b):
         one = getattr(cholesky, me.letter + "potrs_batched")
@@ -172,6 +186,10 @@ def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     b = right_hand_sides(me, b, a, overwrite_b)
+    if overwrite_a:
+        apart(me, "a", a, b=b)
+    if overwrite_b:
+        apart(me, "b", b, a=a)
     lower = me.choice(lower, "lower", (0, 1))
     if on_cpu(me, a=a, b=b):
         one = getattr(cholesky, me.letter + "posv_batched")
@@ -208,7 +226,7 @@ def right_hand_sides(me, b, a, overwrite=0, rows=None):
 
 def vectors(me, x, argument):
     """`x` with members that are vectors of the routine's type."""
-    if x.__class__ is Ragged and x.shapes.shape[1] != 1:
+    if x.__class__ is Ragged and len(x) and x.shapes.shape[1] != 1:
         me.illegal(argument, "members that are matrices", "vectors, (n,) each")
     return _members(me, x, argument, 0, (1,))
 
@@ -233,25 +251,61 @@ def extents(x):
 
 def pivots(me, piv, lu):
     """`piv` with int32 members that belong to the factors `lu`."""
-    if piv.__class__ is Ragged:
-        if piv.data.dtype != np.int32:
-            piv = Ragged(piv.data.astype(np.int32), piv.shapes, piv.offsets)
-    elif piv.__class__ in (list, tuple):
-        piv = [me.integers(x, f"piv[{i}]") for i, x in enumerate(piv)]
-    else:
+    if piv.__class__ not in (list, tuple, Ragged):
         me.mistyped("piv", type(piv).__name__, "a list of arrays or a Ragged")
-    if len(piv) != len(lu) or (_extents(lu) != _extents(piv)).any():
-        me.illegal("piv", f"sizes {_extents(piv)[:8].tolist()}", "one vector of n for each member")
-    if _first(piv).__class__ is ndarray:
-        for i, (x, n) in enumerate(zip(piv, _extents(lu))):
-            me.integers(x, f"piv[{i}]", below=n)
-    return piv
+    if len(piv) != len(lu):
+        me.illegal("piv", f"{len(piv)} members", f"{len(lu)} members, as the matrices")
+    ragged = piv.__class__ is Ragged
+    if ragged:
+        me.integer_array(piv.data, "piv")
+    found = []
+    if not ragged or len(piv) and piv.data.__class__ is ndarray:
+        found = [me.integers(x, f"piv[{i}]", n, n)
+                 for i, (x, n) in enumerate(zip(piv, _extents(lu).tolist()))]
+    else:
+        belonging(me, "piv", piv.shapes, _extents(lu)[:, None], "numbers")
+    if not ragged:
+        return _of_one_device(me, found, "piv")
+    return piv if piv.data.dtype == np.int32 else Ragged(piv.data.astype(np.int32), piv.shapes,
+                                                         piv.offsets)
+
+
+def apart(me, argument, out, **read):
+    """Refuse members to be overwritten that share memory with each other, or with those of other
+    operands."""
+    of = {argument: out, **read}
+    spans = np.concatenate([_spans(x) for x in of.values()])
+    at = np.argsort(spans[:, 0], kind="stable")
+    at = at[spans[at, 0] < spans[at, 1]]
+    (low, high), written = spans[at].T, at < len(out)
+    ends, ends_written = (np.maximum.accumulate(x) for x in (high, np.where(written, high, 0)))
+    met = (ends[:-1] > low[1:]) & written[1:] | (ends_written[:-1] > low[1:])
+    if not met.any():
+        return
+    members = [(f"{name}[{i}]", x) for name, xs in of.items() for i, x in enumerate(xs)]
+    for k in 1 + np.flatnonzero(met):
+        for j in np.flatnonzero((high[:k] > low[k]) & (written[:k] | written[k])):
+            (name, x), (other, y) = (members[i] for i in sorted((at[j], at[k])))
+            if share(x, y):
+                me.illegal(name, f"memory shared with {other}", "an array of its own")
+
+
+def _spans(x):
+    """Where members begin and end in memory, a line to each."""
+    if x.__class__ is not Ragged:
+        return np.array([span(y) for y in x], np.int64).reshape(-1, 2)
+    (low, _), step = span(x.data), x.data.strides[0]
+    first = low + max(0, -step) * (x.data.size - 1) + step * x.offsets
+    sizes = x.shapes.prod(1)
+    last = first + step * (sizes - 1)
+    return np.stack((np.minimum(first, last),
+                     np.maximum(first, last) + x.data.itemsize), 1) * (sizes > 0)[:, None]
 
 
 def on_cpu(me, **operands):
     """True if all operands are NumPy's, False if all are CuPy's; mixed is refused."""
-    return me.on_cpu(*(x for x in map(_first, operands.values()) if x is not None)) \
-        if any(len(x) for x in operands.values()) else True
+    firsts = [x for x in map(_first, operands.values()) if x is not None]
+    return me.on_cpu(*firsts) if firsts else True
 
 
 def _members(me, x, argument, overwrite, dimensions):
@@ -272,6 +326,10 @@ def _members(me, x, argument, overwrite, dimensions):
                         "a matrix" if dimensions == (2,) else "a vector or a matrix")
         found.append(me.matrix(y, name, overwrite=overwrite) if ndim == 2
                      else me.vector(y, name, overwrite=overwrite))
+    return _of_one_device(me, found, argument)
+
+
+def _of_one_device(me, found, argument):
     classes = {y.__class__ for y in found}
     if len(classes) > 1 or not classes <= NATIVE:
         me.mistyped(argument, "NumPy and CuPy together", "all on one device")
@@ -312,7 +370,8 @@ def one_by_one(a, one, overwritten, kinds, work, infos=True):
     for k, (result, kind) in enumerate(zip(overwritten, kinds, strict=True)):
         members = [r[k][0] for r in results]
         answer.append(result if result is not None else
-                      Ragged.pack(members) if kind.__class__ is Ragged and members else members)
+                      members if kind.__class__ is not Ragged else Ragged.pack(members) if members
+                      else Ragged(kind.data[:0], kind.shapes))
     if infos:
         answer.append(np.array([r[-1][0] for r in results], np.int32))
     return tuple(answer)

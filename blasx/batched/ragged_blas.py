@@ -8,7 +8,7 @@ import numpy as np
 from .._routine import public, typed
 from . import blas, triangular
 from ._checks import on_gpu
-from .ragged import belonging, extents, matrices, on_cpu, one_by_one
+from .ragged import apart, belonging, extents, matrices, on_cpu, one_by_one
 
 _gpu = on_gpu("_gpu_ragged_blas")
 FLAG = (0, 1)
@@ -47,9 +47,12 @@ def gemm_vbatched(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overw
     left, right = left[:, ::-1] if trans_a else left, right[:, ::-1] if trans_b else right
     belonging(me, "b", right[:, :1], left[:, 1:], "rows in op(b)")
     operands = {"a": a, "b": b}
+    me.allows(overwrite_c, "c")
     if c is not None:
         operands["c"] = c = matrices(me, c, "c", overwrite_c)
         belonging(me, "c", extents(c), np.stack((left[:, 0], right[:, 1]), 1), "shape")
+        if overwrite_c:
+            apart(me, "c", c, a=a, b=b)
     if on_cpu(me, **operands):
         one = getattr(blas, me.letter + "gemm_batched")
         overwrite = c is not None and overwrite_c
@@ -92,6 +95,8 @@ def trsm_vbatched(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite
     trans_a, diag = me.choice(trans_a, "trans_a", TRANS), me.choice(diag, "diag", FLAG)
     shapes = extents(b)
     belonging(me, "b", shapes[:, side:side + 1], extents(a)[:, :1], "columns" if side else "rows")
+    if overwrite_b:
+        apart(me, "b", b, a=a)
     if on_cpu(me, a=a, b=b):
         one = getattr(triangular, me.letter + "trsm_batched")
         return one_by_one(b, lambda i: (one(

@@ -6,7 +6,16 @@ Operands are lists of arrays or `blasx.Ragged`, as in ragged.py; reflectors as i
 from .._routine import also, public, typed
 from . import eig, qr
 from ._checks import on_gpu
-from .ragged import belonging, extents, matrices, on_cpu, one_by_one, right_hand_sides, vectors
+from .ragged import (
+    apart,
+    belonging,
+    extents,
+    matrices,
+    on_cpu,
+    one_by_one,
+    right_hand_sides,
+    vectors,
+)
 
 _gpu = on_gpu("_gpu_ragged_qr")
 
@@ -31,6 +40,8 @@ def geqrf_vbatched(me, a, overwrite_a=0):
     2 m n^2 - 2/3 n^3 operations each.
     """
     a = matrices(me, a, "a", overwrite_a)
+    if overwrite_a:
+        apart(me, "a", a)
     if on_cpu(me, a=a):
         one = getattr(qr, me.letter + "geqrf_batched")
         return one_by_one(a, lambda i: one(a[i][None], overwrite_a),
@@ -68,6 +79,8 @@ def ormqr_vbatched(me, side, trans, a, tau, c, overwrite_c=0):
     shapes, right = extents(c), int(side == "R")
     belonging(me, "a", extents(a)[:, :1], shapes[:, right:right + 1], "rows")
     belonging(me, "tau", extents(tau), extents(a)[:, 1:], "numbers")
+    if overwrite_c:
+        apart(me, "c", c, a=a, tau=tau)
     if on_cpu(me, a=a, tau=tau, c=c):
         one = getattr(qr, me.letter + ("unmqr" if me.is_complex else "ormqr") + "_batched")
         return one_by_one(c, lambda i: one(side, trans, a[i][None], tau[i][None], c[i][None],
@@ -103,6 +116,10 @@ def gels_vbatched(me, a, b, trans="N", overwrite_a=0, overwrite_b=0):
     a = matrices(me, a, "a", overwrite_a)
     trans = me.flag(trans, "trans", "NC" if me.is_complex else "NT")
     b = right_hand_sides(me, b, a, overwrite_b, extents(a).max(1))
+    if overwrite_a:
+        apart(me, "a", a, b=b)
+    if overwrite_b:
+        apart(me, "b", b, a=a)
     if on_cpu(me, a=a, b=b):
         one = getattr(qr, me.letter + "gels_batched")
         return one_by_one(a, lambda i: one(a[i][None], b[i][None], trans, overwrite_a,
@@ -135,11 +152,14 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
 
     Notes
     -----
-    About 9 n^3 operations each with vectors.
+    About 9 n^3 operations each with vectors. GPU: one order at a time by syevd_batched, on copies
+    of the members.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     compute_v = me.choice(compute_v, "compute_v", (0, 1))
     lower = me.choice(lower, "lower", (0, 1))
+    if overwrite_a:
+        apart(me, "a", a)
     if on_cpu(me, a=a):
         one = getattr(eig, me.letter + ("heevd" if me.is_complex else "syevd") + "_batched")
         return one_by_one(a, lambda i: one(a[i][None], compute_v, lower, overwrite_a),

@@ -36,10 +36,11 @@ def gesvd_batched(me, a, compute_uv=1, full_matrices=1, overwrite_a=0):
     Notes
     -----
     CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: to order 128 one-sided
-    Jacobi, on chip as far as the members fit, after a QR factorization where they are tall or wide;
-    small singular values of graded columns keep their digits. To order 512 the unitary factor P of
-    A = P H by QDWH, and the eigenvectors of H, with errors of a few n eps |A|; members that are not
-    square have a QR first. Above (s and c: Jacobi to 1024) the one-matrix routine in a loop.
+    Jacobi (of single precision with vectors to 192), on chip as far as the members fit, after a QR
+    factorization where they are tall or wide; small singular values of graded columns keep their
+    digits. To order 512 the unitary factor P of A = P H by QDWH, and the eigenvectors of H, with
+    errors of a few n eps |A|; members that are not square have a QR first. Above
+    (s: Jacobi to 1024) the one-matrix routine in a loop.
     About 10 (5 m n^2 + 4 n^3) operations each by Jacobi, 60 n^3 by the polar factor, 14 m n^2 + 8
     n^3 on the CPU (m >= n).
     """

@@ -41,7 +41,8 @@ def trsm_batched(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_
     Notes
     -----
     A zero on the diagonal of A gives inf or nan: nothing is tested. m^2 n operations each (m n^2 if
-    `side`). CPU: BLAS, the batch split over the cores; GPU: own kernels up to order 1024.
+    `side`). CPU: BLAS, the batch split over the cores; GPU: own kernels up to order 1024, above it
+    the one-matrix routine in a loop.
     """
     return _triangular(me, "trsm", alpha, a, b, side, lower, trans_a, diag, overwrite_b)
 
@@ -72,7 +73,8 @@ def trsv_batched(me, a, x, lower=0, trans=0, diag=0, overwrite_x=0):
 
     Notes
     -----
-    n^2 operations each. A zero on the diagonal of A gives inf or nan: nothing is tested.
+    n^2 operations each. A zero on the diagonal of A gives inf or nan: nothing is tested. Where it
+    runs: as trsm_batched, with one column.
     """
     x = me.stack(x, "x", 2, overwrite_x)
     trans = me.choice(trans, "trans", TRANS)

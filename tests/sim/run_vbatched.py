@@ -34,6 +34,7 @@ VALUES = {
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
+    "eigen": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -65,7 +66,7 @@ def lu(sim, me, members):
     a = members((41, 37), (0, 3), (35, 44), (48, 48))
     a[2] = copied(np.asfortranarray(a[2]))
     compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
-    assert sim.launched == 5 * ["getrf_block"]  # three alone, and all together twice
+    assert sim.launched == 6 * ["getrf_block"]  # three alone, all together three times
 
     orders = 40, 48, 0, 33, 34
     a, b = members(*zip(orders, orders)), members(*zip(orders, (2, 9, 1, 0, 5)))
@@ -140,6 +141,7 @@ def panels(sim, me, members):
     a = members((19, 11), (9, 12), (0, 1), (11, 19), (5, 5), (3, 2))
     a[4][:, 2] = 0
     b = members((19, 2), (12, 1), (1, 2), (19, 3), (5, 2), (3, 0))
+    b[0] *= 2.0 ** (np.finfo(me.dtype).maxexp - 3)  # sums of these overflow
     for trans in ("N", trans):
         compare(lambda *x: _gpu_ragged_qr.gels(me, *x, trans, 0, 0),
                 lambda *x: _gpu_qr.gels(me, *x, trans, 0, 0), 2, a, b)
@@ -162,14 +164,38 @@ def blas(sim, me, members):
                                                        0),), 1, a, right, infos=False)
 
 
+def eigen(sim, me, members):
+    from blasx.batched import _gpu_eig, _gpu_ragged_qr
+    a = members((9, 9), (20, 20), (0, 0), (9, 9), (1, 1))
+    a[0], a[3][0, 0] = copied(np.asfortranarray(a[0])), np.nan
+    for vectors, overwrite in ((1, 0), (1, 1), (0, 0)):
+        compare(lambda x: _gpu_ragged_qr.syevd(me, x, vectors, 0, overwrite),
+                lambda x: _gpu_eig.syevd(me, x.copy(), vectors, 0, overwrite) if x.size else (
+                    np.zeros((1, 0), me.real), x, np.zeros(1, "i4")), 1 + vectors, a,
+                infos=bool(vectors))
+    x = [y.copy() for y in a]
+    v = _gpu_ragged_qr.syevd(me, x, 1, 0, 1)[1]
+    assert all(y is z for y, z in zip(x, v))
+    sim.launched.clear()
+    _gpu_ragged_qr.syevd(me, 9 * a, 1, 0, 0)
+    assert sim.launched.count("lascl_batched") <= 3  # for all members
+
+
 FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, left=left,
-                panels=panels, blas=blas)
+                panels=panels, blas=blas, eigen=eigen)
+
+
+def apart(arrays):
+    r = Ragged.pack(arrays)
+    data = copied(np.repeat(r.data, 2))
+    return Ragged(data[::2], r.shapes)
 
 
 def compare(many, one, members, *operands, infos=True):
-    """The members of both launchers' results and their infos; lists and one buffer."""
+    """The members of both launchers' results and their infos; lists, one buffer, and one of which
+    every other number is a member's."""
     alone = [one(*(x[i][None] for x in operands)) for i in range(len(operands[0]))]
-    for pack in (list, Ragged.pack):
+    for pack in (list, Ragged.pack, apart):
         found = many(*([y.copy() for y in x] if pack is list else pack(x) for x in operands))
         for k in range(members + infos):
             same(found[k], [result[k] for result in alone], k)
