@@ -8,10 +8,10 @@ _HERE = Path(__file__).parent  # kernels/ is inside the package in a wheel, besi
 FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_dir())
 
 
-# Constants that the operands of a call decide, not a tuned row; 0 unless given.
+# Constants that the operands of a call decide, or few tuned rows; 0 unless given.
 CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION",
           "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS", "OF_SUMS", "ROUNDED",
-          "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL")
+          "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL", "ONE_LINE")
 
 
 def program(name, scalar, constants):

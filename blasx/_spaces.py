@@ -37,7 +37,8 @@ from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_by
 from .large._bytes import panel_bytes as cluster_bytes
 
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "TWOFOLD")
+OPTIONAL = {"ONE_LINE"}  # lanes.cuh; 0 unless given
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "TWOFOLD", "ONE_LINE")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -87,7 +88,7 @@ class Space:
 
 def fits(kernel, letter, n, values, gpu):
     """True if `kernel` can run with these constants on matrices of order n."""
-    if letter not in SPACES[kernel].letters or set(values) != _names(kernel):
+    if letter not in SPACES[kernel].letters or set(values) - OPTIONAL != _names(kernel):
         return False
     return (all(type(v) is int and (v in (0, 1) if k in FLAGS else 1 <= v <= 4096)
                 for k, v in values.items())
@@ -144,7 +145,9 @@ def team_fits(letter, n, v, gpu, most=PART):
     return (n <= N and N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
-            and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT))
+            and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT)
+            and (not v.get("ONE_LINE") or (not tiles and 128 * size * N * N * v["WARPS"]
+                                          // (LR * LC) <= BY_DEFAULT)))
 
 
 def team_solve_fits(letter, n, v, gpu):

@@ -65,3 +65,20 @@ __device__ inline void await(unsigned at, unsigned phase)
     sim::await(at, phase);
 #endif
 }
+
+// Bytes, whole packs of 16 from a multiple of it to one, from shared memory, when all threads of the
+// block have written; the first of them waits until they are read. Hopper's, by a unit of its own
+__device__ inline void return_bytes(void* to, unsigned from, unsigned bytes)
+{
+#ifndef BLASX_SIM
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
+                     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;"
+                     :: "l"(to), "r"(from), "r"(bytes) : "memory");
+#else
+    __syncthreads();
+    if (threadIdx.x == 0) sim::return_bytes(to, from, bytes);
+#endif
+}

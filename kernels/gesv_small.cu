@@ -48,7 +48,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, out.in_packs<CV>(n, lu_next), to,
+    store(a, out, {LU, lu_row, lu_col, lu_next, n, n, batch}, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < order; });
     store_kept(f.piv, array_of(piv, n, m), order);
 

@@ -27,7 +27,7 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
-    store(a, out, out.in_packs<CV>(n, lu_next), to,
+    store(a, out, {LU, lu_row, lu_col, lu_next, m, n, batch}, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < cols; });
     store_kept(f.piv, array_of(piv, steps, b), here ? steps : 0);
     if (member() == 0 && here) *array_of(info, 1, b) = f.info;

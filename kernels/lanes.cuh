@@ -12,6 +12,7 @@
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
 #pragma once
+#include "barriers.cuh"
 #include "memory.cuh"
 #include "shuffle.cuh"
 
@@ -22,6 +23,7 @@ constexpr int LC = 4;       // lanes across the columns
 constexpr int CV = 2;       // neighbouring columns in a lane
 constexpr int WARPS = 1;    // warps per block
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+constexpr int ONE_LINE = 0;  // 1: a block's members are stored as one line
 #endif
 constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = N / LR, CN = N / LC;
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
@@ -179,4 +181,55 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
                     if (wanted(place[i], col(s + e))) A(place[i], col(s + e)) = a[i][s + e];
             }
         }
+}
+
+// Members that follow each other without gaps are one line of memory. ONE_LINE, where their numbers
+// do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
+// it meets every sector once, where a number stored alone is a sector of its own. The line must
+// begin and end at multiples of 16 bytes, and no member of the block be missing.
+#if defined(BLASX_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+constexpr int LINES = RAGGED ? 0 : ONE_LINE;
+#else
+constexpr int LINES = 0;
+#endif
+constexpr int MEMBERS = WARPS * TEAMS;  // of a block
+struct alignas(16) Line {
+    scalar_t x[LINES ? MEMBERS * N * N : 1];
+};
+
+struct Whole {  // the line of a block's members of A, m x n each; none if bytes is 0
+    size first = 0, bytes = 0;
+    int next = 0;
+
+    __device__ Whole(const scalar_t* A, size row, size col, size next, int m, int n, size batch)
+        : next(int(next))
+    {
+        if (!LINES) return;
+        first = size(A + blockIdx.x * MEMBERS * next);
+        const size all = MEMBERS * next * size(sizeof(scalar_t));
+        const bool dense = (col == 1 && row == n) || (row == 1 && col == m);
+        const bool missing = (size(blockIdx.x) + 1) * MEMBERS > batch;
+        const bool packs = Strided<const scalar_t>{A, row, col}.in_packs<CV>(n, next);
+        if (dense && next == m * n && !packs && !missing && (first | all) % 16 == 0) bytes = all;
+    }
+    __device__ int of_member() const { return threadIdx.x / TEAM * next; }
+};
+
+__device__ inline Line& line()
+{
+    __shared__ Line of_block;
+    return of_block;
+}
+
+// A := a where wanted(place, col), by way of the line where there is one and all of it is wanted
+template <class Wanted>
+__device__ void store(const Block& a, Strided<scalar_t> A, const Whole& whole, bool packs,
+                      const int (&place)[RN], Wanted wanted)
+{
+    const bool at_once = LINES && whole.bytes;
+    if (at_once) A.p = line().x + whole.of_member();
+    store(a, A, packs, place, wanted);
+    if (at_once)
+        return_bytes(reinterpret_cast<void*>(whole.first), shared_address(line().x),
+                     unsigned(whole.bytes));
 }

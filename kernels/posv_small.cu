@@ -33,7 +33,9 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     int to[RN];
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = row(i);
-    store(a, out, out.in_packs<CV>(n, c_next), to, wanted);
+    Whole whole{C, c_row, c_col, c_next, n, n, batch};
+    if (!both) whole.bytes = 0;
+    store(a, out, whole, out.in_packs<CV>(n, c_next), to, wanted);
     solve_positive(a, f, b, x, upper, order, n, nrhs, !f.info);
     if (member() == 0 && here) *array_of(info, 1, m) = f.info;
 }

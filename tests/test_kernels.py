@@ -104,10 +104,11 @@ def sanitized():
                          "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
-def simulate(folder, kernel, letter, n, orders, plant=None):
-    """Build the variant for order n and run it; the finished process."""
+def simulate(folder, kernel, letter, values, orders, plant=None):
+    """Build the variant of these constants, or for an order, and run it; the finished process."""
     from tests.sim.build import build
-    values = constants(kernel, letter, n)
+    if isinstance(values, int):
+        values = constants(kernel, letter, values)
     library = build(folder, kernel, letter, values, plant)
     return subprocess.run(
         [sys.executable, "-m", "tests.sim.run", library, kernel, letter, json.dumps(values),
@@ -120,6 +121,16 @@ def test_runs_on_the_cpu(folder, kernel, letter):
     for n, orders in ((8, (8, 5, 7)), (32, (32, 17))):
         run = simulate(folder, kernel, letter, n, orders)
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("kernel", ["getrf_small", "gesv_small", "posv_small"])
+@pytest.mark.parametrize("letter, CV", [("s", 2), ("d", 1)])
+def test_members_stored_as_one_line(folder, kernel, letter, CV):  # noqa: N803
+    """lanes.cuh's ONE_LINE: right, and taken: what is wrong with the line is seen."""
+    values = dict(N=12, LR=4, LC=2, CV=CV, WARPS=2, BLOCKS=1, ONE_LINE=1)
+    for plant in (None, ("line().x + whole.of_member()", "line().x")):
+        run = simulate(folder, kernel, letter, values, (9, 11, 8), plant)
+        assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
 @every_kernel

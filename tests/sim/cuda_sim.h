@@ -402,6 +402,11 @@ static void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned b
     if ((to | bytes | unsigned(uintptr_t(from))) % 16 || !bytes) fail("a copy of packs", __LINE__);
     send(to, from, bytes, barrier);
 }
+static void return_bytes(void* to, unsigned from, unsigned bytes)
+{
+    if ((from | bytes | unsigned(uintptr_t(to))) % 16 || !bytes) fail("a copy of packs", __LINE__);
+    std::memcpy(to, place_of(from), bytes);
+}
 static void await_phase(const Barrier& b, int phase)
 {
     current->barrier = &b, current->phase = phase;
