@@ -48,7 +48,7 @@ def test_an_unknown_architecture_uses_the_nearest_table():
 def test_every_kernel_waits_for_the_stream_first():
     """Launches overlap (kernels/launch.cuh): before that word nothing may touch memory."""
     for file in (ROOT / "kernels").glob("*.cu"):
-        entry = file.read_text().partition('extern "C"')[2]
+        entry = _sources.source(file.name).partition('extern "C"')[2]
         assert entry.partition("\n{\n")[2].startswith("    wait_for_stream();\n"), file.name
 
 
