@@ -96,6 +96,17 @@ def test_what_fits_nowhere_says_so():
         _tuned.row("getrf_block", "z", 1024, OTHER)
 
 
+def test_rows_for_few_lines(folder):
+    """They come before those for any; a user's own row, which is for any, leaves them."""
+    few, any_ = (_tuned.row("attention_wgmma", "b", 64, HOPPER, lines) for lines in (512, 4096))
+    assert few["lines"] == 1024 and "lines" not in any_ and few["GROUPS"] < any_["GROUPS"]
+    _tuned.write("attention_wgmma", "b", any_ | {"STAGES": 3}, HOPPER)
+    assert _tuned.row("attention_wgmma", "b", 64, HOPPER, 512) == few
+    assert _tuned.row("attention_wgmma", "b", 64, HOPPER, 4096)["STAGES"] == 3
+    lines = [r.get("lines", 2**31) for r, _ in _tuned.rows("attention_wgmma", "b", HOPPER)]
+    assert lines[:2] == [1024, 2**31]
+
+
 # -- the search
 
 
