@@ -12,6 +12,7 @@ or a cupy.ndarray (GPU) of its dtype and rank.
 """
 
 import inspect
+import re
 import sys
 from functools import partial, wraps
 from types import FunctionType, SimpleNamespace
@@ -460,11 +461,35 @@ def _function(implementation, me, name, like=None):
             if not str(error).partition(":")[0].isidentifier():  # not in a routine's name yet
                 _fit(name, signature, args, kw)
             raise
+        except MemoryError as error:
+            _say_what_is_missing(name, error)
+            raise
 
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature
     del function.__wrapped__
     return Routine(function, implementation.__name__)
+
+
+def missing(name, need, there):
+    """What an error says of an allocation on the GPU that failed."""
+    return (f"{name}: {need} bytes of the GPU's memory are needed and {there} are there: "
+            f"{max(need - there, 1)} bytes are missing")
+
+
+_OF_CUPY = re.compile(r"Out of memory allocating ([\d,]+) bytes(?: \(allocated so far: "
+                      r"([\d,]+) bytes(?:, limit set to: ([\d,]+) bytes)?)?")
+
+
+def _say_what_is_missing(name, error):
+    """CuPy's error, which keeps its class, says whose it is and how much was missing; what NumPy
+    and the host's matrices say is left."""
+    if found := _OF_CUPY.match(str(error)):
+        size, held, limit = (int(x.replace(",", "")) for x in found.groups("0"))
+        if not limit:
+            import cupy
+        there = limit - held if limit else cupy.cuda.runtime.memGetInfo()[0]
+        error.args = missing(name, size, there),
 
 
 def foreign(x):

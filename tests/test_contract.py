@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import scipy.linalg.lapack
 from problems import IDS, ROUTINES, contents, laid, problem
 
 import blasx
+from blasx._routine import typed
 from testing.case import as_tuple
 from testing.cases import find
 
@@ -311,6 +313,31 @@ def sample(name, n=24):
 
 MANY = ["dgemm", "sgesv", "zgetrf", "dpotrf", "dgeqrf", "dsyevd", "cgesdd", "dgetrf_batched",
         "zposv_batched", "ddot", "dtrsm"]
+
+
+@pytest.mark.parametrize("limit, there", [(5000, 4000), (0, 1500)])
+def test_an_allocation_that_fails_says_how_much_is_missing(monkeypatch, limit, there):
+    """Of whichever routine asked for it; the error is CuPy's own."""
+    class OutOfMemoryError(MemoryError):  # as CuPy words it
+        def __init__(self, size, total, limit):
+            super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: "
+                             f"{total:,} bytes" + f", limit set to: {limit:,} bytes" * (limit > 0)
+                             + ").")
+
+    def inner(me, a):
+        raise OutOfMemoryError(12345, 1000, limit)
+
+    def outer(me, a):
+        return dinner(a)
+
+    runtime = SimpleNamespace(memGetInfo=lambda: (1500, 10**6))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    (_, dinner), (_, douter) = (typed(f, "d") for f in (inner, outer))
+    with pytest.raises(OutOfMemoryError) as error:
+        douter(np.ones(3))
+    assert str(error.value) == (
+        f"dinner: 12345 bytes of the GPU's memory are needed and {there} are there: "
+        f"{12345 - there} bytes are missing")
 
 
 def test_eight_threads_get_what_one_gets():

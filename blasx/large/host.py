@@ -24,6 +24,7 @@ from .. import _cuda, _trace
 from .._kernel import current_device
 from .._lapack import INT
 from .._progress import Progress
+from .._routine import missing
 from . import cholesky, lu, triangular
 from ._blocks import FIRST, SECOND, THIRD, mark, stream
 from ._bytes import up
@@ -86,8 +87,7 @@ def free():
 
 
 def short(me, need, there):
-    return MemoryError(f"{me.name}: {need} bytes of the GPU's memory are needed and {there} are "
-                       f"there: {max(need - there, 1)} bytes are missing")
+    return MemoryError(missing(me.name, need, there))
 
 
 @contextmanager
