@@ -156,9 +156,10 @@ def test_products_by_pairs(simulated):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_products_by_tiles(simulated):
+@pytest.mark.parametrize("part", ["halves", "of_bytes", "pairs", "of_few", "digits", "remainders"])
+def test_products_by_tiles(simulated, part):
     """The kernels that use Hopper's tensor cores, on a simulated GPU (tests/sim/run_tiles.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_tiles", simulated], cwd=ROOT,
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_tiles", simulated, part], cwd=ROOT,
                          env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
                          text=True)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -1,6 +1,7 @@
 """Products of one matrix by Hopper's tensor cores on a GPU that is simulated, by the kernels
 themselves (run_pairs.py and run_crt.py have models of them in NumPy, and all orders, strides and
-kinds of numbers); for a process that has the sanitizers:  python -m tests.sim.run_tiles FOLDER
+kinds of numbers); for a process that has the sanitizers:  python -m tests.sim.run_tiles
+FOLDER PART
 
 Clusters of one block only: boxes for all blocks of a cluster are not simulated.
 """
@@ -107,8 +108,9 @@ def pairs(blasx, rng):
                 assert (wrong[good] <= (2.0**-bits * (sizes + 2 * abs(c)))[good]).all(), precision
                 assert np.array_equal(np.isfinite(got), good)
     # where numbers were lost and meet what alone counts: elements lack all that these make
-    for letter, k, orders in product("sc", (200, 520), ("CF", "FC")):
-        a, b = (rng.standard_normal((2, *x)).astype("f4") for x in ((70, k), (k, 90)))
+    for (letter, m, n, k), orders in product(
+            (("s", 70, 90, 200), ("s", 70, 90, 520), ("c", 30, 30, 520)), ("CF", "FC")):
+        a, b = (rng.standard_normal((2, *x)).astype("f4") for x in ((m, k), (k, n)))
         a, b = (x[0] + 1j * x[1] if letter == "c" else x[0] for x in (a, b))
         few, others = np.arange(5, k, 61), np.arange(k) % 61 != 5
         a[::2, others] *= np.float32(2.0**30)
@@ -279,7 +281,10 @@ def remainders(blasx, rng):
     assert not got[~half].any()
 
 
-def main(folder):
+PARTS = {part.__name__: part for part in (halves, of_bytes, pairs, of_few, digits, remainders)}
+
+
+def main(folder, part):
     install(folder)
     import blasx
     from blasx import _gpu_crt, _gpu_gemm, _tuned
@@ -290,11 +295,9 @@ def main(folder):
           _tuned.using("h", gemm_half=RING), _tuned.using("i", gemm_int8=RING),
           mock.patch.object(_gpu_gemm, "multiprocessors", lambda device: 3),
           mock.patch.object(_gpu_crt, "multiprocessors", lambda device: 3)):
-        for part in (halves, of_bytes, pairs, of_few, digits, remainders):
-            part(blasx, rng)
-            print(part.__name__, flush=True)
+        PARTS[part](blasx, rng)
     print("ok")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
