@@ -36,8 +36,8 @@ from .batched._block import (
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-# 0 or 1; every other constant is at least 1
 OPTIONAL = {"ONE_LINE"}  # lanes.cuh; 0 unless given
+# 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "TWOFOLD", "ONE_LINE")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking

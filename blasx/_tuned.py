@@ -59,10 +59,10 @@ def using(letter, **kernels):
         forget()
 
 
-def row(kernel, letter, n, gpu, lines=0):
+def row(kernel, letter, n, gpu, lines=inf):
     """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
     or a compute capability, which asks for the rows that ship. A row may say up to how many `lines`
-    of that order it serves."""
+    of that order it serves; asked for any, it does not."""
     return why(kernel, letter, n, gpu, lines)[0]
 
 
@@ -101,7 +101,7 @@ def capitals(row):
     return {k: v for k, v in row.items() if k.isupper()}
 
 
-def why(kernel, letter, n, gpu, lines=0):
+def why(kernel, letter, n, gpu, lines=inf):
     """(row or None, where it comes from)"""
     if (kernel, letter) in _forced:
         values = _forced[kernel, letter]

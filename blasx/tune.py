@@ -272,7 +272,7 @@ def layer_problem(routine, x, dy, xp):
                 x, dy = (a[:len(a) // 4 * 4].reshape(-1, len(a) // 4, n).swapaxes(0, 1)
                          for a in (x, dy))
             case "attention":
-                rows = min(len(x), 1024)
+                rows = min(len(x), 2048)  # more than those for few lines serve
                 x, dy = (a[:min(len(a) // rows, 64) * rows].reshape(-1, rows, n) for a in (x, dy))
                 layer = nn.DotProductAttention(fused=True)
                 return layer.forward(x, dy, x), *layer.backward(dy)

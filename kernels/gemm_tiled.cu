@@ -125,9 +125,9 @@ __device__ inline double flipped(double x, int sign)
 {
     return __hiloint2double(__double2hiint(x) ^ sign, __double2loint(x));
 }
-__device__ inline float turned(float x, int) { return x; }
-__device__ inline double turned(double x, int) { return x; }
-template <class R> __device__ complex<R> turned(complex<R> x, int sign)
+__device__ inline float mirrored(float x, int) { return x; }
+__device__ inline double mirrored(double x, int) { return x; }
+template <class R> __device__ complex<R> mirrored(complex<R> x, int sign)
 {
     return {x.re, flipped(x.im, sign)};
 }
@@ -175,7 +175,7 @@ private:
         for (int i = 0; i < N; i += V) {
             const Few few = *reinterpret_cast<const Few*>(from + i * LANES);
             #pragma unroll
-            for (int e = 0; e < V; ++e) to[i + e] = turned(few.x[e], sign);
+            for (int e = 0; e < V; ++e) to[i + e] = mirrored(few.x[e], sign);
         }
     }
 };
@@ -197,12 +197,12 @@ template <class T, int DEEP> struct TensorTile {
         for (int i = 0; i < RM; ++i)
             #pragma unroll
             for (int e = 0; e < DEEP / 2; ++e)
-                s.a[i][e] = turned(a[(16 * i + e % 2 * 8) * A::ROW + e / 2 * 4 * A::K], sign_a);
+                s.a[i][e] = mirrored(a[(16 * i + e % 2 * 8) * A::ROW + e / 2 * 4 * A::K], sign_a);
         #pragma unroll
         for (int j = 0; j < RN; ++j)
             #pragma unroll
             for (int e = 0; e < DEEP / 4; ++e)
-                s.b[j][e] = turned(b[8 * j * B::ROW + 4 * e * B::K], sign_b);
+                s.b[j][e] = mirrored(b[8 * j * B::ROW + 4 * e * B::K], sign_b);
     }
     __device__ void add(const Operands& s)
     {

@@ -3,6 +3,10 @@
 #pragma once
 #include "memory.cuh"
 
+template <class T> __device__ T turned(T x, bool conjugated) { return conjugated ? conj(x) : x; }
+__device__ inline float turned(float x, bool) { return x; }
+__device__ inline double turned(double x, bool) { return x; }
+
 // An operand where it lies, in elements; conjugated if so
 struct Operand {
     const scalar_t* p;
@@ -11,8 +15,7 @@ struct Operand {
 
     __device__ scalar_t operator()(int i, int j) const
     {
-        const scalar_t x = p[i * rs + j * cs];
-        return conjugated ? conj(x) : x;
+        return turned(p[i * rs + j * cs], conjugated);
     }
 };
 __device__ inline Operand part(Operand x, int i, int j)

@@ -18,6 +18,7 @@ constexpr int WIDTH = 4, DEEP = 64, STAGES = 3, BLOCKS = 1;
 #include "async.cuh"
 #include "block.cuh"
 #include "launch.cuh"
+#include "operands.cuh"
 #include "shuffle.cuh"
 
 constexpr int LINES = 32, PITCH = DEEP + 1, EACH = LINES / WARPS;  // lines of a warp
@@ -61,8 +62,6 @@ struct Sides {  // the right-hand sides, of which `width` are there
     int apart, width;
     __device__ scalar_t& operator()(int i, int s) const { return y[s * apart + i]; }
 };
-
-__device__ inline scalar_t turned(scalar_t x, bool conjugated) { return conjugated ? conj(x) : x; }
 
 // A chunk goes to shared memory, without waiting for it.
 __device__ inline void bring(scalar_t* to, const Strided<const scalar_t>& L, const Walk& w)

@@ -50,10 +50,6 @@ __host__ __device__ constexpr int pitch(int n, bool along_k)
     return (n - past + line - 1) / line * line + past;
 }
 
-template <class T> __device__ T turned(T x, bool conjugated) { return conjugated ? conj(x) : x; }
-__device__ inline float turned(float x, bool) { return x; }
-__device__ inline double turned(double x, bool) { return x; }
-
 // A square slice of which the lower triangle is there, the upper being its mirror image
 struct Folded {
     const scalar_t* p;

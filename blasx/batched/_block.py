@@ -112,7 +112,7 @@ def pitch(letter, n, along_k, split=False):
     size = TYPES[letter].dtype.itemsize
     if split and letter == "s" and not along_k:
         return -(-(n - 8) // 32) * 32 + 8
-    if letter == "s" or letter == "c" and not split or letter in "hb":
+    if letter in "shb" or letter == "c" and not split:
         return (-(-n * size // 16) | 1) * 16 // size
     line, past = 128 // size, 2 if letter == "z" and not along_k else 4
     return -(-(n - past) // line) * line + past

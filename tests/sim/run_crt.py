@@ -234,7 +234,8 @@ def complex_products(blasx, rng, using, marked):
         room = laid_out(c, order) if letter == "d" else turned(c, 0, order)
         with using(SPLITS[1], letter), blasx.trace() as ran:
             out = getattr(blasx, letter + name)(alpha, *x, 2, room, flag, lower, 1)
-        exact = alpha * a @ (b.conj().T if hermitian else b.T)
+        wide = a.astype(np.clongdouble)  # NumPy's own sums in double are no better than these
+        exact = alpha * wide @ (b.conj().T if hermitian else b.T)
         if "2" in name:
             exact = exact + (exact.conj().T if hermitian else exact.T)
         wanted = np.tri(37, dtype=bool) if lower else ~np.tri(37, k=-1, dtype=bool)
