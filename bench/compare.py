@@ -20,8 +20,8 @@ from blasx import _errors as errors
 from . import timing
 
 FAMILIES = {"batched": "batched", "batched_blas": "batched_blas", "batched_qr": "batched_qr",
-            "batched_svd": "batched_svd", "ragged": "ragged", "gemm": "single", "lapack": "single",
-            "host": "single", "blas12": "single", "cpu": "cpu", "nn": "nn",
+            "batched_spectral": "batched_spectral", "ragged": "ragged", "gemm": "single",
+            "lapack": "single", "host": "single", "blas12": "single", "cpu": "cpu", "nn": "nn",
             "nn_gpu": "nn_gpu"}
 ON_CPU = ("cpu", "nn")
 PEERS = ("numpy", "scipy", "cupy-cuda12x", "cupy-cuda13x", "torch", "jax")

@@ -109,6 +109,34 @@ def test_a_step_outside_is_seen(simulated):
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
 
 
+def test_lu_without_pivots_by_blocks(simulated):
+    """Members larger than a block takes, as if that were 40: square, tall, wide, a zero pivot."""
+    text = """
+from blasx.batched import _gpu, _gpu_lu
+_gpu.ANYWHERE, _gpu.most = 0, lambda letter, model: 40
+_gpu_lu.most = _gpu.most
+rng = np.random.default_rng(0)
+for name, m, n in ("dgetrf_nopiv", 100, 100), ("zgetrf_nopiv", 90, 43), ("sgetrf_nopiv", 43, 90):
+    a = rng.standard_normal((3, m, n)) + 2 * max(m, n) ** 0.5 * np.eye(m, n)
+    if name[0] == "z":
+        a = a + 1j * rng.standard_normal(a.shape)
+    a = a.astype(dict(s="f4", d="f8", z="c16")[name[0]])
+    a[1, 41], a[1, :41, 41] = 0, 0
+    of, eps = getattr(blasx, name + "_batched"), np.finfo(a.dtype).eps
+    for i in (0, 1):
+        lu, info = of(gpu.copied(a), i)
+        lu, info = np.array(lu), np.array(info)
+        assert list(info) == [0, 42, 0], info
+        k = min(m, n)
+        l, u = np.tril(lu[:, :, :k], -1) + np.eye(m, k, dtype=a.dtype), np.triu(lu[:, :k])
+        for j in (0, 2):
+            assert abs(l[j] @ u[j] - a[j]).max() < 30 * eps * (abs(l[j]) @ abs(u[j])).max()
+        alone, _ = of(gpu.copied(a[2:]), i)
+        assert np.array_equal(np.array(alone)[0], lu[2])
+"""
+    passes(text, simulated)
+
+
 def test_cholesky_by_panels(simulated):
     """As the row of order 300 and more would have it, in panels of 48: triangles, odd ends, members
     that fail, and what must be left alone."""

@@ -4,8 +4,8 @@ the member in shared memory as far as the tuned rows go, a block up to 1024; cuB
 import cupy
 
 from .. import _cuda
-from .._spaces import MOST
-from .._tuned import LARGEST
+from .._kernel import current_device, gpu
+from .._tuned import LARGEST, most
 from ._block import (
     lu_bytes,
     shared_bytes,
@@ -31,6 +31,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
+from ._gpu_blas import operand, product
 from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
@@ -146,11 +147,36 @@ def getrf_nopiv(me, a, overwrite_a):
     """LU without pivoting of every (m, n) member: lu, info."""
     batch, m, n = a.shape
     if past(me, max(m, n)):
-        me.illegal("a", a.shape, f"of at most {MOST} rows and columns, or fewer on GPUs with less "
-                                 "shared memory than Hopper's")
+        return _nopiv_by_blocks(me, a, overwrite_a)
     lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
     if a.size:
         _factor("getrf_nopiv", me, a, lu, info.data.ptr)
+    return lu, info
+
+
+def _nopiv_by_blocks(me, a, overwrite_a):
+    """The largest blocks that the kernel takes on the diagonal, what is below and beside them by
+    triangular solves, and what these take off the rest."""
+    batch, m, n = a.shape
+    lu, info, least = like(a, overwrite_a), infos(batch, zero=True), min(m, n)
+    if not a.size:
+        return lu, info
+    if lu is not a:
+        lu[...] = a
+    width = most(me.letter, gpu(current_device()))
+    for k in range(0, least, width):
+        end = min(k + width, least)
+        top, below, right, rest = (lu[:, k:end, k:end], lu[:, end:, k:end], lu[:, k:end, end:],
+                                   lu[:, end:, end:])
+        failed = infos(batch)
+        _factor("getrf_nopiv", me, top, top, failed.data.ptr)
+        info[...] = cupy.where((info == 0) & (failed > 0), failed + k, info)
+        if below.size:
+            launch(me, "trsm", 1, top, below, below, 1, 0, 0, 0)
+        if right.size:
+            launch(me, "trsm", 1, top, right, right, 0, 1, 0, 1)
+        o = operand(rest)
+        product(me, m - end, n - end, end - k, operand(below), operand(right), o, o, -1, 1, batch)
     return lu, info
 
 

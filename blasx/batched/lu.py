@@ -158,8 +158,8 @@ def getrf_nopiv_batched(me, a, overwrite_a=0):
     -----
     m n^2 - n^3/3 operations each. Stable only where pivots cannot be small: diagonally dominant
     or definite matrices. The name is MAGMA's. CPU: NumPy, all members at a time. GPU: an own
-    kernel, up to order 1024 (less where blocks have less shared memory than Hopper's): a larger
-    member is a ValueError.
+    kernel up to order 1024 (less where blocks have less shared memory than Hopper's), above it
+    by blocks of that, with triangular solves and products between them.
     """
     a = me.stack(a, "a", 3, overwrite_a)
     if me.on_cpu(a):
