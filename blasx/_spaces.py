@@ -15,9 +15,11 @@ from itertools import product
 from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
+    leaf_bytes,
     left_bytes,
     line_bytes,
     lu_bytes,
+    merge_bytes,
     panel_bytes,
     panels_bytes,
     potrs_bytes,
@@ -517,6 +519,22 @@ def rotation_fits(letter, n, v, gpu):
             and v["ROWS"] <= 32 * v["WARPS"] * v["EACH"] <= 2 * v["ROWS"] + 32
             and v["EACH"] * v["WAVE"] * words(letter) <= 32
             and rotation_bytes(letter, n, v) + 512 <= gpu.shared)
+
+
+def leaf_of_tree_stages(letter, n):
+    return (options(WARPS=(4, 1, 2, 8)),)
+
+
+def leaf_of_tree_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and leaf_bytes(letter, v) + 512 <= gpu.shared
+
+
+def merge_stages(letter, n):
+    return (options(WARPS=(16, 4, 8, 2, 32)),)
+
+
+def merge_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and merge_bytes(letter, n) + 512 <= gpu.shared
 
 
 # -- gemm.cuh: a thread, a warp or a block to a tile
@@ -1394,7 +1412,7 @@ SPACES = {
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
-                          (256, 512), True, compiled=False, letters="cz", smallest=209),
+                          (256, 512, 1024), True, compiled=False, smallest=161),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
@@ -1425,6 +1443,9 @@ SPACES = {
     "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
     "steqr_lane": Space("syevd", ql_stages, ql_fits),
     "lasr_rows": Space("syevd", rotation_stages, rotation_fits),
+    "stedc_leaf": Space("syevd", leaf_of_tree_stages, leaf_of_tree_fits, (128, 256), True,
+                        smallest=33),
+    "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
