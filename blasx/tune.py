@@ -51,8 +51,8 @@ FIRST = {"symm": ("gemm_warp",), "syrk": ("gemm_warp",)}  # kernels of others th
 AFTER = {  # what follows a kernel, the first of each that has a row
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
     "lascl_batched": (("geqrf_block",), ("gels_solve",)),
-    "sytrd_rows": (("steqr_lane",), ("lasr_rows",)),
-    "sytrd_block": (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows"))}
+    **dict.fromkeys(("sytrd_rows", "sytrd_block"),
+                    (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows")))}
 POLAR = {routine: _spaces.MOST // 2 for routine in ("gesvd", "gesvd_values")}  # to this order
 
 
