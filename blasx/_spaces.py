@@ -1135,8 +1135,8 @@ def attention_wgmma_bytes(kernel, v):
 
 
 def attention_wgmma_stages(kernel):
-    kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t)
-                                 for g, t in ((2, 1), (2, 0), (3, 0), (1, 0))],
+    kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t, LOADERS=w) for g, t, w in (
+                 (2, 1, 4), (2, 0, 4), (3, 0, 4), (1, 0, 4), (1, 0, 1), (2, 0, 1))],
              "attention_wgmma_queries": options(GROUPS=(2, 3, 1)),
              "attention_wgmma_keys": options(GROUPS=(2, 1))}[kernel]
     lines = (64,) if kernel == "attention_wgmma_keys" else (128, 64)
@@ -1156,11 +1156,15 @@ def attention_wgmma_fits(kernel):
         if not forward:
             part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
         turns, groups = v["TURNS"] if forward else 0, v["GROUPS"]
-        at_start = 512 // (groups + 1) // v["BLOCKS"] // 8 * 8
-        taken = min(((groups + 1) * at_start - 24) // groups // 8 * 8, 240)
+        # A producer of one warp counts as a group in one of a multiprocessor's four parts.
+        alone, together = forward and v["LOADERS"] == 1, v["BLOCKS"]
+        at_start = 512 // (groups * together + -(-together // (4 if alone else 1))) // 8 * 8
+        given = 32 if forward else 24
+        taken = at_start if alone else min(((groups + 1) * at_start - given) // groups // 8 * 8,
+                                           240)
         return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
                 and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2
-                and turns in (0, 1)
+                and turns in (0, 1) and (alone or not forward or v["LOADERS"] == 4)
                 and groups in ((2,) if turns else (1, 2, 3))
                 and part <= taken - 16 * v["BLOCKS"]
                 and max(v["LINES"], v["WIDTH"]) // 2 + 26 <= at_start

@@ -24,7 +24,7 @@ norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_
     const size i = team.row();
     Row<1> row({X}, i * n, i < m ? int(n) : 0);
     // Of half precision there is room for packs of gain and bias, which come with the row.
-    constexpr bool TOGETHER = RESIDENT && !SINGLY && sizeof(scalar_t) == 2;
+    constexpr bool TOGETHER = RESIDENT && !SINGLY && sizeof(scalar_t) == 2 && BLOCKS % 2 == 0;
     Pack<scalar_t> of_gain[PACKS], of_bias[PACKS];
     if (TOGETHER)
         #pragma unroll
