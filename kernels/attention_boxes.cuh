@@ -2,23 +2,21 @@
 // lines that come in boxes of 64 numbers, and products of a group of four warps, which has 64 of the
 // block's ROWS lines.
 //
-// GROUPS groups of a block multiply. Its last LOADERS warps are the producer: one thread asks for the
-// block's own lines, and for those of the other side, a tile at a time, STAGES of them under way. Four
-// such warps give most of their registers to the others; one has few to give. A block of few lines
-// asks for the other side's more often; where that has few, BLOCKS of them on a multiprocessor
-// multiply in turns.
+// GROUPS groups of a block multiply. Its last four warps are the producer: one thread asks for the
+// block's own lines, and for those of the other side, a tile at a time, STAGES of them under way. A
+// block of few lines asks for the other side's more often; where that has few, BLOCKS of them on a
+// multiprocessor multiply in turns.
 #pragma once
 #include "attention_weights.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 
 constexpr int ROWS = 64 * GROUPS, HALVES = WIDTH / 64;
-static_assert(LOADERS == 4 || LOADERS == 1);
-// Of four: registers of a thread that multiplies, and of the producer, LEAST at least, of 65536 for
-// all of BLOCKS
-constexpr int AT_START = 512 / (GROUPS + 1) / BLOCKS / 8 * 8, OF_FOUR = (GROUPS + 1) * AT_START;
-constexpr int LEFT = (OF_FOUR - LEAST) / GROUPS / 8 * 8, TAKEN = LEFT < 240 ? LEFT : 240;
-constexpr int REST = OF_FOUR - GROUPS * TAKEN, GIVEN = REST < AT_START ? REST : AT_START;
+// Registers of a thread that multiplies, and of the producer, LEAST at least, of 65536 for all of
+// BLOCKS
+constexpr int AT_START = 512 / (GROUPS + 1) / BLOCKS / 8 * 8, OF_ALL = (GROUPS + 1) * AT_START;
+constexpr int LEFT = (OF_ALL - LEAST) / GROUPS / 8 * 8, TAKEN = LEFT < 240 ? LEFT : 240;
+constexpr int REST = OF_ALL - GROUPS * TAKEN, GIVEN = REST < AT_START ? REST : AT_START;
 static_assert(WIDTH % 64 == 0);
 
 // Which group of four warps this is, GROUPS the producer, and which warp of the block: from one lane,
@@ -40,15 +38,6 @@ __device__ void load_lines(unsigned to, const TensorMap& from, unsigned barrier,
     #pragma unroll
     for (int h = 0; h < HALVES; ++h)
         load_box(to + h * BOX<LINES>, from, barrier, 64 * h, line, head, batch);
-}
-
-__device__ inline void producer_gives()
-{
-    if constexpr (LOADERS == 4) give_registers<GIVEN>();
-}
-__device__ inline void others_take()
-{
-    if constexpr (LOADERS == 4) take_registers<TAKEN>();
 }
 
 // The position in a ring: a stage and the phase of its barriers

@@ -88,7 +88,7 @@ template <bool KEYED> struct Walk {
     __device__ void produce(const TensorMap& X, const TensorMap& Y, const TensorMap& U,
                             const TensorMap& W) const
     {
-        producer_gives();
+        give_registers<GIVEN>();
         const int mine = thread() - 128 * GROUPS;
         Place<> at;
         if (mine == 0 && begin < end) {
@@ -121,7 +121,7 @@ template <bool KEYED> struct Walk {
     // 2^e, too, for the e that is returned
     __device__ int multiply(Sums& of_p, Sums& of_ds, float c) const
     {
-        others_take();
+        take_registers<TAKEN>();
         const int lines = 64 * group(), mine = first + 16 * uniform_warp();
         const int t = lane() % 4;
         const unsigned at_x = x + lines * TILE_ROW, at_y = y + lines * TILE_ROW;

@@ -2,10 +2,10 @@
 //
 // A piece is ROWS queries of a member (attention_boxes.cuh). As many blocks as there is room for go
 // through the pieces in turns (Pieces): what a block wants of its next piece is brought while it works
-// on the one before. It goes through K and V, each in a ring of its own, LINES keys at a time. The
-// scores of a tile are asked for together with the product of the weights before, which goes on while
-// the new scores become weights; and with TURNS groups ask one after the other, so that one computes
-// powers while the other's products run.
+// on the one before. It goes through K and V, each in a ring of its own, LINES keys at a time. AHEAD,
+// the scores of a tile are asked for together with the product of the weights before, which goes on
+// while the new scores become weights; else each waits for the one before, and a group needs fewer
+// registers, so that a multiprocessor has more of them.
 //
 // Floor: 4 m n WIDTH operations a member (half of them if causal) at 990 Tflop/s, or what 700 W
 // allow, and m n powers, 16 a clock of a multiprocessor: as long as the products of WIDTH 64.
@@ -14,15 +14,12 @@
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int LINES = 128;  // keys of a tile
 constexpr int STAGES = 2;   // of keys and of values in shared memory
-constexpr int TURNS = 1;    // 1: groups ask for products one after the other
+constexpr int AHEAD = 1;    // 1: scores are asked for while values are still multiplied
 constexpr int WIDTH = 128;  // numbers of a line, or more
 constexpr int BLOCKS = 1;   // of a multiprocessor
-constexpr int LOADERS = 4;  // warps that ask for lines
 #endif
-constexpr int WARPS = 4 * GROUPS + LOADERS, LEAST = 32;
+constexpr int WARPS = 4 * (GROUPS + 1), LEAST = 32;
 #include "attention_boxes.cuh"
-
-static_assert(!TURNS || GROUPS == 2);
 
 // The pieces of a block. Of a causal member they are from short to long: of the first `paired` members
 // the longest goes with the shortest, all pairs are equally long, and a round of the blocks takes one
@@ -85,7 +82,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
     };
 
     if (group() == GROUPS) {
-        producer_gives();
+        give_registers<GIVEN>();
         if (thread() != 128 * GROUPS) return;
         Place<> at;
         #pragma unroll 1
@@ -96,6 +93,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             if (!tiles) continue;
             queries.fill(at_q, Q, first, head, batch);
             at_q.next();
+            #pragma unroll 1
             for (int tile = 0; tile < tiles; ++tile, at.next()) {
                 keys.fill(at, K, tile * LINES, head, batch);
                 values.fill(at, V, tile * LINES, head, batch);
@@ -103,11 +101,10 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
         }
         return;
     }
-    others_take();
+    take_registers<TAKEN>();
     const int team = group();
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
     Place<> at_k, at_v;
-    if (TURNS && team == 1) give_turn(0);
     #pragma unroll 1
     for (int i = 0; pieces.find(i); ++i) {
         if (pieces.piece < 0) continue;
@@ -134,8 +131,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             #pragma unroll
             for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
         };
-        if (tiles) {
-            queries.filled(at_q);
+        const auto take_scores = [&] {
             keys.filled(at_k);
             keep(s);
             begin_products();
@@ -143,28 +139,8 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             await_products<0>();
             keep(s);
             keys.done(at_k);
-            weigh(0);
-            pack();
-            for (int tile = 1; tile < tiles; ++tile) {
-                keys.filled(at_k);
-                values.filled(at_v);
-                if (TURNS) wait_turn(team);
-                keep(s), keep(y), keep(p);
-                begin_products();
-                ask_along<LINES>(s, q, keys.at(at_k));
-                ask_across<LINES>(y, p, values.at(at_v));
-                if (TURNS) give_turn(1 - team);
-                await_products<1>();
-                keep(s);
-                keys.done(at_k);
-                weigh(tile * LINES);
-                compute_first(softmax.total[0][0] + softmax.total[0][1]);
-                await_products<0>();
-                keep(y), keep(p);
-                values.done(at_v);
-                pack();
-            }
-            queries.done(at_q);
+        };
+        const auto add_values = [&] {
             values.filled(at_v);
             keep(y), keep(p);
             begin_products();
@@ -172,6 +148,37 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             await_products<0>();
             keep(y), keep(p);
             values.done(at_v);
+        };
+        if (tiles) {
+            queries.filled(at_q);
+            take_scores();
+            weigh(0);
+            pack();
+            for (int tile = 1; tile < tiles; ++tile) {
+                if (AHEAD) {
+                    keys.filled(at_k);
+                    values.filled(at_v);
+                    keep(s), keep(y), keep(p);
+                    begin_products();
+                    ask_along<LINES>(s, q, keys.at(at_k));
+                    ask_across<LINES>(y, p, values.at(at_v));
+                    await_products<1>();
+                    keep(s);
+                    keys.done(at_k);
+                    weigh(tile * LINES);
+                    compute_first(softmax.total[0][0] + softmax.total[0][1]);
+                    await_products<0>();
+                    keep(y), keep(p);
+                    values.done(at_v);
+                } else {
+                    add_values();
+                    take_scores();
+                    weigh(tile * LINES);
+                }
+                pack();
+            }
+            queries.done(at_q);
+            add_values();
         }
         softmax.finish(L + pieces.member * m_of, mine, m);
         put_lines<1, WIDTH / 8>(
@@ -179,5 +186,4 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             [&](int, int j, int e) { return y[4 * j + e]; }, mine, m, int(width_of),
             [&](int, int h) { return softmax.total[0][h]; });
     }
-    if (TURNS && team == 0) wait_turn(0);  // the turn that nobody takes
 }

@@ -12,7 +12,7 @@ constexpr int STAGES = 3;   // of tiles in shared memory
 constexpr int WIDTH = 128;  // numbers of a line, or more
 constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
-constexpr int LOADERS = 4, WARPS = 4 * GROUPS + LOADERS, LEAST = 24;
+constexpr int WARPS = 4 * (GROUPS + 1), LEAST = 24;
 #include "attention_gradients.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)

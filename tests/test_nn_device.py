@@ -182,7 +182,7 @@ def test_fused_attention(dtype, bound, width):
     if letter != "s":
         tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "BLOCKS": 1,
                 "WIDTH": -(-width // 64) * 64}
-        by_wgmma = {"attention_wgmma": tile | {"TURNS": 1, "LOADERS": 4}, "attention_wgmma_queries": tile,
+        by_wgmma = {"attention_wgmma": tile | {"AHEAD": 0}, "attention_wgmma_queries": tile,
                     "attention_wgmma_keys": tile}
     for kernels in [{}] + [by_wgmma, dict.fromkeys(by_wgmma)] * bool(by_wgmma):
         with _tuned.using(letter, **kernels):

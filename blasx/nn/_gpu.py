@@ -687,13 +687,13 @@ def _by_wgmma(name, letter, lines, own, numbers):
         tensor.describe(_KIND[letter], x.data.ptr, (d, x.shape[2], heads, batch), x.strides[2::-1],
                         (64, rows if i in own else values["LINES"], 1, 1))
     members, pieces = batch * heads, -(-count // rows)
-    launched, loaders = members * pieces, values.get("LOADERS", 4)
+    launched = members * pieces
     if name == "attention_wgmma":
         launched, *turns = _turns(members, pieces, numbers[-1],
                                   values["BLOCKS"] * multiprocessors(device))
         numbers += members, *turns
     _PACK[len(numbers)](_local.cells, 0, *numbers)
-    kernel.launch(launched, 1, 32 * (4 * values["GROUPS"] + loaders), 1,
+    kernel.launch(launched, 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.parameters[len(lines)], shared)
     return True
 
