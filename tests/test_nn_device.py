@@ -171,11 +171,13 @@ def test_bad_numbers_are_named(xp):
 @pytest.mark.gpu
 @pytest.mark.parametrize("width", [64, 104])
 @pytest.mark.parametrize("dtype, bound", [("f4", 1e-6), ("f2", 2e-3), ("bfloat16", 1.6e-2)])
-def test_fused_attention(dtype, bound, width):
+def test_fused_attention(dtype, bound, width, monkeypatch):
     """Each kernel of it, by the rows that ship and by others, beside the layer on the CPU in double
-    precision."""
+    precision; blocks of so few places that each has several pieces."""
     cupy = pytest.importorskip("cupy")
     pytest.importorskip("ml_dtypes")
+    from blasx.nn import _gpu
+    monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 2)
     heads = normal(2, 3, 4, 150, width)
     looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
     letter, by_wgmma = {"f4": "s", "f2": "h"}.get(dtype, "b"), {}
