@@ -1153,15 +1153,15 @@ def attention_wgmma_bytes(kernel, v):
 
 
 def attention_wgmma_stages(kernel):
-    kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t)
-                                 for g, t in ((2, 1), (2, 0), (3, 0), (1, 0))],
+    kinds = {"attention_wgmma": [dict(GROUPS=g, AHEAD=a)
+                                 for g, a in ((2, 1), (3, 1), (1, 1), (1, 0), (2, 0))],
              "attention_wgmma_queries": options(GROUPS=(2, 3, 1)),
              "attention_wgmma_keys": options(GROUPS=(2, 1))}[kernel]
     lines = (64,) if kernel == "attention_wgmma_keys" else (128, 64)
 
     def stages(letter, n):
         return ([v | {"WIDTH": wgmma_width(n)} for v in kinds],
-                options(LINES=lines, STAGES=(2, 3, 4), BLOCKS=(1, 2, 3)))
+                options(LINES=lines, STAGES=(2, 3, 4), BLOCKS=(1, 2, 3, 4)))
     return stages
 
 
@@ -1170,17 +1170,17 @@ def attention_wgmma_fits(kernel):
     as factors; a product's sums before groups have shared them out."""
     def fits(letter, n, v, gpu):
         forward, keyed = kernel == "attention_wgmma", kernel == "attention_wgmma_keys"
-        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] * 3 // 4
+        ahead, groups = v["AHEAD"] if forward else 1, v["GROUPS"]
+        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] // (2 if ahead == 0 else 4 / 3)
         if not forward:
             part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
-        turns, groups = v["TURNS"] if forward else 0, v["GROUPS"]
         at_start = 512 // (groups + 1) // v["BLOCKS"] // 8 * 8
-        taken = min(((groups + 1) * at_start - 24) // groups // 8 * 8, 240)
+        given = 32 if forward else 24
+        taken = min(((groups + 1) * at_start - given) // groups // 8 * 8, 240)
         return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
                 and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2
-                and turns in (0, 1)
-                and groups in ((2,) if turns else (1, 2, 3))
-                and part <= taken - 16 * v["BLOCKS"]
+                and ahead in (0, 1) and groups in (1, 2, 3)
+                and part <= taken - 16 * min(v["BLOCKS"], 2)
                 and max(v["LINES"], v["WIDTH"]) // 2 + 26 <= at_start
                 and not (keyed and v["LINES"] > 96)
                 and v["BLOCKS"] * (attention_wgmma_bytes(kernel, v) + 1024) <= gpu.shared + 1024)
