@@ -144,8 +144,8 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
                        _bias(me, bias, m, n), _activation(me, activation), slope_at, precision,
                        variant)
     elif on_cpu:
-        if not (m and n and k):  # SciPy's wrapper refuses empty operands
-            c = scaled(me, beta, c, (m, n), overwrite_c)
+        if not (m and n and k and alpha):  # SciPy's wrapper refuses empty operands; small products
+            c = scaled(me, beta, c, (m, n), overwrite_c)  # of OpenBLAS multiply nan by alpha = 0
         elif alpha == 1 and (c is None or beta == 0 and overwrite_c and column_major(c)) and not (
                 me.is_complex and 2 in (trans_a, trans_b)):
             _trace.note("numpy")

@@ -290,7 +290,7 @@ def _gemm_cpu(me, alpha, a, b, beta, c):
     if place == (None, "T"):
         return _gemm_cpu(me, alpha, b.swapaxes(-1, -2), a.swapaxes(-1, -2), beta,
                          c.swapaxes(1, 2))
-    k = a.shape[-1]
+    k = a.shape[-1] if alpha else 0  # OpenBLAS's small products read A and B whatever alpha is
     (x, lda, trans_a), (y, ldb, trans_b) = _argument(a, batch), _argument(b, batch)
     z, ldc = (_cpu.Columns(c, c), m) if place is None else (c, place[0])
     alpha, beta = (np.broadcast_to(me.scalar(t), (batch,)) for t in (alpha, beta))
