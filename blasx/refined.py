@@ -20,7 +20,8 @@ which the factors only have to make easy for it. It ends where every column has,
     |R (b - A x)| <= eps sqrt(n) (|S| |C^-1 x| + |R b|) / 2,
 
 without which rows of small numbers might be anything; or where a step has not halved the worst of
-these quotients, the backward error: S is factored in double precision then.
+these quotients, the backward error (of GMRES a step that was asked for INNER^2 in place of INNER):
+S is factored in double precision then.
 
 Higham, Pranesh, Zounon: Squeezing a matrix into half precision, SIAM J. Sci. Comput. 41 (2019);
 Carson, Higham: Accelerating the solution of linear systems by iterative refinement in three
@@ -43,7 +44,8 @@ FACTORS = ("fp32", "tf32", "fp16", "bf16")
 REFINES = ("ir", "gmres")
 SIZE = 16        # of the largest elements of S
 BLOCK = 32       # columns that are factored before they are taken off the rest
-INNER = 1e-4     # by how much GMRES is to make a residual smaller
+INNER = 1e-4     # by how much GMRES is to make a residual smaller; the square of it where that was
+                 # less than the condition of (L U)^-1 A takes away
 MOST = 60        # steps of GMRES for it
 BITS = {"tf32": 10, "bf16": 7}  # of the fraction, of formats with the range of single precision
 
@@ -194,7 +196,7 @@ def _refined(xp, low, judge, a, b, lu, piv, r, c, refine):
     solve = _by_lu(low, lu, piv, b.shape[1])[0] if xp is not np else (
         lambda y, _: getrs(lu, piv, y, overwrite_b=1))
 
-    def by_factors(y):  # columns scaled, as powers of ten cost single precision its range
+    def by_factors(y, _):  # columns scaled, as powers of ten cost single precision its range
         y = y * r[:, None]
         size = abs(y).max(axis=0)
         size = xp.where(size > 0, size, 1)
@@ -209,12 +211,13 @@ def _refined(xp, low, judge, a, b, lu, piv, r, c, refine):
         def operator(e):
             return getrs(wide, piv, r * gemv(1.0, a, c * e), overwrite_b=1)[0]
 
-        def correct(y):
+        def correct(y, inner):
             start = getrs(wide, piv, y * r[:, None])[0]
-            d = [gmres(xp, operator, start[:, j]) for j in range(y.shape[1])]
+            d = [gmres(xp, operator, start[:, j], inner) for j in range(y.shape[1])]
             return xp.stack(d, axis=1) * c[:, None]
 
-    x, before = by_factors(b), np.inf
+    inner, finer = INNER, [INNER**2] * (refine == "gmres")
+    x, before = by_factors(b, inner), np.inf
     for steps in range(STEPS + 1):
         error, residual = judge(x)
         _trace.note(synced=int(xp is not np))
@@ -222,13 +225,15 @@ def _refined(xp, low, judge, a, b, lu, piv, r, c, refine):
         if now <= limit:
             return x, steps, error
         if not now <= before / 2:
-            break
-        x, before = x + correct(residual), now
+            if not finer:
+                break
+            inner = finer.pop()
+        x, before = x + correct(residual, inner), now
     return x, RUNNING, error
 
 
-def gmres(xp, operator, b):
-    """D with operator(D) = b, to INNER of |b| or as far as MOST steps go. The host waits once for
+def gmres(xp, operator, b, inner):
+    """D with operator(D) = b, to `inner` of |b| or as far as MOST steps go. The host waits once for
     each step, whose Hessenberg column it turns triangular.
 
     Saad, Schultz, SIAM J. Sci. Stat. Comput. 7 (1986) 856; Gram-Schmidt's method twice.
@@ -262,7 +267,7 @@ def gmres(xp, operator, b):
         turns.append((cosine, sine))
         R[:k, k], R[k, k] = column[:k], whole
         right[k:k + 2] = np.conj(cosine) * right[k], -sine * right[k]
-        if abs(right[k + 1]) <= INNER * size or column[k + 1] == 0:
+        if abs(right[k + 1]) <= inner * size or column[k + 1] == 0:
             break
         V[:, k + 1] = w / left
     if k < 0:

@@ -158,11 +158,28 @@ def test_gmres_finds_what_it_can_in_so_many_steps():
         a, b = system(rng, n, 30.0, is_complex, 1)
         few = np.eye(n) + 0.1 * np.outer(a[:, 0], a[0])  # two steps
         for matrix in (a, few):
-            d = refined.gmres(np, lambda v, m=matrix: m @ v, b[:, 0])
-            rest = np.linalg.norm(b[:, 0] - matrix @ d) / np.linalg.norm(b)
-            assert rest < 2 * refined.INNER
-    assert not refined.gmres(np, lambda v: v, np.zeros(3)).any()
-    assert not refined.gmres(np, lambda v: v * np.nan, np.ones(3)).any()
+            for inner in (1e-4, 1e-8):
+                d = refined.gmres(np, lambda v, m=matrix: m @ v, b[:, 0], inner)
+                rest = np.linalg.norm(b[:, 0] - matrix @ d) / np.linalg.norm(b)
+                assert rest < 2 * inner
+    assert not refined.gmres(np, lambda v: v, np.zeros(3), 1e-4).any()
+    assert not refined.gmres(np, lambda v: v * np.nan, np.ones(3), 1e-4).any()
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_gmres_is_asked_for_more_where_nothing_came_of_it(monkeypatch, helps):
+    """As where (L U)^-1 A is of condition 1e4: a residual of it 1e-4 smaller says nothing then."""
+    asked, gmres = [], refined.gmres
+
+    def idle(xp, operator, b, inner):
+        asked.append(inner)
+        return gmres(xp, operator, b, inner) if helps and inner < refined.INNER else 0 * b
+
+    monkeypatch.setattr(refined, "gmres", idle)
+    a, b = system(np.random.default_rng(3), 60, 1e3, False, 1)
+    found, fell_back = solved(a, b, factor="fp16", refine="gmres")
+    assert fell_back == (not helps) and backward(a, b, found.x) <= 2.0**-53 * 60**0.5
+    assert asked[:2] == [1e-4, 1e-8] and set(asked[2:]) == ({1e-8} if helps else set())
 
 
 # -- without a GPU
