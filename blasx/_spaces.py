@@ -1171,7 +1171,7 @@ def attention_wgmma_fits(kernel):
     def fits(letter, n, v, gpu):
         forward, keyed = kernel == "attention_wgmma", kernel == "attention_wgmma_keys"
         ahead, groups = v["AHEAD"] if forward else 1, v["GROUPS"]
-        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] // (2 if ahead == 0 else 4 / 3)
+        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] * (2 + ahead) // 4
         if not forward:
             part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
         at_start = 512 // (groups + 1) // v["BLOCKS"] // 8 * 8
