@@ -2,9 +2,10 @@
 
 Every function takes one matrix or a stack of them, (..., m, n), in any memory order; the stacks of
 two operands broadcast, and a `b` of one dimension, and only that, is a vector. Types are NumPy's:
-integers count as float64, float32 and complex64 stay what they are. NumPy arrays are worked on by
-the CPU, CuPy arrays by the GPU that holds them in the current stream, and arrays that speak DLPack
-where they lie, answered in kind.
+integers count as float64, float32 and complex64 stay what they are, and are worked on as such
+(NumPy works in double precision and rounds). NumPy arrays are worked on by the CPU, CuPy arrays by
+the GPU that holds them in the current stream, and arrays that speak DLPack where they lie, answered
+in kind; ndarray's subclasses, masked arrays, too, where NumPy's functions answer them so.
 
 One matrix goes to LAPACK's routine (`blasx.lapack`), a stack to the batched one (`blasx.batched`).
 Members that have no answer raise numpy.linalg.LinAlgError; the exception carries `indices`, so
@@ -68,7 +69,7 @@ class _Caller:
     def _type(self, x, argument):
         letter = "d" if x.dtype.kind in "biu" else _LETTER.get(x.dtype.char)
         if letter is None:
-            raise TypeError(f"{self.name}: {argument} of dtype {x.dtype} is unsupported")
+            raise TypeError(f"{self.name}: {argument} of dtype {x.dtype} is unsupported in linalg")
         return TYPES[letter]
 
     def matrices(self, a, argument="a"):
@@ -123,9 +124,28 @@ class _Caller:
         raise error
 
 
-def _public(implementation):
-    """The public function of an implementation: see `_routine._function`."""
+def _in_class(x, result):
+    """`result` with its arrays of as many dimensions as `x` in the class of `x`, an operand of a
+    subclass of ndarray: vectors and matrices, not eigenvalues."""
+    if isinstance(result, tuple):
+        results = [_in_class(x, y) for y in result]
+        return tuple(results) if type(result) is tuple else type(result)(*results)
+    return x.__array_wrap__(result) if result.ndim == x.ndim else result
+
+
+def _solution_in_class(b, x):
+    return b.__array_wrap__(x)
+
+
+def _lstsq_in_class(b, result):
+    return *map(b.__array_wrap__, result[:2]), *result[2:]  # x and residuals
+
+
+def _public(implementation, like=None, in_class=_in_class):
+    """The public function of an implementation (see `_routine._function`). Operand `like`, 0 or 1,
+    has its class given to results by `in_class`."""
     name = implementation.__name__.lstrip("_")
+    implementation.like, implementation.in_class = like, in_class
     function = _routine._function(implementation, partial(_called, f"linalg.{name}"), name)
     function.implementation = implementation
     return function
@@ -704,7 +724,8 @@ def pinv(me, a, rcond=None, hermitian=False, *, rtol=_UNSET):
     t, a = me.operand(a)
     me.matrices(a)
     if rcond is not None and rtol is not _UNSET:
-        raise ValueError("linalg.pinv: rtol and rcond can't be both set")
+        raise ValueError(f"linalg.pinv: `rtol` and `rcond` can't be both set, got {rtol!r} and "
+                         f"{rcond!r}")
     if rcond is None:
         rcond = 1e-15 if rtol is _UNSET else rtol
     if rcond is None:
@@ -825,10 +846,11 @@ def _squares(x):
     return (x.real ** 2 + x.imag ** 2).sum(-2)
 
 
-_lu_solve = _public(_lu_solve)
-solve, lu_factor, cholesky, inv, det, slogdet = map(
-    _public, (solve, lu_factor, cholesky, inv, det, slogdet))
-qr, eigh, eigvalsh, svd, pinv, lstsq = map(_public, (qr, eigh, eigvalsh, svd, pinv, lstsq))
+_lu_solve, lu_factor, det, slogdet, eigvalsh = map(
+    _public, (_lu_solve, lu_factor, det, slogdet, eigvalsh))
+cholesky, inv, qr, eigh, svd, pinv = (
+    _public(f, 0) for f in (cholesky, inv, qr, eigh, svd, pinv))
+solve, lstsq = _public(solve, 1, _solution_in_class), _public(lstsq, 1, _lstsq_in_class)
 
 __all__ = ["solve", "cholesky", "lu_factor", "lu_solve", "qr", "lstsq", "inv", "det", "slogdet",
            "eigh", "eigvalsh", "svd", "pinv"]
