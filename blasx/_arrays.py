@@ -126,6 +126,8 @@ def _native(x):
     if root == "cupy":
         ndarray = _know_cupy().ndarray
         return x if type(x) is ndarray else x.view(ndarray)
+    if isinstance(x, type):  # it has the methods of its objects
+        return None
     if hasattr(x, "__dlpack_device__"):
         x = x.detach() if root == "torch" else x
         if x.__dlpack_device__()[0] == 1:  # kDLCPU

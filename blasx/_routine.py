@@ -200,7 +200,7 @@ class Typed:
         value, as SciPy's cho_factor returns for a stack, is that value."""
         try:
             return among[among.index(x)]
-        except ValueError:
+        except (ValueError, TypeError):
             if x.__class__ is ndarray and x.dtype == bool and x.size and x.min() == x.max():
                 return self.choice(x.flat[0], argument, among)
             self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))

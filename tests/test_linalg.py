@@ -236,11 +236,35 @@ def test_bad_types(a):
     (lambda: linalg.lu_solve(3, np.ones(3)), TypeError, "linalg.lu_solve: lu_and_piv .* got 3"),
     (lambda: linalg.pinv(np.eye(3), "x"), TypeError, "linalg.pinv: rcond must .* got 'x'"),
     (lambda: linalg.lstsq(np.eye(3), np.ones(3), np.ones(2)), TypeError, "linalg.lstsq: rcond"),
+    (lambda: linalg.solve([[1, 2], [3]], np.ones(2)), ValueError, "linalg.solve: a .* ragged"),
+    (lambda: linalg.inv(np.ndarray), TypeError, "linalg.inv: a .* got type"),
+    (lambda: linalg.eigh(np.eye(2), np.array("L")), ValueError, "linalg.eigh: UPLO"),
+    (lambda: linalg.qr(np.eye(2), np.array(["r", "raw"])), ValueError, "linalg.qr: mode"),
+    (lambda: linalg.lu_solve(linalg.lu_factor(np.eye(2)), np.ones(2), 3), ValueError,
+     "linalg.lu_solve: trans .* got 3"),
+    (lambda: linalg.lu_solve(linalg.lu_factor(np.eye(2)), np.ones(2), np.zeros(2, "V8")),
+     ValueError, "linalg.lu_solve: trans"),
+    (lambda: linalg.pinv(np.eye(3), rtol="x"), TypeError, "linalg.pinv: rtol .* got 'x'"),
+    (lambda: linalg.pinv(np.eye(3), np.zeros(3, "M8[s]")), TypeError, "linalg.pinv: rcond"),
+    (lambda: linalg.pinv(np.zeros((2, 3, 3)), np.ones(3)), ValueError,
+     r"linalg.pinv: the stacks of a and rcond .* \(2,\) and \(3,\)"),
 ])
 def test_wrong_calls_name_function_and_argument(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
+
+@pytest.mark.parametrize("flag", [None, "", "yes", 1.0, np.ones(2), [True]])
+def test_flags_are_truth_values(flag):
+    a = np.eye(2)
+    for name, argument in [("cholesky", "upper"), ("lu_factor", "overwrite_a"),
+                           ("svd", "full_matrices"), ("svd", "compute_uv"), ("svd", "hermitian"),
+                           ("pinv", "hermitian")]:
+        for operand in (a, np.stack([a, a]), a[:0, :0]):
+            with pytest.raises(TypeError, match=f"linalg.{name}: {argument} must be True or False"):
+                getattr(linalg, name)(operand, **{argument: flag})
+    with pytest.raises(TypeError, match="linalg.lu_solve: overwrite_b must be True or False"):
+        linalg.lu_solve(linalg.lu_factor(a), np.ones(2), overwrite_b=flag)
 
 
 # -- orthogonal factorizations, eigenvalues, least squares
@@ -298,6 +322,16 @@ def test_svd_and_pinv(stack, m, n, dtype, layout, full, seed):
     np.testing.assert_allclose(a @ linalg.pinv(a) @ a if a.size else a, a,
                                atol=tolerance(ours.U.dtype) * 100)
     assert linalg.pinv(a, rtol=None).shape == (*stack, n, m)
+
+
+@pytest.mark.parametrize("stack", [(), (2,)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_pinv_finds_the_rank_of_what_is_deficient(stack, dtype):
+    rng = np.random.default_rng(5)
+    a = np.broadcast_to(rng.normal(size=(40, 3)) @ rng.normal(size=(3, 30)), (*stack, 40, 30))
+    exact = np.linalg.pinv(a, rcond=1e-10)
+    limit = {} if np.dtype(dtype).char in "fF" else {"rtol": None}  # 1e-15 is less than the noise
+    same(linalg.pinv(a.astype(dtype), **limit), exact.astype(dtype))
 
 
 @quick
