@@ -15,9 +15,11 @@ from itertools import product
 from ._types import TYPES
 from .batched._block import (
     cholesky_bytes,
+    leaf_bytes,
     left_bytes,
     line_bytes,
     lu_bytes,
+    merge_bytes,
     panel_bytes,
     panels_bytes,
     potrs_bytes,
@@ -517,6 +519,22 @@ def rotation_fits(letter, n, v, gpu):
             and v["ROWS"] <= 32 * v["WARPS"] * v["EACH"] <= 2 * v["ROWS"] + 32
             and v["EACH"] * v["WAVE"] * words(letter) <= 32
             and rotation_bytes(letter, n, v) + 512 <= gpu.shared)
+
+
+def leaf_of_tree_stages(letter, n):
+    return (options(WARPS=(4, 1, 2, 8)),)
+
+
+def leaf_of_tree_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and leaf_bytes(letter, v) + 512 <= gpu.shared
+
+
+def merge_stages(letter, n):
+    return (options(WARPS=(16, 4, 8, 2, 32)),)
+
+
+def merge_fits(letter, n, v, gpu):
+    return v["WARPS"] <= 32 and merge_bytes(letter, n) + 512 <= gpu.shared
 
 
 # -- gemm.cuh: a thread, a warp or a block to a tile
@@ -1135,15 +1153,15 @@ def attention_wgmma_bytes(kernel, v):
 
 
 def attention_wgmma_stages(kernel):
-    kinds = {"attention_wgmma": [dict(GROUPS=g, TURNS=t)
-                                 for g, t in ((2, 1), (2, 0), (3, 0), (1, 0))],
+    kinds = {"attention_wgmma": [dict(GROUPS=g, AHEAD=a)
+                                 for g, a in ((2, 1), (3, 1), (1, 1), (1, 0), (2, 0))],
              "attention_wgmma_queries": options(GROUPS=(2, 3, 1)),
              "attention_wgmma_keys": options(GROUPS=(2, 1))}[kernel]
     lines = (64,) if kernel == "attention_wgmma_keys" else (128, 64)
 
     def stages(letter, n):
         return ([v | {"WIDTH": wgmma_width(n)} for v in kinds],
-                options(LINES=lines, STAGES=(2, 3, 4), BLOCKS=(1, 2, 3)))
+                options(LINES=lines, STAGES=(2, 3, 4), BLOCKS=(1, 2, 3, 4)))
     return stages
 
 
@@ -1152,17 +1170,17 @@ def attention_wgmma_fits(kernel):
     as factors; a product's sums before groups have shared them out."""
     def fits(letter, n, v, gpu):
         forward, keyed = kernel == "attention_wgmma", kernel == "attention_wgmma_keys"
-        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] * 3 // 4
+        ahead, groups = v["AHEAD"] if forward else 1, v["GROUPS"]
+        part = v["WIDTH"] // 2 * (1 + keyed) + v["LINES"] // (2 if ahead == 0 else 4 / 3)
         if not forward:
             part += v["LINES"] // 2 + v["LINES"] // 4 * keyed
-        turns, groups = v["TURNS"] if forward else 0, v["GROUPS"]
         at_start = 512 // (groups + 1) // v["BLOCKS"] // 8 * 8
-        taken = min(((groups + 1) * at_start - 24) // groups // 8 * 8, 240)
+        given = 32 if forward else 24
+        taken = min(((groups + 1) * at_start - given) // groups // 8 * 8, 240)
         return (gpu.capability == 90 and v["WIDTH"] == wgmma_width(n) and v["WIDTH"] in (64, 128)
                 and v["LINES"] in (64, 128, *(192,) * forward) and v["STAGES"] >= 2
-                and turns in (0, 1)
-                and groups in ((2,) if turns else (1, 2, 3))
-                and part <= taken - 16 * v["BLOCKS"]
+                and ahead in (0, 1) and groups in (1, 2, 3)
+                and part <= taken - 16 * min(v["BLOCKS"], 2)
                 and max(v["LINES"], v["WIDTH"]) // 2 + 26 <= at_start
                 and not (keyed and v["LINES"] > 96)
                 and v["BLOCKS"] * (attention_wgmma_bytes(kernel, v) + 1024) <= gpu.shared + 1024)
@@ -1394,7 +1412,7 @@ SPACES = {
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
-                          (256, 512), True, compiled=False, letters="cz", smallest=209),
+                          (256, 512, 1024), True, compiled=False, smallest=161),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
                          True, largest=64),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256, 384, 512), True,
@@ -1425,6 +1443,9 @@ SPACES = {
     "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
     "steqr_lane": Space("syevd", ql_stages, ql_fits),
     "lasr_rows": Space("syevd", rotation_stages, rotation_fits),
+    "stedc_leaf": Space("syevd", leaf_of_tree_stages, leaf_of_tree_fits, (128, 256), True,
+                        smallest=33),
+    "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
                          letters="sc"),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,

@@ -2,24 +2,25 @@
 // lines that come in boxes of 64 numbers, and products of a group of four warps, which has 64 of the
 // block's ROWS lines.
 //
-// The first four warps of a block are the producer: one thread asks for the block's own lines, once,
-// and for those of the other side, a tile at a time, STAGES of them under way. GROUPS more groups
-// multiply. A block of few lines asks for the other side's more often; where that has few, BLOCKS of
-// them on a multiprocessor begin and end while others multiply.
+// GROUPS groups of a block multiply. Its last four warps are the producer: one thread asks for the
+// block's own lines, and for those of the other side, a tile at a time, STAGES of them under way. A
+// block of few lines asks for the other side's more often; where that has few, BLOCKS of them on a
+// multiprocessor multiply in turns.
 #pragma once
 #include "attention_weights.cuh"
 #include "hopper.cuh"
 #include "launch.cuh"
 
 constexpr int ROWS = 64 * GROUPS, HALVES = WIDTH / 64;
-// Registers of a thread of the producer, and of one that multiplies: of 65536 for all of BLOCKS
-constexpr int AT_START = 512 / (GROUPS + 1) / BLOCKS / 8 * 8, GIVEN = 24;
-constexpr int LEFT = ((GROUPS + 1) * AT_START - GIVEN) / GROUPS / 8 * 8;
-constexpr int TAKEN = LEFT < 240 ? LEFT : 240;
+// Registers of a thread that multiplies, and of the producer, LEAST at least, of 65536 for all of
+// BLOCKS
+constexpr int AT_START = 512 / (GROUPS + 1) / BLOCKS / 8 * 8, OF_ALL = (GROUPS + 1) * AT_START;
+constexpr int LEFT = (OF_ALL - LEAST) / GROUPS / 8 * 8, TAKEN = LEFT < 240 ? LEFT : 240;
+constexpr int REST = OF_ALL - GROUPS * TAKEN, GIVEN = REST < AT_START ? REST : AT_START;
 static_assert(WIDTH % 64 == 0);
 
-// Which group of four warps this is, 0 the producer, and which warp of the block: from one lane, so
-// that the compiler knows that a warp agrees on it
+// Which group of four warps this is, GROUPS the producer, and which warp of the block: from one lane,
+// so that the compiler knows that a warp agrees on it
 __device__ inline int group() { return of_lane(thread() / 128, 0); }
 __device__ inline int uniform_warp() { return of_lane(warp(), 0); }
 
@@ -40,25 +41,33 @@ __device__ void load_lines(unsigned to, const TensorMap& from, unsigned barrier,
 }
 
 // The position in a ring: a stage and the phase of its barriers
-struct Place {
+template <int COUNT = STAGES> struct Place {
     unsigned stage = 0, phase = 0;
     __device__ void next()
     {
-        if (++stage == STAGES) stage = 0, phase ^= 1;
+        if (++stage == COUNT) stage = 0, phase ^= 1;
     }
 };
 
-// Where a ring's stages of BYTES are, and its barriers: each is filled by so many threads
-template <unsigned BYTES, int FILLERS = 1> struct Ring {
+// Where a ring's COUNT stages of BYTES are, and its barriers: each is filled by so many threads
+template <unsigned BYTES, int FILLERS = 1, int COUNT = STAGES> struct Ring {
+    using Place = ::Place<COUNT>;
     unsigned stages, full, empty;
 
     __device__ unsigned at(Place of) const { return stages + of.stage * BYTES; }
     __device__ void make() const
     {
-        for (int s = 0; s < STAGES; ++s) {
+        for (int s = 0; s < COUNT; ++s) {
             make_barrier(full + 8 * s, FILLERS);
             make_barrier(empty + 8 * s, GROUPS);
         }
+    }
+    // By the producer: the lines from this one on, when there is room for them
+    __device__ void fill(Place of, const TensorMap& from, int line, int head, int batch) const
+    {
+        emptied(of);
+        expect(full + 8 * of.stage, BYTES);
+        load_lines<BYTES / PART<1>>(at(of), from, full + 8 * of.stage, line, head, batch);
     }
     __device__ void emptied(Place of) const { await(empty + 8 * of.stage, of.phase ^ 1); }
     __device__ void filled(Place of) const { await(full + 8 * of.stage, of.phase); }
@@ -69,7 +78,7 @@ template <unsigned BYTES, int FILLERS = 1> struct Ring {
     }
     __device__ void done_before(Place next) const
     {
-        const unsigned stage = (next.stage ? next.stage : STAGES) - 1;
+        const unsigned stage = (next.stage ? next.stage : COUNT) - 1;
         if (thread() % 128 == 0) arrive(empty + 8 * stage);
     }
 };

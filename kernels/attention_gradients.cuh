@@ -69,7 +69,7 @@ template <bool KEYED> struct Walk {
         return ((KEYED ? looks.m : looks.keys(row - 1)) + LINES - 1) / LINES;
     }
     // L, then D, of a stage's queries
-    __device__ float* numbers(Place of) const
+    __device__ float* numbers(Place<> of) const
     {
         return reinterpret_cast<float*>(dynamic_shared + (ring.stages + STAGES * STAGE
                                                           - shared_address(dynamic_shared)))
@@ -89,8 +89,9 @@ template <bool KEYED> struct Walk {
                             const TensorMap& W) const
     {
         give_registers<GIVEN>();
-        Place at;
-        if (thread() == 0 && begin < end) {
+        const int mine = thread() - 128 * GROUPS;
+        Place<> at;
+        if (mine == 0 && begin < end) {
             expect(barriers, 2 * PART<ROWS>);
             load_lines<ROWS>(x, X, barriers, first, head, batch);
             load_lines<ROWS>(y, Y, barriers, first, head, batch);
@@ -103,14 +104,14 @@ template <bool KEYED> struct Walk {
                 load_lines<LINES>(to + PART<LINES>, W, full, tile * LINES, head, batch);
             }
         }
-        if (KEYED && thread() >= 32 && thread() < 32 + LINES)
+        if (KEYED && mine >= 32 && mine < 32 + LINES)
             #pragma unroll 1
             for (int tile = begin; tile < end; ++tile, at.next()) {
-                const int query = tile * LINES + thread() - 32;
+                const int query = tile * LINES + mine - 32;
                 const bool there = query < looks.m;
                 const float l = there ? L[query] : NOTHING, d = there ? D[query] : 0.0f;
                 ring.emptied(at);
-                float* const to = numbers(at) + thread() - 32;
+                float* const to = numbers(at) + mine - 32;
                 to[0] = l, to[LINES] = d;
                 arrive(ring.full + 8 * at.stage);
             }
@@ -121,7 +122,7 @@ template <bool KEYED> struct Walk {
     __device__ int multiply(Sums& of_p, Sums& of_ds, float c) const
     {
         take_registers<TAKEN>();
-        const int lines = 64 * (group() - 1), mine = first + 16 * (uniform_warp() - 4);
+        const int lines = 64 * group(), mine = first + 16 * uniform_warp();
         const int t = lane() % 4;
         const unsigned at_x = x + lines * TILE_ROW, at_y = y + lines * TILE_ROW;
         float l[2], d[2];
@@ -135,7 +136,7 @@ template <bool KEYED> struct Walk {
         Numbers s, dp;
         Factors p, ds;
         Lift lift;
-        Place at;
+        Place<> at;
         // The group's own lines may look at less than the block's.
         int tile = begin;
         const int from = KEYED ? looks.first_query(first + lines) / LINES : 0;
@@ -216,6 +217,6 @@ __device__ inline void put_gradient(scalar_t* to, size next, const Sums& x, int 
                                     int width, float factor)
 {
     put_lines<1, WIDTH / 8>(to, next, [&](int, int j, int e) { return x[4 * j + e]; },
-                            first + 16 * (warp() - 4), count, width,
+                            first + 16 * warp(), count, width,
                             [=](int, int) { return factor; });
 }

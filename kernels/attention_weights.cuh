@@ -165,27 +165,57 @@ template <int TILES> struct Softmax {
 
 struct alignas(8) Neighbours { float first, second; };
 
+// Four lanes side by side have four words each: lane t gets word t of each of them.
+__device__ inline void transpose(unsigned (&x)[4])
+{
+    #pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2) {
+        const bool upper = lane() & bit;
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i & bit) continue;
+            const unsigned other = across(upper ? x[i] : x[i ^ bit], bit);
+            (upper ? x[i] : x[i ^ bit]) = other;
+        }
+    }
+}
+
 // Times factor(i, h), 16 TILES rows x(i, j, e) to memory, from `first` on, numbers below `width` of
-// each
+// each. Of two bytes eight are stored at once, of columns that four lanes have two each of.
 template <int TILES, int N, class X, class F>
 __device__ void put_lines(scalar_t* to, size next, const X& x, int first, int count, int width,
                           F factor)
 {
     if (first >= count) return;  // and nothing is computed for it before
+    constexpr int TOGETHER = sizeof(scalar_t) == 2 && N % 4 == 0 ? 4 : 1;
     #pragma unroll
     for (int i = 0; i < TILES; ++i)
         #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const int row = first + 16 * i + 8 * h + lane() / 4;
+            const int row = first + 16 * i + 8 * h + lane() / 4, t = lane() % 4;
             const float by = factor(i, h);
             #pragma unroll
-            for (int j = 0; j < N; ++j) {
-                const int col = 8 * j + lane() % 4 * 2;
-                if (row >= count || col >= width) continue;
-                const float a = x(i, j, 2 * h) * by, b = x(i, j, 2 * h + 1) * by;
+            for (int j = 0; j < N; j += TOGETHER) {
+                const int col = TOGETHER == 4 ? 8 * (j + t) : 8 * j + 2 * t;
+                const bool there = row < count && col < width;
                 scalar_t* const p = to + row * next + col;
-                if constexpr (sizeof(scalar_t) == 4) *reinterpret_cast<Neighbours*>(p) = {a, b};
-                else *reinterpret_cast<unsigned*>(p) = two_of(a, b, number_t());
+                const auto two = [&](int j) {
+                    return Neighbours{x(i, j, 2 * h) * by, x(i, j, 2 * h + 1) * by};
+                };
+                const auto word = [&](int j) {
+                    return two_of(two(j).first, two(j).second, number_t());
+                };
+                if constexpr (sizeof(scalar_t) == 4) {
+                    if (there) *reinterpret_cast<Neighbours*>(p) = two(j);
+                } else if constexpr (TOGETHER == 1) {
+                    if (there) *reinterpret_cast<unsigned*>(p) = word(j);
+                } else {
+                    unsigned words[4] = {word(j), word(j + 1), word(j + 2), word(j + 3)};
+                    transpose(words);
+                    if (there)
+                        *reinterpret_cast<uint4*>(p) = make_uint4(words[0], words[1], words[2],
+                                                                  words[3]);
+                }
             }
         }
 }

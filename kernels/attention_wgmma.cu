@@ -1,44 +1,69 @@
 // attention_wgmma.cu: attention_forward.cu in half precision or bfloat16 on Hopper's tensor cores.
 //
-// A piece is ROWS queries of a member (attention_boxes.cuh). A block has one, or, of the first `paired`
-// members, two, the longest with the shortest: what it wants of the second is brought while it works
-// on the first. It goes through K and V, each in a ring of its own, LINES keys at a time. The scores
-// of a tile are asked for together with the product of the weights before, which goes on while the
-// new scores become weights; and with TURNS groups ask one after the other, so that one computes powers
-// while the other's products run.
+// A piece is ROWS queries of a member (attention_boxes.cuh). As many blocks as there is room for go
+// through the pieces in turns (Pieces): what a block wants of its next piece is brought while it
+// works on the one before. It goes through K and V, each in a ring of its own, LINES keys at a time.
+// AHEAD, the scores of a tile are asked for together with the product of the weights before, which
+// goes on while the new scores become weights; else each waits for the one before, a group needs
+// fewer registers, and a multiprocessor has more of them.
 //
 // Floor: 4 m n WIDTH operations a member (half of them if causal) at 990 Tflop/s, or what 700 W
 // allow, and m n powers, 16 a clock of a multiprocessor: as long as the products of WIDTH 64.
-// Expected of 8 x 16 x 2048 x 128, causal: 0.28 ms (500 Tflop/s).
+// Expected of 8 x 16 x 2048 x 128, causal: 0.24 ms (570 Tflop/s).
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int GROUPS = 2;   // of four warps that multiply
 constexpr int LINES = 128;  // keys of a tile
 constexpr int STAGES = 2;   // of keys and of values in shared memory
-constexpr int TURNS = 1;    // 1: groups ask for products one after the other
+constexpr int AHEAD = 1;    // 1: scores are asked for while values are still multiplied
 constexpr int WIDTH = 128;  // numbers of a line, or more
 constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
-constexpr int WARPS = 4 * (GROUPS + 1);
+constexpr int WARPS = 4 * (GROUPS + 1), LEAST = 32;
 #include "attention_boxes.cuh"
 
-static_assert(!TURNS || GROUPS == 2);
+// The pieces of a block. Of a causal member they are from short to long: of the first `paired`
+// members the longest goes with the shortest, all pairs are equally long, and a round of the blocks
+// takes one each; what is left is taken longest first, from the first block to the last and back, so
+// that in the end all have had as much. K and V of few members are wanted at a time: they stay in
+// the cache.
+struct Pieces {
+    int of_member, members, paired, rounds, causal;  // rounds: in which there are pairs
+    int member, piece;
 
-extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), BLOCKS)
+    // Goes to the n-th, if there is one; false behind the last. -1 is no piece.
+    __device__ bool find(int n)
+    {
+        const int blocks = int(gridDim.x), pairs = (of_member + 1) / 2, in_pairs = paired * pairs;
+        const int round = n < 2 * rounds ? n / 2 : n - rounds;
+        const bool second = n < 2 * rounds && n % 2, back = round >= rounds && (round - rounds) % 2;
+        const int mine = int(blockIdx.x), at = round * blocks + (back ? blocks - 1 - mine : mine);
+        const int alone = at - in_pairs, left = members - paired;
+        if (alone < 0) {
+            member = at / pairs;
+            piece = second ? at % pairs - of_member % 2 : of_member - 1 - at % pairs;
+            return true;
+        }
+        member = causal ? paired + alone % left : alone / of_member;
+        piece = second ? -1 : of_member - 1 - (causal ? alone / left : alone % of_member);
+        return alone < left * of_member;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
                 const __grid_constant__ TensorMap V, scalar_t* Y, size y_batch, size y_head,
                 size y_next, float* L, const unsigned char* mask, size mask_batch, size mask_head,
                 size mask_query, size mask_key, size heads_of, size m_of, size n_of, size width_of,
-                size scale_bits, size causal, size paired)
+                size scale_bits, size causal, size members, size paired, size rounds)
 {
     wait_for_stream();
-    const unsigned of_q = shared_address(dynamic_shared), others = of_q + 16;
-    const unsigned shared = boxes_from(others + 32 * STAGES);
-    const Ring<PART<LINES>> keys{shared + 2 * PART<ROWS>, others, others + 8 * STAGES};
+    const unsigned barriers = shared_address(dynamic_shared), others = barriers + 32;
+    const Ring<PART<ROWS>, 1, 2> queries{boxes_from(others + 32 * STAGES), barriers, barriers + 16};
+    const Ring<PART<LINES>> keys{queries.stages + 2 * PART<ROWS>, others, others + 8 * STAGES};
     const Ring<PART<LINES>> values{keys.stages + STAGES * PART<LINES>, others + 16 * STAGES,
                                    others + 24 * STAGES};
     if (thread() == 0) {
-        make_barrier(of_q, 1);
-        make_barrier(of_q + 8, 1);
+        queries.make();
         keys.make();
         values.make();
         show_barriers();
@@ -46,50 +71,48 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
     __syncthreads();
 
     const int m = int(m_of), n = int(n_of), heads = int(heads_of);
-    const int pieces = (m + ROWS - 1) / ROWS, pairs = (pieces + 1) / 2;  // of a member
-    const int alone = int(blockIdx.x) - int(paired) * pairs;  // which of those with one piece
-    const int member = alone < 0 ? int(blockIdx.x) / pairs : int(paired) + alone / pieces;
-    const int i = alone < 0 ? int(blockIdx.x) % pairs : alone % pieces;
-    const int count = alone < 0 && 2 * i != pieces - 1 ? 2 : 1;
-    const auto first_of = [=](int piece) { return (piece ? i : pieces - 1 - i) * ROWS; };
-    const int head = member % heads, batch = member / heads;
-    const Looks looks{mask ? mask + batch * mask_batch + head * mask_head : mask, mask_query,
-                      mask_key, m, n, int(causal)};
-    const auto tiles_of = [=](int first) {
+    Pieces pieces{(m + ROWS - 1) / ROWS, int(members), int(paired), int(rounds), int(causal)};
+    Place<2> at_q;
+    const auto looks_of = [=](int head, int batch) {
+        return Looks{mask ? mask + batch * mask_batch + head * mask_head : mask, mask_query,
+                     mask_key, m, n, int(causal)};
+    };
+    const auto tiles_of = [](const Looks& looks, int first) {
         return (looks.keys(first + ROWS - 1) + LINES - 1) / LINES;
     };
 
-    if (group() == 0) {
+    if (group() == GROUPS) {
         give_registers<GIVEN>();
-        if (thread() != 0) return;
-        Place at;
-        const auto fill = [&](const Ring<PART<LINES>>& ring, const TensorMap& from, int key) {
-            ring.emptied(at);
-            expect(ring.full + 8 * at.stage, PART<LINES>);
-            load_lines<LINES>(ring.at(at), from, ring.full + 8 * at.stage, key, head, batch);
-        };
-        for (int piece = 0; piece < count; ++piece) {
-            const int first = first_of(piece), tiles = tiles_of(first);
+        if (thread() != 128 * GROUPS) return;
+        Place<> at;
+        #pragma unroll 1
+        for (int i = 0; pieces.find(i); ++i) {
+            if (pieces.piece < 0) continue;
+            const int head = pieces.member % heads, batch = pieces.member / heads;
+            const int first = pieces.piece * ROWS, tiles = tiles_of(looks_of(head, batch), first);
             if (!tiles) continue;
-            expect(of_q + 8 * piece, PART<ROWS>);
-            load_lines<ROWS>(shared + piece * PART<ROWS>, Q, of_q + 8 * piece, first, head, batch);
+            queries.fill(at_q, Q, first, head, batch);
+            at_q.next();
+            #pragma unroll 1
             for (int tile = 0; tile < tiles; ++tile, at.next()) {
-                fill(keys, K, tile * LINES);
-                fill(values, V, tile * LINES);
+                keys.fill(at, K, tile * LINES, head, batch);
+                values.fill(at, V, tile * LINES, head, batch);
             }
         }
         return;
     }
     take_registers<TAKEN>();
-    const int team = group() - 1;
+    const int team = group();
     const float c = power_factor(float(__longlong_as_double(scale_bits)), 0);
-    Place at_k, at_v;
-    if (TURNS && team == 1) give_turn(0);
+    Place<> at_k, at_v;
     #pragma unroll 1
-    for (int piece = 0; piece < count; ++piece) {
-        const int first = first_of(piece), tiles = tiles_of(first);
-        const int mine = first + 16 * (uniform_warp() - 4);
-        const unsigned q = shared + piece * PART<ROWS> + team * (64 * TILE_ROW);
+    for (int i = 0; pieces.find(i); ++i) {
+        if (pieces.piece < 0) continue;
+        const int head = pieces.member % heads, batch = pieces.member / heads;
+        const int first = pieces.piece * ROWS, mine = first + 16 * uniform_warp();
+        const Looks looks = looks_of(head, batch);
+        const int tiles = tiles_of(looks, first);
+        const unsigned q = queries.at(at_q) + team * (64 * TILE_ROW);
         float y[WIDTH / 2] = {}, s[LINES / 2] = {};
         int p[LINES / 4];
         Softmax<1> softmax;
@@ -108,8 +131,7 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             #pragma unroll
             for (int i = 0; i < LINES / 4; ++i) p[i] = int(two_of(s[2 * i], s[2 * i + 1], scalar_t()));
         };
-        if (tiles) {
-            await(of_q + 8 * piece, 0);
+        const auto take_scores = [&] {
             keys.filled(at_k);
             keep(s);
             begin_products();
@@ -117,27 +139,8 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             await_products<0>();
             keep(s);
             keys.done(at_k);
-            weigh(0);
-            pack();
-            for (int tile = 1; tile < tiles; ++tile) {
-                keys.filled(at_k);
-                values.filled(at_v);
-                if (TURNS) wait_turn(team);
-                keep(s), keep(y), keep(p);
-                begin_products();
-                ask_along<LINES>(s, q, keys.at(at_k));
-                ask_across<LINES>(y, p, values.at(at_v));
-                if (TURNS) give_turn(1 - team);
-                await_products<1>();
-                keep(s);
-                keys.done(at_k);
-                weigh(tile * LINES);
-                compute_first(softmax.total[0][0] + softmax.total[0][1]);
-                await_products<0>();
-                keep(y), keep(p);
-                values.done(at_v);
-                pack();
-            }
+        };
+        const auto add_values = [&] {
             values.filled(at_v);
             keep(y), keep(p);
             begin_products();
@@ -145,12 +148,42 @@ attention_wgmma(const __grid_constant__ TensorMap Q, const __grid_constant__ Ten
             await_products<0>();
             keep(y), keep(p);
             values.done(at_v);
+        };
+        if (tiles) {
+            queries.filled(at_q);
+            take_scores();
+            weigh(0);
+            pack();
+            for (int tile = 1; tile < tiles; ++tile) {
+                if (AHEAD) {
+                    keys.filled(at_k);
+                    values.filled(at_v);
+                    keep(s), keep(y), keep(p);
+                    begin_products();
+                    ask_along<LINES>(s, q, keys.at(at_k));
+                    ask_across<LINES>(y, p, values.at(at_v));
+                    await_products<1>();
+                    keep(s);
+                    keys.done(at_k);
+                    weigh(tile * LINES);
+                    compute_first(softmax.total[0][0] + softmax.total[0][1]);
+                    await_products<0>();
+                    keep(y), keep(p);
+                    values.done(at_v);
+                } else {
+                    add_values();
+                    take_scores();
+                    weigh(tile * LINES);
+                }
+                pack();
+            }
+            queries.done(at_q);
+            add_values();
         }
-        softmax.finish(L + member * m_of, mine, m);
+        softmax.finish(L + pieces.member * m_of, mine, m);
         put_lines<1, WIDTH / 8>(
             Y + batch * y_batch + head * y_head, y_next,
             [&](int, int j, int e) { return y[4 * j + e]; }, mine, m, int(width_of),
             [&](int, int h) { return softmax.total[0][h]; });
     }
-    if (TURNS && team == 0) wait_turn(0);  // the turn that nobody takes
 }

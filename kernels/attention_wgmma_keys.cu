@@ -12,10 +12,10 @@ constexpr int STAGES = 3;   // of tiles in shared memory
 constexpr int WIDTH = 128;  // numbers of a line, or more
 constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
-constexpr int WARPS = 4 * (GROUPS + 1);
+constexpr int WARPS = 4 * (GROUPS + 1), LEAST = 24;
 #include "attention_gradients.cuh"
 
-extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
                      const __grid_constant__ TensorMap V, const __grid_constant__ TensorMap dY,
                      scalar_t* dK, size dk_batch, size dk_head, size dk_next, scalar_t* dV,
@@ -34,7 +34,7 @@ attention_wgmma_keys(const __grid_constant__ TensorMap Q, const __grid_constant_
                       mask_key, m, n, int(causal)};
     const Walk<true> walk{looks, L + member * m_of, D + member * m_of, first, head, batch};
     walk.make();
-    if (group() == 0) return walk.produce(K, V, Q, dY);
+    if (group() == GROUPS) return walk.produce(K, V, Q, dY);
     Sums dk = {}, dv = {};
     const int e = walk.multiply(dv, dk, power_factor(scale, 0));
     put_gradient(dV + batch * dv_batch + head * dv_head, dv_next, dv, first, n, int(width_of),

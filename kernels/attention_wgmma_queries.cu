@@ -12,10 +12,10 @@ constexpr int STAGES = 3;   // of tiles in shared memory
 constexpr int WIDTH = 128;  // numbers of a line, or more
 constexpr int BLOCKS = 1;   // of a multiprocessor
 #endif
-constexpr int WARPS = 4 * (GROUPS + 1);
+constexpr int WARPS = 4 * (GROUPS + 1), LEAST = 24;
 #include "attention_gradients.cuh"
 
-extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 attention_wgmma_queries(const __grid_constant__ TensorMap Q, const __grid_constant__ TensorMap K,
                         const __grid_constant__ TensorMap V, const __grid_constant__ TensorMap dY,
                         scalar_t* dQ, size dq_batch, size dq_head, size dq_next, const float* L,
@@ -33,7 +33,7 @@ attention_wgmma_queries(const __grid_constant__ TensorMap Q, const __grid_consta
                       mask_key, m, n, int(causal)};
     const Walk<false> walk{looks, L + member * m_of, D + member * m_of, first, head, batch};
     walk.make();
-    if (group() == 0) return walk.produce(Q, dY, K, V);
+    if (group() == GROUPS) return walk.produce(Q, dY, K, V);
     Sums dq = {}, none;
     const int e = walk.multiply(none, dq, power_factor(scale, 0));
     put_gradient(dQ + batch * dq_batch + head * dq_head, dq_next, dq, first, m, int(width_of),

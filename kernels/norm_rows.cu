@@ -23,17 +23,6 @@ norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_
     Team<> team;
     const size i = team.row();
     Row<1> row({X}, i * n, i < m ? int(n) : 0);
-    // Of half precision there is room for packs of gain and bias, which come with the row.
-    constexpr bool TOGETHER = RESIDENT && !SINGLY && sizeof(scalar_t) == 2;
-    Pack<scalar_t> of_gain[PACKS], of_bias[PACKS];
-    if (TOGETHER)
-        #pragma unroll
-        for (int c = 0; c < PACKS; ++c)
-            if (row.in.has(0, c, 0)) {
-                const int j = row.in.at(0, c, 0);
-                of_gain[c] = *reinterpret_cast<const Pack<scalar_t>*>(gain + j);
-                if (bias) of_bias[c] = *reinterpret_cast<const Pack<scalar_t>*>(bias + j);
-            }
     real_t mean = 0, squares = 0;
     if (bias) mean = team.sum(row.sum([](Held<1>& x, int e) { return x[0][e]; })) / real_t(n);
     row.packs([&](Held<1>& x, int first, int c) {
@@ -48,13 +37,8 @@ norm_rows(const scalar_t* X, const scalar_t* gain, const scalar_t* bias, scalar_
     const real_t r = 1 / sqrt(team.sum(squares) / real_t(n) + number(eps));
     row.packs([&](Held<1>& x, int first, int c) {
         real_t g[V], b[V] = {}, y[V];
-        if (TOGETHER) {
-            load(g, of_gain[c].x);
-            if (bias) load(b, of_bias[c].x);
-        } else {
-            row.in.get(g, gain, first, c);
-            if (bias) row.in.get(b, bias, first, c);
-        }
+        row.in.get(g, gain, first, c);
+        if (bias) row.in.get(b, bias, first, c);
         #pragma unroll
         for (int e = 0; e < V; ++e) y[e] = fma((x[0][e] - mean) * r, g[e], b[e]);
         row.in.put(Y + i * n, y, first, c);

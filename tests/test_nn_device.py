@@ -171,18 +171,20 @@ def test_bad_numbers_are_named(xp):
 @pytest.mark.gpu
 @pytest.mark.parametrize("width", [64, 104])
 @pytest.mark.parametrize("dtype, bound", [("f4", 1e-6), ("f2", 2e-3), ("bfloat16", 1.6e-2)])
-def test_fused_attention(dtype, bound, width):
+def test_fused_attention(dtype, bound, width, monkeypatch):
     """Each kernel of it, by the rows that ship and by others, beside the layer on the CPU in double
-    precision."""
+    precision; blocks of so few places that each has several pieces."""
     cupy = pytest.importorskip("cupy")
     pytest.importorskip("ml_dtypes")
+    from blasx.nn import _gpu
+    monkeypatch.setattr(_gpu, "multiprocessors", lambda device: 2)
     heads = normal(2, 3, 4, 150, width)
     looks = np.random.default_rng(1).random((3, 1, 150, 150)) < 0.7
     letter, by_wgmma = {"f4": "s", "f2": "h"}.get(dtype, "b"), {}
     if letter != "s":
         tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "BLOCKS": 1,
                 "WIDTH": -(-width // 64) * 64}
-        by_wgmma = {"attention_wgmma": tile | {"TURNS": 1}, "attention_wgmma_queries": tile,
+        by_wgmma = {"attention_wgmma": tile | {"AHEAD": 0}, "attention_wgmma_queries": tile,
                     "attention_wgmma_keys": tile}
     for kernels in [{}] + [by_wgmma, dict.fromkeys(by_wgmma)] * bool(by_wgmma):
         with _tuned.using(letter, **kernels):

@@ -42,21 +42,18 @@ print("ok")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_rotations_are_applied_while_the_next_are_found(simulated):
-    """QL in short passes: more than two are needed, each in the room of the one before the last.
-    How many there are does not change a bit."""
+def test_rotations_are_applied_in_passes(simulated):
+    """QL in short passes: more than two are needed. How many there are does not change a bit."""
     text = """
 from blasx import _tuned
 a = np.random.default_rng(0).standard_normal((3, 36, 36))
 a += a.swapaxes(1, 2)
-def found(of, **more):
-    with _tuned.using("d", steqr_lane=dict(LANES=1, WARPS=1, PARTS=60) | more):
-        return [np.array(x) for x in blasx.dsyevd_batched(gpu.copied(of))]
-w, v, info = found(a)
+def found(passes):
+    with _tuned.using("d", steqr_lane=dict(LANES=1, WARPS=1, PARTS=passes), stedc_leaf=None):
+        return [np.array(x) for x in blasx.dsyevd_batched(gpu.copied(a))]
+w, v, info = found(60)
 assert not info.any()
-for one in (a, a[:1]):  # three blocks of QL, in two passes; one, in sixty
-    other = found(one, upto=2, many=2)
-    assert all((x == y[:len(x)]).all() for x, y in zip(other, (w, v, info)))
+assert all((x == y).all() for x, y in zip(found(2), (w, v, info)))
 assert abs(w - np.linalg.eigvalsh(a)).max() < 1e-13 * abs(w).max()
 assert abs(a @ v - v * w[:, None]).max() < 1e-13 * abs(w).max()
 """
@@ -107,6 +104,57 @@ def test_a_step_outside_is_seen(simulated):
     run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
                          capture_output=True, text=True)
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
+
+
+def test_eigenvectors_by_division(simulated):
+    """Divide and conquer, as rows of larger orders have it: all parts joined, none, close and equal
+    eigenvalues, graded members, some that are not finite, both triangles, all types."""
+    text = """
+from contextlib import ExitStack
+from blasx import _tuned
+rng = np.random.default_rng(0)
+tiles = dict(BM=32, BN=32, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0, WARPS=4, BLOCKS=1)
+def members(n, letter):
+    def normal():
+        x = rng.standard_normal((n, n))
+        return x + 1j * rng.standard_normal((n, n)) if letter in "cz" else x
+    x = [normal() for _ in range(4)]
+    q = np.linalg.qr(x[3])[0]
+    steps = 2.0 ** -np.arange(n)
+    tridiagonal = np.diag(np.full(n, 2.0)) - np.eye(n, k=1) - np.eye(n, k=-1)
+    wilkinson = np.diag(abs(np.arange(n) - n // 2) + 0.0) + np.eye(n, k=1) + np.eye(n, k=-1)
+    apart = np.diag(np.arange(n) % 5 + 0.0)
+    x = [x[0] + x[0].conj().T, np.eye(n), np.zeros((n, n)), tridiagonal, wilkinson, apart,
+         q * np.repeat([1, 2], [n - 3, 3]) @ q.conj().T, np.outer(x[1][0], x[1][0].conj()),
+         q * steps @ q.conj().T, steps[:, None] * (x[2] + x[2].conj().T) * steps,
+         1e-30 * (x[2] + x[2].conj().T), x[2] + x[2].conj().T, x[2] + x[2].conj().T]
+    x[11][n // 2, 3] = x[11][3, n // 2] = np.nan
+    x[12][0, 0] = np.inf
+    return np.array(x)
+for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
+    x = members(n, letter).astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
+    real = dict(c="s", z="d").get(letter, letter)
+    eps = np.finfo(x.dtype).eps
+    of = getattr(blasx, letter + ("heevd" if letter in "cz" else "syevd") + "_batched")
+    with ExitStack() as stack:
+        stack.enter_context(_tuned.using(letter, stedc_leaf=dict(WARPS=2),
+                                         stedc_merge=dict(WARPS=2)))
+        stack.enter_context(_tuned.using(real, gemm_block=tiles, gemm_split=None, gemm_warp=None,
+                                         gemm_thread=None, gemm_lines=None))
+        for lower, overwrite in (0, 0), (1, 1):
+            with blasx.trace() as ran:
+                w, v, info = map(np.array, of(gpu.copied(x), 1, lower, overwrite))
+            assert "stedc_merge" in str(ran) and list(info) == [0] * 11 + [1] * 2, info
+            assert np.isnan(w[11:]).all() and np.isnan(v[11:]).all()
+            for a, d, q in zip(x[:11].astype("c16"), w.astype("f8"), v.astype("c16")):
+                size = abs(a).max() * n * eps
+                assert abs(q * d @ q.conj().T - a).max() <= 2 * size
+                assert abs(q.conj().T @ q - np.eye(n)).max() <= 2 * n * eps
+                assert (np.diff(d) >= 0).all() and abs(d - np.linalg.eigvalsh(a)).max() <= 2 * size
+            alone = [np.array(y)[0] for y in of(gpu.copied(x[3:4]), 1, lower, overwrite)]
+            assert np.array_equal(alone[0], w[3]) and np.array_equal(alone[1], v[3])
+"""
+    passes(text, simulated)
 
 
 def test_lu_without_pivots_by_blocks(simulated):

@@ -180,6 +180,19 @@ def sytrd_bytes(letter, n, constants):
     return numbers * t.dtype.itemsize + v["WARPS"] * t.real.itemsize
 
 
+LEAF = 32  # rows of a leaf at most (kernels/stedc_leaf.cu)
+
+
+def leaf_bytes(letter, constants):
+    """kernels/stedc_leaf.cu: a leaf's vectors and its elements for each warp."""
+    return constants["WARPS"] * LEAF * (LEAF + 3) * TYPES[letter].real.itemsize
+
+
+def merge_bytes(letter, m):
+    """kernels/stedc_merge.cu: seven numbers and eight indices for each row of a part."""
+    return m * (7 * TYPES[letter].real.itemsize + 8 * 4)
+
+
 def forms_q(letter, constants):
     """kernels/lasr_rows.cu: whether a column of Q fits the registers of a thread."""
     v, most = constants, 512 if letter in "sd" else 256

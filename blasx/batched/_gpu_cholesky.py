@@ -1,9 +1,8 @@
-"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, by panels, with solves
-and products between them, where that is faster, cuSOLVER's potrf above."""
+"""Cholesky of a batch on the GPU: own kernels as far as the tuned rows go, of large members by
+panels, with solves and products between them; the one-matrix routine in a loop above."""
 
 import cupy
 
-from .. import _cuda
 from .._kernel import current_device, gpu
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up, row
@@ -11,15 +10,12 @@ from ._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
-    by_columns,
     columns,
-    finish,
     infos,
     kernel,
     like,
     matrix,
     nrhs,
-    pointers,
     solving,
     stacked,
     unsolved,
@@ -37,7 +33,7 @@ def potrf(me, a, lower, overwrite_a):
         return _potrf_by_panels(me, a, lower, overwrite_a, width)
     block = factoring(me, n)
     if block is None:
-        return _potrf_of_cusolver(me, a, lower, overwrite_a)
+        return _each_potrf(me, a, lower, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
@@ -50,9 +46,8 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def factoring(me, n):
-    """The kernel that factors members of order n in one launch, or None."""
-    if width_of(me.letter, n, current_device()):
-        return None
+    """The kernel that factors members of order n in one launch, also where panels are faster, or
+    None."""
     return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
 
 
@@ -115,20 +110,15 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     return c, x, info
 
 
-def _potrf_of_cusolver(me, a, lower, overwrite_a):
-    """Past the tuned rows, where cuSOLVER is faster."""
-    batch, n, _ = a.shape
-    info = infos(batch, zero=True)
-    if not a.size:
-        return like(a, overwrite_a), info
-    work = by_columns(a, False)
-    members = pointers(work)
-    _cuda.solver(me.L + "potrfBatched", "iipipi", _cuda.fill(lower), n, members.data.ptr, n,
-                 info.data.ptr, batch)
-    nan = cupy.isnan(work.diagonal(axis1=1, axis2=2))  # cuSOLVER goes past a pivot of nan
-    info[...] = cupy.where((info == 0) & nan.any(1), nan.argmax(1) + 1, info)
-    half = cupy.tri(n, k=0, dtype=bool) if lower else ~cupy.tri(n, k=-1, dtype=bool)
-    return finish(a, cupy.where(half, work, a), overwrite_a), info
+def _each_potrf(me, a, lower, overwrite_a):
+    """Past the tuned rows: the one-matrix routine in a loop."""
+    from ..cholesky import potrf as one
+    c, info = like(a, overwrite_a), infos(len(a), zero=True)
+    if c is not a:
+        c[...] = a
+    for i in range(len(a) if a.size else 0):
+        c[i], info[i] = one(c[i], lower, 0, 1)
+    return c, info
 
 
 def _large_potrs(me, c, b, lower, overwrite_b, failed=None):

@@ -1,16 +1,18 @@
 """Eigenvalues and eigenvectors of a batch on the GPU: one-sided Jacobi (kernels/syevd_block.cu)
-for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu), its
-implicit QL (steqr_lane.cu), and the rotations of that applied to Q (lasr_rows.cu); above the
-largest order of these the one-matrix routine in a loop."""
+for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu), and its
+implicit QL (steqr_lane.cu), the rotations of which are applied to Q (lasr_rows.cu), or for large
+ones with vectors divide and conquer (stedc_leaf.cu, stedc_merge.cu); above the largest order of
+these the one-matrix routine in a loop."""
 
 import cupy
 
-from .._kernel import current_device, gpu
-from .._tuned import looked_up, row
+from .._routine import Typed
+from .._types import BY_DTYPE
 from . import _gpu_qr
-from ._block import forms_q, rotation_bytes, sytrd_bytes
-from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, past, scale
-from ._gpu_jacobi import in_parts, jacobi
+from ._block import LEAF, forms_q, leaf_bytes, merge_bytes, rotation_bytes, sytrd_bytes
+from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
+from ._gpu_blas import operand, product
+from ._gpu_jacobi import in_parts, jacobi, parts
 from ._gpu_ragged import Branches
 
 
@@ -26,7 +28,11 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     w, info = cupy.ndarray((batch, n), me.real), infos(batch)
     v = like(a, overwrite_a) if compute_v else cupy.zeros((batch, 1, 1), me.dtype)
     if not kernel:
-        _by_tridiagonal(me, steps, a, v, w, info, compute_v, lower)
+        leaf = compute_v and blocks("stedc_leaf", me, n)
+        if leaf and blocks("stedc_merge", me, n):
+            _by_division(me, steps[0], leaf, a, v, w, info, lower)
+        else:
+            _by_tridiagonal(me, steps, a, v, w, info, compute_v, lower)
     else:
         # The upper triangle is the lower one of the transpose, which is the conjugate
         kernel(batch, n, a.itemsize, lambda part, work: (
@@ -49,32 +55,19 @@ class _Room:
         return {name: base + members * at for name, at in self.at.items()}
 
 
-@looked_up
-def _passes(letter, n, device):
-    """Of QL: so many, of up to so many blocks (None: of any), and of more."""
-    found = row("steqr_lane", letter, n, gpu(device))
-    return found["PARTS"], found.get("upto"), found.get("many")
-
-
 def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
-    """QL is done in passes, each followed by its rotations. With more than two, of which a random
-    matrix needs a third, Q is formed while QL is at the first, the rotations of one pass are
-    applied while QL is at the next one's, and the rooms of a pass are there twice. That is ahead
-    where QL's chains leave multiprocessors to the rotations."""
+    """QL is done in passes, each followed by its rotations, for which there is room for a part of
+    what QL may take; a random matrix has none left for the last."""
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
     on_chip = reduce.values.get("SHARED", 1)
-    passes, upto, many = _passes(me.letter, n, current_device())
-    if upto and -(-batch // lanes) > upto:
-        passes = many
-    passes = passes if vectors else 1
+    passes = ql.values["PARTS"] if vectors else 1
     turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
-    rooms = 1 + (passes > 2)
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
     room = _Room(factors=lead * lead * size * (vectors or not on_chip), tau=n * size,
                  d=n * real, e=n * real, most=real, order=4 * n, states=2 * 16,
-                 turns=rooms * turns * 2 * real, sweeps=rooms * 4 * sweeps * vectors)
+                 turns=turns * 2 * real, sweeps=4 * sweeps * vectors)
     slabs = -(-n // rotate.values["ROWS"])
     forms = slabs == 1 and forms_q(me.letter, rotate.values)
     for part, base in in_parts(batch, room.nbytes):
@@ -82,45 +75,80 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
         at = room.addresses(base, members)
         reflectors = at["factors"] + (not on_chip) * size
         _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
-
-        def places(k):
-            """Of pass k: its rotations, sweeps and states."""
-            return [at[name] + k % count * members * each for name, count, each in (
-                ("turns", rooms, turns * 2 * real), ("sweeps", rooms, sweeps * 4),
-                ("states", 2, 16))]
-
-        def find(k):
-            of_turns, of_sweeps, states = places(k)
+        states = [at["states"], at["states"] + 16 * members]
+        for k in range(passes):
+            before, after = states[::-1] if k % 2 == 0 else states
+            first, last = k == 0, k == passes - 1
             ql(-(-members // lanes), 2 * n * lanes * real, at["d"], at["e"], at["most"],
-               of_turns, turns, of_sweeps, sweeps, places(k - 1)[2], states, vectors, k == 0,
-               k == passes - 1, w[part].data.ptr, at["order"], info[part].data.ptr, n, members)
+               at["turns"], turns, at["sweeps"], sweeps, before, after, vectors, first, last,
+               w[part].data.ptr, at["order"], info[part].data.ptr, n, members)
+            if not vectors:
+                continue
+            if first and not forms:
+                _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
+                                  v[part, 1:, 1:])
+            rotate(members * slabs, rotation_bytes(me.letter, n, rotate.values), *matrix(v[part]),
+                   reflectors, lead, lead * lead, at["tau"], forms, at["turns"], turns,
+                   at["sweeps"], sweeps, after, at["order"], at["most"], first, last, n)
 
-        def apply(k):
-            of_turns, of_sweeps, states = places(k)
-            rotate(members * slabs, rotation_bytes(me.letter, n, rotate.values),
-                   *matrix(v[part]), reflectors, lead, lead * lead, at["tau"], forms, of_turns,
-                   turns, of_sweeps, sweeps, states, at["order"], at["most"], k == 0,
-                   k == passes - 1, n)
 
-        with Branches(rooms) as branches:
-            finding, applying, applied = branches[1], branches[0], []
-            for k in range(passes):
-                if len(applied) > 1:  # the room of the pass before the last is free again
-                    finding.wait_event(applied[-2])
-                with finding:
-                    find(k)
-                if not vectors:
-                    continue
-                with applying:
-                    if k == 0 and not forms:
-                        _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
-                                          v[part, 1:, 1:])
-                    if rooms > 1:
-                        applying.wait_event(
-                            finding.record(cupy.cuda.Event(disable_timing=True)))
-                    apply(k)
-                    if rooms > 1:
-                        applied.append(applying.record(cupy.cuda.Event(disable_timing=True)))
+def _by_division(me, reduce, leaf, a, v, w, info, lower):
+    """The tridiagonal matrices are cut in two until parts have LEAF rows at most; the vectors of
+    parts are put together by twos, by products, and multiplied by Q, as many columns side by side
+    as the row says."""
+    batch, n, _ = a.shape
+    strip = noted("stedc_leaf", me, n, "strip") or n
+    size, real = a.itemsize, Typed(me.name, BY_DTYPE[me.real].letter)
+    on_chip = reduce.values.get("SHARED", 1)
+    lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
+    bytes_ = me.real.itemsize
+    room = _Room(factors=lead * lead * size, tau=n * size, d=n * bytes_, e=n * bytes_, most=bytes_,
+                 values=n * bytes_)
+    leaves = 2
+    while leaves * LEAF < n:
+        leaves *= 2
+    for part in parts(batch, room.nbytes + 3 * n * n * bytes_):
+        members = part.stop - part.start
+        memory = cupy.cuda.alloc(members * room.nbytes)
+        z, put_together, u = (cupy.ndarray((members, n, n), me.real) for _ in range(3))
+        at = room.addresses(memory.ptr, members)
+        reflectors = at["factors"] + (not on_chip) * size
+        _reduce(me, reduce, a[part], lower, 1, reflectors, lead, at)
+        info[part] = 0
+        numbers = at["d"], at["e"], at["most"], at["values"]
+        leaf(-(-members * leaves // leaf.values["WARPS"]), leaf_bytes(me.letter, leaf.values),
+             *numbers, z.data.ptr, info[part].data.ptr, n, leaves, members)
+        count = leaves
+        while count > 1:
+            count //= 2
+            if count == 1 and not me.is_complex:
+                put_together = v[part]
+            _put_together(me, real, at, z, u, put_together, w[part], info[part], count)
+            z, put_together = put_together, z
+        if me.is_complex:
+            v[part] = z
+        with Branches(-(-n // strip)) as branches:
+            for i, low in enumerate(range(0, n, strip)):
+                with branches[i]:
+                    _gpu_qr.multiply_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n, n - 1,
+                                        v[part, 1:, low:low + strip])
+
+
+def _put_together(me, real, at, z, u, out, w, info, count):
+    """Two parts each of `count` become one: their eigenvalues, and vectors Z U, to `out`."""
+    members, n, _ = z.shape
+    warps = blocks("stedc_merge", me, n).values["WARPS"]
+    merge = blocks("stedc_merge", me, n, ("WARPS", max(1, warps // count)))
+    merge(members * count, merge_bytes(me.letter, -(-n // count)), at["values"], at["e"],
+          at["most"], z.data.ptr, u.data.ptr, 0 if count > 1 else w.data.ptr, info.data.ptr, n,
+          count)
+    ends = [i * n // (2 * count) for i in range(2 * count + 1)]
+    for i in range(2 * count):
+        first, end = ends[i:i + 2]
+        low, high = ends[i - i % 2], ends[i - i % 2 + 2]
+        o = operand(out[:, first:end, low:high])
+        product(real, end - first, high - low, end - first, operand(z[:, first:end, first:end]),
+                operand(u[:, first:end, low:high]), o, o, 1, 0, members)
 
 
 def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):

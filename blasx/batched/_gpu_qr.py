@@ -122,16 +122,21 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
         return
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
     right = side == "R"
-    adjoint = (trans != "N") != right
-    rows, width = (n, m) if right else (m, n)
     tau = cupy.ascontiguousarray(tau)
+    multiply_at(me, matrix(a), tau.data.ptr, tau.shape[1], tau.shape[1],
+                c.swapaxes(1, 2) if right else c, (trans != "N") != right, right != conjugated)
+
+
+def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False):
+    """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
+    the numbers tau of members are `apart`."""
+    batch, rows, width = c.shape
     kernel = blocks("ormqr_block", me, rows)
     alone = noted("ormqr_block", me, rows, "alone")
     if alone and width == 1:
         kernel = narrower(kernel, alone)
-    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *matrix(a), tau.data.ptr,
-           tau.shape[1], *matrix(c, right), rows, width, tau.shape[1],
-           me.is_complex and right != conjugated, adjoint)
+    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *matrix(c),
+           rows, width, count, me.is_complex and conjugated, adjoint)
 
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):

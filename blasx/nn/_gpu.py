@@ -609,8 +609,7 @@ def attention(q, k, v, mask, causal, scale, asked):
         scales = [at.data.ptr + 4 * sum(parts[:i]) for i in range(4)]
         lines = [_pairs(x, scales[i]) for x, i in zip(given, (0, 2, 3))]
     numbers = *looks, heads, m, n, d, _bits(scale), causal
-    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers),
-                     True):
+    if not _by_wgmma("attention_wgmma", letter, lines, (0,), (*_places(y), L.data.ptr, *numbers)):
         _on_members("attention_forward", letter, d, batch * heads, m,
                     (*_places(*lines, y), L.data.ptr, scales[0], *numbers))
     kept = letter, shape, lines, [x.strides for x in given], y, L, mask, at, scales, numbers
@@ -674,10 +673,9 @@ def _attention_by_wgmma(name, letter, d, others, device):
     return kernel_of(name, letter, **values), values, attention_wgmma_bytes(name, values)
 
 
-def _by_wgmma(name, letter, lines, own, numbers, in_pairs=False):
+def _by_wgmma(name, letter, lines, own, numbers):
     """Launch a kernel of attention_boxes.cuh where it is known to be faster and `lines` can be
-    copied in boxes; `own` of them are those of which a block has ROWS, or, `in_pairs`, twice as
-    many where that leaves all multiprocessors as much to do."""
+    copied in boxes; a block has ROWS of those that are its `own`."""
     (batch, heads, count, d), device = lines[own[0]].shape, current_device()
     others = next(x.shape[2] for i, x in enumerate(lines) if i not in own)
     found = _attention_by_wgmma(name, letter, d, 1 << (others - 1).bit_length(), device)
@@ -690,15 +688,24 @@ def _by_wgmma(name, letter, lines, own, numbers, in_pairs=False):
                         (64, rows if i in own else values["LINES"], 1, 1))
     members, pieces = batch * heads, -(-count // rows)
     launched = members * pieces
-    if in_pairs:
-        pairs, places = -(-pieces // 2), multiprocessors(device)
-        paired = members * pairs // places * places // pairs
-        launched -= paired * (pieces - pairs)
-        numbers += paired,
+    if name == "attention_wgmma":
+        launched, *turns = _turns(members, pieces, numbers[-1],
+                                  values["BLOCKS"] * multiprocessors(device))
+        numbers += members, *turns
     _PACK[len(numbers)](_local.cells, 0, *numbers)
     kernel.launch(launched, 1, 128 * (values["GROUPS"] + 1), 1,
                   _local.parameters[len(lines)], shared)
     return True
+
+
+def _turns(members, pieces, causal, places):
+    """(blocks, how many members go in pairs of pieces, rounds of the blocks that these take) of
+    attention_wgmma.cu: all rounds but about the last two, in which pieces by themselves make up for
+    what some blocks have had less."""
+    pairs = -(-pieces // 2)
+    paired = max(members * pairs // places - 1, 0) * places // pairs if causal else 0
+    blocks = min(places, paired * pairs + (members - paired) * pieces)
+    return blocks, paired, -(-paired * pairs // blocks)
 
 
 def _on_members(name, letter, d, members, lines, numbers):

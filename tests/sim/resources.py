@@ -122,10 +122,11 @@ def main(arguments):
     if unknown := set(kernels) - set(_tuned.table(90)):
         raise SystemExit(f"no kernel has a row by the name of {' '.join(sorted(unknown))}")
     keys = [key for key in variants() if not kernels or key.split()[0] in kernels]
-    known = recorded() if "--new" in arguments else {}
+    known = recorded()
+    kept = [key for key in keys if key in known and "--new" in arguments]
     found = {key: {arch: known[key][arch] for arch in ARCHITECTURES if arch in known[key]}
-             for key in keys if key in known}
-    found |= measure([key for key in keys if key not in known])
+             for key in kept}
+    found |= measure([key for key in keys if key not in found])
     if "--write" in arguments:
         write(found, known)
     wrong = list(complaints(found, recorded()))

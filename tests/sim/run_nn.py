@@ -470,20 +470,25 @@ def several_heads(xp, rng):
 
 def attention_boxes(xp, rng, dtype):
     """The same by attention_wgmma, in small tiles; blocks in which a group may have nothing
-    to do; of three members two with two pieces to a block."""
+    to do; several rounds of blocks that take pairs of pieces and pieces by themselves."""
     from blasx import _tuned
+    from blasx.nn import _gpu
     from blasx.nn._arrays import REALS
     letter = REALS[np.dtype(dtype)].letter
     tile = {"GROUPS": 2, "LINES": 64, "STAGES": 2, "BLOCKS": 1}
-    for width, forward, groups, cases in (
-            (64, 2, 2, (((1, 2), 70, 199, 64, True, None), ((2, 1), 150, 65, 24, False, "all"))),
-            (64, 2, 3, (((2,), 130, 70, 40, True, "keys"),)),
-            (128, 2, 2, (((1,), 130, 70, 104, True, None),)),
-            (64, 1, 3, (((3, 1), 130, 134, 24, True, None),))):
+    for width, forward, ahead, groups, places, cases in (
+            (64, 2, 1, 2, 4, (((1, 2), 70, 199, 64, True, None),
+                              ((2, 1), 150, 65, 24, False, "all"))),
+            (64, 2, 0, 3, 2, (((2,), 130, 70, 40, True, "keys"),)),
+            (128, 2, 1, 2, 1, (((1,), 130, 70, 104, True, None),)),
+            (64, 1, 0, 3, 1, (((3, 1), 130, 134, 24, True, None),)),
+            (64, 1, 1, 1, 3, (((2, 3), 180, 180, 8, True, None),
+                              ((5,), 70, 20, 16, False, None)))):
         of = tile | {"WIDTH": width}
-        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "TURNS": 0,
-                                                       "BLOCKS": 1 + 2 * (forward == 1)},
-                          attention_wgmma_keys=of, attention_wgmma_queries=of | {"GROUPS": groups}):
+        with _tuned.using(letter, attention_wgmma=of | {"GROUPS": forward, "AHEAD": ahead},
+                          attention_wgmma_keys=of | {"GROUPS": min(groups, 2)},
+                          attention_wgmma_queries=of | {"GROUPS": groups}), \
+                mock.patch.object(_gpu, "multiprocessors", lambda device, of=places: of):
             for case in cases:
                 one_attention(xp, rng, TYPES[letter], *case)
             if groups == 2:
