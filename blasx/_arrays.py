@@ -16,12 +16,13 @@ def call(implementation, me, args, kw):
     CuPy arrays are used as they are, in the current stream of the device that holds them. Other
     arrays (torch, jax) are viewed through DLPack, and array results are returned in their kind.
     """
-    device = kind = None
+    device = kind = like = None
     for x in (*args, *kw.values()) if kw else args:
         if x.__class__ in NATIVE:
             if x.__class__ is not np.ndarray:
                 device = _same(me, device, x.data.device_id)
         elif x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
+            like = _like(implementation, args, kw)
             kind, args, kw = _viewed(implementation, me, args, kw)
             device = _device(me, (*args, *kw.values()))
             break
@@ -33,7 +34,19 @@ def call(implementation, me, args, kw):
         result = implementation(me, *args, **kw)
     else:
         result = _on_device(device, implementation, me, args, kw)
-    return result if kind is None else _in_kind(kind, result)
+    if kind is not None:
+        return _in_kind(kind, result)
+    return result if like is None else implementation.in_class(like, result)
+
+
+def _like(implementation, args, kw):
+    """The operand that has NumPy's way to give results its class (ndarray's subclasses have), if
+    the routine asks for it: those of `blasx.linalg`."""
+    place = getattr(implementation, "like", None)
+    if place is None:
+        return None
+    x = args[place] if len(args) > place else kw.get("ab"[place])
+    return x if x.__class__ not in PLAIN and hasattr(x, "__array_wrap__") else None
 
 
 def _on_device(device, implementation, me, args, kw):
@@ -113,6 +126,8 @@ def _native(x):
     if root == "cupy":
         ndarray = _know_cupy().ndarray
         return x if type(x) is ndarray else x.view(ndarray)
+    if isinstance(x, type):  # it has the methods of its objects
+        return None
     if hasattr(x, "__dlpack_device__"):
         x = x.detach() if root == "torch" else x
         if x.__dlpack_device__()[0] == 1:  # kDLCPU

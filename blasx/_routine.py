@@ -196,10 +196,13 @@ class Typed:
         return x
 
     def choice(self, x, argument, among):
-        """`x`, one of the values `among` (True is 1): the flags of LAPACK."""
+        """`x`, one of the values `among` (True is 1): the flags of LAPACK. An array of one truth
+        value, as SciPy's cho_factor returns for a stack, is that value."""
         try:
             return among[among.index(x)]
-        except ValueError:
+        except (ValueError, TypeError):
+            if x.__class__ is ndarray and x.dtype == bool and x.size and x.min() == x.max():
+                return self.choice(x.flat[0], argument, among)
             self.illegal(argument, x, "one of " + ", ".join(map(repr, among)))
 
     def mode(self, x, on_cpu, *modes):

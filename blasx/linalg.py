@@ -2,9 +2,10 @@
 
 Every function takes one matrix or a stack of them, (..., m, n), in any memory order; the stacks of
 two operands broadcast, and a `b` of one dimension, and only that, is a vector. Types are NumPy's:
-integers count as float64, float32 and complex64 stay what they are. NumPy arrays are worked on by
-the CPU, CuPy arrays by the GPU that holds them in the current stream, and arrays that speak DLPack
-where they lie, answered in kind.
+integers count as float64, float32 and complex64 stay what they are, and are worked on as such
+(NumPy works in double precision and rounds). NumPy arrays are worked on by the CPU, CuPy arrays by
+the GPU that holds them in the current stream, and arrays that speak DLPack where they lie, answered
+in kind; ndarray's subclasses, masked arrays, too, where NumPy's functions answer them so.
 
 One matrix goes to LAPACK's routine (`blasx.lapack`), a stack to the batched one (`blasx.batched`).
 Members that have no answer raise numpy.linalg.LinAlgError; the exception carries `indices`, so
@@ -20,7 +21,7 @@ from numpy import linalg as _numpy
 from numpy.linalg import LinAlgError
 
 from . import _routine, _trace, batched, lapack
-from ._routine import PLAIN, ndarray
+from ._routine import PLAIN, Typed, ndarray
 from ._types import BY_DTYPE, TYPES
 
 QRResult = type(_numpy.qr(np.eye(1)))
@@ -36,6 +37,8 @@ _NO_CONVERGENCE = "Iteration did not converge"
 class _Caller:
     """The function that was called: its name, for what it refuses, and its view of operands."""
 
+    illegal, choice = Typed.illegal, Typed.choice
+
     def __init__(self, name):
         self.name = name
 
@@ -46,7 +49,11 @@ class _Caller:
     def operand(self, x, argument="a"):
         """Its Type, and `x` as an array of it."""
         if x.__class__ in PLAIN:
-            x = np.asarray(x)
+            try:
+                x = np.asarray(x)
+            except ValueError:
+                raise ValueError(f"{self.name}: {argument} must be an array, got a ragged "
+                                 f"sequence {x!r:.60}") from None
         t = BY_DTYPE.get(x.dtype)
         return (t, x) if t else self._cast(self._type(x, argument), x)
 
@@ -68,7 +75,7 @@ class _Caller:
     def _type(self, x, argument):
         letter = "d" if x.dtype.kind in "biu" else _LETTER.get(x.dtype.char)
         if letter is None:
-            raise TypeError(f"{self.name}: {argument} of dtype {x.dtype} is unsupported")
+            raise TypeError(f"{self.name}: {argument} of dtype {x.dtype} is unsupported in linalg")
         return TYPES[letter]
 
     def matrices(self, a, argument="a"):
@@ -89,20 +96,32 @@ class _Caller:
             self.refuse("b", b.shape, f"of shape ({n},) or (..., {n}, nrhs)")
         return (b[:, None], True) if b.ndim == 1 else (b, False)
 
-    def together(self, stack, other):
-        """The shape of two stacks, `a`'s and `b`'s, that broadcast."""
+    def together(self, stack, other, names="a and b"):
+        """The shape of two stacks that broadcast."""
         try:
             return np.broadcast_shapes(stack, other)
         except ValueError:
-            raise ValueError(f"{self.name}: the stacks of a and b must broadcast, got {stack} and "
+            raise ValueError(f"{self.name}: the stacks of {names} must broadcast, got {stack} and "
                              f"{other}") from None
 
-    def tolerance(self, x, convert=float):
-        """rcond as a number, or what else it is to be."""
+    def tolerance(self, x, argument, ndim=None):
+        """`x` as an array of real numbers, of `ndim` dimensions if given."""
         try:
-            return convert(x)
-        except (TypeError, ValueError):
-            raise TypeError(f"{self.name}: rcond must be a number, got {x!r}") from None
+            y = np.asarray(x) if x.__class__ in PLAIN else x
+            right = y.dtype.kind in "biuf" and ndim in (None, y.ndim)
+        except ValueError:  # a ragged sequence
+            right = False
+        if not right:
+            raise TypeError(f"{self.name}: {argument} must be a number, got {x!r:.60}")
+        return y
+
+    def truth(self, x, argument):
+        """`x`, a flag: a truth value, or the integer of one."""
+        if x.__class__ is bool:
+            return x
+        if isinstance(x, (int, np.bool_, np.integer)):
+            return bool(x)
+        raise TypeError(f"{self.name}: {argument} must be True or False, got {x!r:.60}")
 
     def succeed(self, what, info, stack=()):
         """Raise the LinAlgError of the members whose info is not 0; the wait for the GPU."""
@@ -123,9 +142,28 @@ class _Caller:
         raise error
 
 
-def _public(implementation):
-    """The public function of an implementation: see `_routine._function`."""
+def _in_class(x, result):
+    """`result` with its arrays of as many dimensions as `x` in the class of `x`, an operand of a
+    subclass of ndarray: vectors and matrices, not eigenvalues."""
+    if isinstance(result, tuple):
+        results = [_in_class(x, y) for y in result]
+        return tuple(results) if type(result) is tuple else type(result)(*results)
+    return x.__array_wrap__(result) if result.ndim == x.ndim else result
+
+
+def _solution_in_class(b, x):
+    return b.__array_wrap__(x)
+
+
+def _lstsq_in_class(b, result):
+    return *map(b.__array_wrap__, result[:2]), *result[2:]  # x and residuals
+
+
+def _public(implementation, like=None, in_class=_in_class):
+    """The public function of an implementation (see `_routine._function`). Operand `like`, 0 or 1,
+    has its class given to results by `in_class`."""
     name = implementation.__name__.lstrip("_")
+    implementation.like, implementation.in_class = like, in_class
     function = _routine._function(implementation, partial(_called, f"linalg.{name}"), name)
     function.implementation = implementation
     return function
@@ -269,6 +307,7 @@ def lu_factor(me, a, overwrite_a=False):
     """
     t, a = me.operand(a)
     me.matrices(a)
+    overwrite_a = me.truth(overwrite_a, "overwrite_a")
     if a.ndim == 2:
         return tuple(_lapack(t, "getrf")(a, overwrite_a=overwrite_a)[:2])
     lu, piv, _ = _batched(t, "getrf")(_flat(a), overwrite_a=overwrite_a)
@@ -313,8 +352,9 @@ def _lu_solve(me, lu, piv, b, trans, overwrite_b):
     if piv.shape != lu.shape[:-1] or piv.dtype.kind not in "iu":
         me.refuse("piv", (piv.shape, piv.dtype.name), f"integers of shape {lu.shape[:-1]}")
     b, one = me.columns(b, lu.shape[-1])
+    trans = me.choice(trans, "trans", (0, 1, 2))
     stack = lu.shape[:-2]
-    overwrite_b = overwrite_b and b.shape[:-2] == stack
+    overwrite_b = me.truth(overwrite_b, "overwrite_b") and b.shape[:-2] == stack
     columns, restore = _beside(me, stack, b)
     if not b.size:
         x = columns
@@ -361,11 +401,12 @@ def cholesky(me, a, /, *, upper=False):
     """
     t, a = me.operand(a)
     me.square(a)
+    upper = me.truth(upper, "upper")
     if not a.size:
         return _empty(a, _numpy.cholesky)
     if a.ndim == 2:
         by_rows = a.flags.c_contiguous  # then its transpose, conj(A), is factored: (L^H)^T
-        lower = bool(upper) is by_rows
+        lower = upper is by_rows
         c, info = _lapack(t, "potrf")(a.T if by_rows else a, int(lower), 1)
         me.succeed(_INDEFINITE, info)
         return c.T if by_rows else c
@@ -507,9 +548,7 @@ def qr(me, a, mode="reduced"):
     """
     t, a = me.operand(a)
     me.matrices(a)
-    if mode not in ("reduced", "complete", "r", "raw"):
-        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw', "
-                         f"got {mode!r}")
+    mode = me.choice(mode, "mode", ("reduced", "complete", "r", "raw"))
     if not a.size:
         return _empty(a, _numpy.qr, mode=mode)
     one, best = a.ndim == 2, a.ndim == 2 and a.__class__ is ndarray
@@ -597,9 +636,9 @@ def eigvalsh(me, a, UPLO="L"):
 def _hermitian(me, a, UPLO):
     t, a = me.operand(a)
     me.square(a)
-    if str(UPLO).upper() not in ("L", "U"):
-        raise ValueError(f"{me.name}: UPLO must be 'L' or 'U', got {UPLO!r}")
-    return t, a, int(UPLO.upper() == "L")
+    if UPLO.__class__ is not str or UPLO.upper() not in ("L", "U"):
+        me.illegal("UPLO", UPLO, "'L' or 'U'")
+    return t, a, int(UPLO in "Ll")
 
 
 def _syevd(t, vectors, lower, a):
@@ -643,12 +682,14 @@ def svd(me, a, full_matrices=True, compute_uv=True, hermitian=False):
     """
     t, a = me.operand(a)
     me.matrices(a)
+    full_matrices = me.truth(full_matrices, "full_matrices")
+    compute_uv = me.truth(compute_uv, "compute_uv")
     flags = {"full_matrices": full_matrices, "compute_uv": compute_uv}
-    if hermitian:
+    if me.truth(hermitian, "hermitian"):
         return _svd_hermitian(me, t, a, compute_uv)
     if not a.size:
         return _empty(a, _numpy.svd, **flags)
-    vectors, full = int(bool(compute_uv)), int(bool(full_matrices))
+    vectors, full = int(compute_uv), int(full_matrices)
     if a.ndim > 2:
         *results, info = _batched(t, "gesvd")(_flat(a), vectors, full)
         me.succeed(_NO_CONVERGENCE, info, a.shape[:-2])
@@ -688,8 +729,8 @@ def pinv(me, a, rcond=None, hermitian=False, *, rtol=_UNSET):
     ----------
     a : (..., m, n) array
     rcond, rtol : float or (...) array, optional
-        Singular values up to this times the largest count as 0: 1e-15, or max(m, n) eps if rtol is
-        None.
+        Singular values up to this times the largest count as 0: 1e-15 in double precision, and
+        max(m, n) eps in single, or if rtol is None.
     hermitian : bool
         As svd.
 
@@ -704,17 +745,21 @@ def pinv(me, a, rcond=None, hermitian=False, *, rtol=_UNSET):
     t, a = me.operand(a)
     me.matrices(a)
     if rcond is not None and rtol is not _UNSET:
-        raise ValueError("linalg.pinv: rtol and rcond can't be both set")
-    if rcond is None:
-        rcond = 1e-15 if rtol is _UNSET else rtol
-    if rcond is None:
-        rcond = max(a.shape[-2:]) * np.finfo(t.dtype).eps
+        raise ValueError(f"linalg.pinv: `rtol` and `rcond` can't be both set, got {rtol!r} and "
+                         f"{rcond!r}")
+    argument, limit = ("rcond", rcond) if rtol is _UNSET else ("rtol", rtol)
+    if limit is None:
+        limit = (1e-15 if rtol is _UNSET and t.real == np.float64
+                 else max(a.shape[-2:]) * np.finfo(t.dtype).eps)
     xp = _xp(a)
+    limit = xp.asarray(me.tolerance(limit, argument), t.real)
+    if limit.ndim:
+        me.together(a.shape[:-2], limit.shape, f"a and {argument}")
+    hermitian = me.truth(hermitian, "hermitian")
     if not a.size:
         return xp.empty(a.shape[:-2] + a.shape[:-3:-1], t.dtype)
     u, s, vh = svd.implementation(me, a, full_matrices=False, hermitian=hermitian)
-    rcond = me.tolerance(rcond, lambda x: xp.asarray(x, t.real))
-    cutoff = rcond[..., None] * s.max(-1, keepdims=True)
+    cutoff = limit[..., None] * s.max(-1, keepdims=True)
     large = s > cutoff
     inverse = large / xp.where(large, s, t.real.type(1))
     return vh.conj().swapaxes(-1, -2) @ (inverse[..., None] * u.conj().swapaxes(-1, -2))
@@ -756,7 +801,7 @@ def lstsq(me, a, b, rcond=None):
     me.matrices(a)
     b, one = me.columns(b, a.shape[-2])
     eps = float(np.finfo(t.dtype).eps)
-    rcond = rcond if rcond is None else me.tolerance(rcond)
+    rcond = rcond if rcond is None else float(me.tolerance(rcond, "rcond", 0))
     rcond = eps * max(a.shape[-2:]) if rcond is None else eps / 2 if rcond < 0 else rcond
     whole = me.together(a.shape[:-2], b.shape[:-2])
     if whole:
@@ -825,10 +870,11 @@ def _squares(x):
     return (x.real ** 2 + x.imag ** 2).sum(-2)
 
 
-_lu_solve = _public(_lu_solve)
-solve, lu_factor, cholesky, inv, det, slogdet = map(
-    _public, (solve, lu_factor, cholesky, inv, det, slogdet))
-qr, eigh, eigvalsh, svd, pinv, lstsq = map(_public, (qr, eigh, eigvalsh, svd, pinv, lstsq))
+_lu_solve, lu_factor, det, slogdet, eigvalsh = map(
+    _public, (_lu_solve, lu_factor, det, slogdet, eigvalsh))
+cholesky, inv, qr, eigh, svd, pinv = (
+    _public(f, 0) for f in (cholesky, inv, qr, eigh, svd, pinv))
+solve, lstsq = _public(solve, 1, _solution_in_class), _public(lstsq, 1, _lstsq_in_class)
 
 __all__ = ["solve", "cholesky", "lu_factor", "lu_solve", "qr", "lstsq", "inv", "det", "slogdet",
            "eigh", "eigvalsh", "svd", "pinv"]

@@ -109,6 +109,16 @@ def test_unknown_flags_are_refused(routine):
                 refused(call, {k: x}, k)
 
 
+def test_an_array_of_one_truth_value_is_a_flag():
+    """As SciPy's cho_factor of a stack returns `lower`; not one of two values."""
+    c, b = np.diag([2.0, 4.0]) + [[0, 0], [1, 0]], np.ones(2)
+    x, _ = blasx.dpotrs(c, b, lower=np.full((2, 3), True))
+    np.testing.assert_array_equal(x, blasx.dpotrs(c, b, lower=1)[0])
+    for lower in (np.array([True, False]), np.zeros(0, bool), np.ones(2), np.zeros(2, "V4")):
+        with pytest.raises(ValueError, match="dpotrs: lower must be one of 0, 1"):
+            blasx.dpotrs(c, b, lower=lower)
+
+
 @every_routine
 def test_flags_to_overwrite_are_numbers(routine):
     call = problem(routine, SIZES, nrhs=4)
