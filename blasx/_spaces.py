@@ -142,14 +142,15 @@ def team_stages(letter, n):
 
 def team_fits(letter, n, v, gpu, most=PART):
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
-    part = N // LR * (N // LC) * size
+    part = -(-N // LR) * (N // LC) * size
     tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
-    return (n <= N and N % LR == 0 and N % (LC * CV) == 0 and 32 % (LR * LC) == 0
+    return (n <= N and N % (LC * CV) == 0
+            and (N % LR == 0 if 32 % (LR * LC) == 0 else LC == 1 and LR <= 16)
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT)
-            and (not v.get("ONE_LINE") or (not tiles and 128 * size * N * N * v["WARPS"]
-                                          // (LR * LC) <= BY_DEFAULT)))
+            and (not v.get("ONE_LINE") or (not tiles and 4 * size * N * (
+                32 // (LR * LC) * v["WARPS"] * N + -N % LR) + 16 <= BY_DEFAULT)))
 
 
 def team_solve_fits(letter, n, v, gpu):

@@ -66,6 +66,19 @@ __device__ inline void await(unsigned at, unsigned phase)
 #endif
 }
 
+// Bytes, whole packs of 16 from a multiple of it to one, to shared memory, that complete on
+// a barrier: Hopper's, by a unit of its own
+__device__ inline void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+{
+#ifndef BLASX_SIM
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+#else
+    sim::copy_bytes(to, from, bytes, barrier);
+#endif
+}
+
 // Bytes, whole packs of 16 from a multiple of it to one, from shared memory, when all threads of the
 // block have written; the first of them waits until they are read. Hopper's, by a unit of its own
 __device__ inline void return_bytes(void* to, unsigned from, unsigned bytes)

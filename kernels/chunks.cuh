@@ -21,19 +21,6 @@
 #include "packs.cuh"
 #include "shuffle.cuh"
 
-// Bytes, whole packs of 16 from a multiple of it to one, that complete on a barrier of shared memory
-// (barriers.cuh): Hopper's, by a unit of its own
-__device__ inline void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
-{
-#ifndef BLASX_SIM
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];"
-                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-#else
-    sim::copy_bytes(to, from, bytes, barrier);
-#endif
-}
-
 constexpr int TEAM = WARPS * CLUSTER;
 constexpr int CHUNK = PACKS * 512, PER = CHUNK / sizeof(scalar_t), LINE = 128 / sizeof(scalar_t);
 static_assert(TEAM <= 32 && (PACKS & (PACKS - 1)) == 0);

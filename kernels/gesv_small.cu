@@ -40,7 +40,8 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
-    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < order && j < order; });
+    load(a, in, {A, a_row, a_col, a_next, n, n, batch}, in.in_packs<CV>(n, a_next),
+         [=](int i, int j) { return i < order && j < order; });
     Tags tag;
     Factors f;
     lu(a, tag, f, n, n);

@@ -19,7 +19,8 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto out = matrix_of(LU, lu_row, lu_col, lu_next, b);
 
     Block a;
-    load(a, in, in.in_packs<CV>(n, a_next), [=](int i, int j) { return i < rows && j < cols; });
+    load(a, in, {A, a_row, a_col, a_next, m, n, batch}, in.in_packs<CV>(n, a_next),
+         [=](int i, int j) { return i < rows && j < cols; });
     Tags tag;
     Factors f;
     lu(a, tag, f, m, n);

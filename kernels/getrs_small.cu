@@ -21,7 +21,8 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
-    load(a, lu, lu.in_packs<CV>(n, lu_next), [=](int i, int j) { return i < order && j < order; });
+    load(a, lu, {LU, lu_row, lu_col, lu_next, n, n, batch}, lu.in_packs<CV>(n, lu_next),
+         [=](int i, int j) { return i < order && j < order; });
     if (trans == 2) {
         #pragma unroll
         for (int i = 0; i < RN; ++i)

@@ -8,6 +8,8 @@
 //
 // so that CV neighbouring columns are one load where a matrix lies by rows, a team's loads fill
 // whole sectors, and a rank-one update needs RN + CN numbers from other lanes for RN CN products.
+// A team with whole rows (LC = 1) may have any number of lanes, so that none of its rows is past a
+// small odd N and few lanes of a warp are left over: those have no matrix.
 // Every loop is unrolled: an array that is indexed by constants alone stays in registers.
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
@@ -23,17 +25,21 @@ constexpr int LC = 4;       // lanes across the columns
 constexpr int CV = 2;       // neighbouring columns in a lane
 constexpr int WARPS = 1;    // warps per block
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
-constexpr int ONE_LINE = 0;  // 1: a block's members are stored as one line
+constexpr int ONE_LINE = 0;  // 1: a block's members are stored as one line; 2: loaded, too
 #endif
-constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = N / LR, CN = N / LC;
+constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = (N + LR - 1) / LR, CN = N / LC;
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
-static_assert(N % LR == 0 && N % (LC * CV) == 0 && 32 % TEAM == 0 && CV * sizeof(scalar_t) <= 16);
+constexpr int MEMBERS = WARPS * TEAMS;          // of a block
+constexpr bool FULL = TEAMS * TEAM == 32;       // each lane is of a team
+static_assert((FULL ? (LR & (LR - 1)) == 0 && N % LR == 0 : LC == 1) && N % (LC * CV) == 0
+              && CV * sizeof(scalar_t) <= 16);
 
 using Block = scalar_t[RN][CN];   // a lane's part of a matrix
 using Column = scalar_t[RN];      // a lane's part of a column
 
 __device__ inline int lane() { return threadIdx.x % 32; }
-__device__ inline int member() { return threadIdx.x % TEAM; }  // the lane's number in its team
+__device__ inline int team() { return lane() / TEAM; }    // the team's number in its warp
+__device__ inline int member() { return lane() % TEAM; }  // the lane's number in its team
 __device__ inline int g() { return member() / LC; }
 __device__ inline int t() { return member() % LC; }
 __device__ inline int row(int i) { return g() + LR * i; }
@@ -46,16 +52,16 @@ __host__ __device__ constexpr int t_of(int k) { return k / CV % LC; }
 __host__ __device__ constexpr int first_col(int s) { return CV * LC * (s / CV) + s % CV; }
 __host__ __device__ constexpr int last_col(int s) { return first_col(s) + CV * (LC - 1); }
 
-// The number of the team's matrix in the batch. A team past the end looks at the last one, has
-// `here` false, and neither loads nor stores.
+// The number of the team's matrix in the batch. A team past the end, or of lanes left over, looks at
+// another's, has `here` false, and neither loads nor stores.
 struct Place {
     size b;
     bool here;
 };
 __device__ inline Place team_matrix(size batch)
 {
-    const size b = size(blockIdx.x) * (WARPS * TEAMS) + threadIdx.x / TEAM;
-    return {b < batch ? b : batch - 1, b < batch};
+    const size b = size(blockIdx.x) * MEMBERS + threadIdx.x / 32 * TEAMS + team();
+    return {b < batch ? b : batch - 1, b < batch && (FULL || team() < TEAMS)};
 }
 
 // The steps that the warp takes where its teams have n each: all lanes go together.
@@ -68,7 +74,9 @@ __device__ inline int steps_of_warp(int n)
 
 template <class T> __device__ T from(T x, int source)  // of a member of the team
 {
-    return TEAM == 1 ? x : of_lane<TEAM>(x, source);
+    if constexpr (TEAM == 1) return x;
+    else if constexpr (FULL) return of_lane<TEAM>(x, source);
+    else return of_lane(x, lane() - member() + source);
 }
 
 // Column k, from the lanes that hold it to all lanes of their rows
@@ -87,10 +95,30 @@ __device__ inline unsigned team_max(unsigned x)
     if (TEAM == 32) return __reduce_max_sync(ALL, x);
     #pragma unroll
     for (int d = LC; d < TEAM; d *= 2) {
-        const unsigned y = __shfl_xor_sync(ALL, x, d);
+        unsigned y;
+        if constexpr (FULL) {
+            y = __shfl_xor_sync(ALL, x, d);
+        } else {  // x is of the d members from this one on, after the last the first
+            const int next = member() + (2 * d < TEAM ? d : TEAM - d);
+            y = from(x, next < TEAM ? next : next - TEAM);
+        }
         x = x < y ? y : x;
     }
     return x;
+}
+// The sum over the rows of a team
+template <class T> __device__ T team_sum(T x)
+{
+    if constexpr (FULL) {
+        #pragma unroll
+        for (int d = LC; d < TEAM; d *= 2) x = add(x, from(x, member() ^ d));
+        return x;
+    } else {
+        T s = from(x, 0);
+        #pragma unroll
+        for (int d = 1; d < TEAM; ++d) s = add(s, from(x, d));
+        return s;
+    }
 }
 // The members of the team for which x holds, one bit each; of those that share rows only t = 0
 __host__ __device__ constexpr unsigned first_in_rows(int g)
@@ -186,15 +214,16 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 // Members that follow each other without gaps are one line of memory. ONE_LINE, where their numbers
 // do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
 // it meets every sector once, where a number stored alone is a sector of its own. The line must
-// begin and end at multiples of 16 bytes, and no member of the block be missing.
+// begin and end at multiples of 16 bytes, and no member of the block be missing. ONE_LINE of 2, they
+// come that way, too, where lanes with whole rows would ask for a line of memory each.
 #if defined(BLASX_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 constexpr int LINES = RAGGED ? 0 : ONE_LINE;
 #else
 constexpr int LINES = 0;
 #endif
-constexpr int MEMBERS = WARPS * TEAMS;  // of a block
 struct alignas(16) Line {
-    scalar_t x[LINES ? MEMBERS * N * N : 1];
+    scalar_t x[LINES ? MEMBERS * N * N + (RN * LR - N) * N : 1];
+    word arrived;  // a barrier
 };
 
 struct Whole {  // the line of a block's members of A, m x n each; none if bytes is 0
@@ -209,16 +238,48 @@ struct Whole {  // the line of a block's members of A, m x n each; none if bytes
         const size all = MEMBERS * next * size(sizeof(scalar_t));
         const bool dense = (col == 1 && row == n) || (row == 1 && col == m);
         const bool missing = (size(blockIdx.x) + 1) * MEMBERS > batch;
-        const bool packs = Strided<const scalar_t>{A, row, col}.in_packs<CV>(n, next);
+        const bool packs = CV > 1 && Strided<const scalar_t>{A, row, col}.in_packs<CV>(n, next);
         if (dense && next == m * n && !packs && !missing && (first | all) % 16 == 0) bytes = all;
     }
-    __device__ int of_member() const { return threadIdx.x / TEAM * next; }
+    // Where the line has the team's member; for lanes left over another's
+    __device__ int of_member() const
+    {
+        return (threadIdx.x / 32 * TEAMS + (FULL || team() < TEAMS ? team() : 0)) * next;
+    }
 };
 
 __device__ inline Line& line()
 {
     __shared__ Line of_block;
     return of_block;
+}
+
+// a := A, by way of the line where there is one: rows and columns past the member's mean nothing
+// then. Else where wanted(row, col), zero elsewhere.
+template <class Wanted>
+__device__ void load(Block& a, const Strided<const scalar_t>& A, const Whole& whole, bool packs,
+                     Wanted wanted)
+{
+    if (LINES < 2 || !whole.bytes) {
+        load(a, A, packs, wanted);
+        return;
+    }
+    const unsigned arrived = shared_address(&line().arrived);
+    if (threadIdx.x == 0) {
+        make_barrier(arrived, 1);
+        show_barriers();
+        expect(arrived, unsigned(whole.bytes));
+        copy_bytes(shared_address(line().x), reinterpret_cast<const void*>(whole.first),
+                   unsigned(whole.bytes), arrived);
+    }
+    __syncthreads();
+    await(arrived, 0);
+    const int rs = int(A.rs), cs = int(A.cs);
+    const scalar_t* const p = line().x + whole.of_member();
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        #pragma unroll
+        for (int s = 0; s < CN; ++s) a[i][s] = p[row(i) * rs + col(s) * cs];
 }
 
 // A := a where wanted(place, col), by way of the line where there is one and all of it is wanted

@@ -57,7 +57,8 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
         own = it ? tag[i] : own;
     }
     const unsigned lanes = team_ballot(any);
-    if (__any_sync(ALL, twice || (lanes & (lanes - 1)) != 0)) return break_tie(c, tag, hi, most);
+    const bool tie = (twice || (lanes & (lanes - 1)) != 0) && (FULL || team() < TEAMS);
+    if (__any_sync(ALL, tie)) return break_tie(c, tag, hi, most);
     return from(own, __ffs(lanes) - 1);
 }
 

@@ -25,7 +25,7 @@ posv_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto wanted = [=](int i, int j) { return i < order && j < order && (both || j <= i); };
 
     Block a;
-    load(a, in, in.in_packs<CV>(n, a_next), wanted);
+    load(a, in, {A, a_row, a_col, a_next, n, n, batch}, in.in_packs<CV>(n, a_next), wanted);
     Factors f;
     cholesky(a, f, n);
     if (here) restore(a, in, f, n);

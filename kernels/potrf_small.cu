@@ -10,7 +10,8 @@
 
 // The matrix of a team; returns its info. No lane leaves early if the team has none.
 __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<scalar_t>& out,
-                             bool in_packs, bool out_packs, int n, bool here)
+                             const Whole& given, Whole taken, bool in_packs, bool out_packs, int n,
+                             bool here)
 {
     const int order = here ? n : 0;
     const bool both = in.p != out.p;
@@ -22,7 +23,7 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
     for (int i = 0; i < RN; ++i) to[i] = row(i);
 
     Block a;
-    load(a, in, in_packs, wanted);
+    load(a, in, given, in_packs, wanted);
     if (TILES && both) {  // what the factorization does not touch goes at once
         const auto right = [=](int i, int j) {
             return i < order && j < order && right_of_tiles(i, j);
@@ -35,7 +36,8 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
     cholesky(a, f, n);
     if (here) restore(a, in, f, n);
 
-    store(a, out, out_packs, to, wanted);
+    if (!both) taken.bytes = 0;
+    store(a, out, taken, out_packs, to, wanted);
     return f.info;
 }
 
@@ -51,6 +53,7 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const bool in_packs = in.in_packs<CV>(n, a_next), out_packs = out.in_packs<CV>(n, c_next);
     int failed;
     if constexpr (LARGE) failed = cholesky_large(in, out, in_packs, out_packs, here ? n : 0);
-    else failed = factor(in, out, in_packs, out_packs, n, here);
+    else failed = factor(in, out, {A, a_row, a_col, a_next, n, n, batch},
+                         {C, c_row, c_col, c_next, n, n, batch}, in_packs, out_packs, n, here);
     if (member() == 0 && here) *array_of(info, 1, b) = failed;
 }

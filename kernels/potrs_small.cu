@@ -21,7 +21,8 @@ potrs_small(const scalar_t* C, size c_row, size c_col, size c_next,
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
 
     Block a;
-    load(a, c, c.in_packs<CV>(n, c_next), [=](int i, int j) { return i < order && j <= i; });
+    load(a, c, {C, c_row, c_col, c_next, n, n, batch}, c.in_packs<CV>(n, c_next),
+         [=](int i, int j) { return i < order && j <= i; });
     Factors f;
     invert_diagonal(a, f, n);
     solve_positive(a, f, b, x, upper, order, n, nrhs, true);

@@ -82,8 +82,7 @@ __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Colu
             #pragma unroll
             for (int i = 0; i < RN; ++i)
                 if (row(i) > k && row(i) < n) s = minus_product(s, conj(c[i]), b[i]);
-            #pragma unroll
-            for (int d = LC; d < TEAM; d *= 2) s = add(s, from(s, member() ^ d));
+            s = team_sum(s);
             const scalar_t y = over_diagonal(add(from(b[k / LR], k % LR * LC + t()), s), f, k);
             if (row(k / LR) == k && (!RAGGED || k < n)) b[k / LR] = y;
         }

@@ -27,7 +27,7 @@ class Teams:
     def __init__(self, kernel, letter, values):
         self.kernel = Kernel(kernel, letter, **values)
         self.threads = 32 * values["WARPS"]
-        self.members = self.threads // (values["LR"] * values["LC"])  # of the batch, to a block
+        self.members = values["WARPS"] * (32 // (values["LR"] * values["LC"]))  # to a block
 
     def __call__(self, batch, *numbers):
         parameters = pack(*numbers, batch)

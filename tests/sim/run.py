@@ -59,7 +59,7 @@ class Simulated:
         self.launch = getattr(ffi.dlopen(library), PREFIX + name)
         self.letter, self.dtype = letter, TYPES[letter].dtype
         self.threads = 32 * constants["WARPS"]
-        self.members = self.threads // (constants["LR"] * constants["LC"])
+        self.members = constants["WARPS"] * (32 // (constants["LR"] * constants["LC"]))
         self.order = constants["N"]
 
     def run(self, schedule, batch, *numbers):
