@@ -40,7 +40,7 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 OPTIONAL = {"ONE_LINE"}  # lanes.cuh; 0 unless given
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TURNS", "CHOLESKY", "TWOFOLD", "ONE_LINE")
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "CHOLESKY", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -149,7 +149,7 @@ def team_fits(letter, n, v, gpu, most=PART):
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT)
-            and (not v.get("ONE_LINE") or (not tiles and 4 * size * N * (
+            and (not v.get("ONE_LINE") or (not tiles and v["ONE_LINE"] <= 2 and 4 * size * N * (
                 32 // (LR * LC) * v["WARPS"] * N + -N % LR) + 16 <= BY_DEFAULT)))
 
 

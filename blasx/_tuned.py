@@ -59,11 +59,11 @@ def using(letter, **kernels):
         forget()
 
 
-def row(kernel, letter, n, gpu, lines=inf):
+def row(kernel, letter, n, gpu, lines=inf, ragged=False):
     """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
     or a compute capability, which asks for the rows that ship. A row may say up to how many `lines`
-    of that order it serves; asked for any, it does not."""
-    return why(kernel, letter, n, gpu, lines)[0]
+    of that order it serves; asked for any, it does not. `ragged`: not of equal members alone."""
+    return why(kernel, letter, n, gpu, lines, ragged)[0]
 
 
 def at_least(kernel, letter, n, gpu):
@@ -101,13 +101,29 @@ def capitals(row):
     return {k: v for k, v in row.items() if k.isupper()}
 
 
-def why(kernel, letter, n, gpu, lines=inf):
+def for_equal(row):
+    """Whether the row takes members as one line (kernels/lanes.cuh), for which they must be equal:
+    a row to the same order serves those of different sizes."""
+    return row.get("ONE_LINE") == 2
+
+
+def instead(new, old):
+    """Whether a row that was measured stands in the place of this one."""
+    return old["to"] == new["to"] and "lines" not in old and for_equal(old) >= for_equal(new)
+
+
+def place(row):
+    return row["to"], row.get("lines", inf), not for_equal(row)
+
+
+def why(kernel, letter, n, gpu, lines=inf, ragged=False):
     """(row or None, where it comes from)"""
     if (kernel, letter) in _forced:
         values = _forced[kernel, letter]
         return values and {"to": n} | values, "using"
     covering = [(r, origin) for r, origin in rows(kernel, letter, gpu)
-                if n <= r["to"] and lines <= r.get("lines", lines)]
+                if n <= r["to"] and lines <= r.get("lines", lines)
+                and not (ragged and for_equal(r))]
     for found, origin in covering:
         values = capitals(found)
         if not values:
@@ -124,7 +140,8 @@ def why(kernel, letter, n, gpu, lines=inf):
 
 
 def rows(kernel, letter, gpu):
-    """[(row, where it comes from), ...] by rising `to`, those for few `lines` first."""
+    """[(row, where it comes from), ...] by rising `to`, those for few `lines` or for equal members
+    first."""
     if isinstance(gpu, int):
         return _shipped(kernel, letter, gpu)
     return _in_effect(kernel, letter, gpu)
@@ -132,10 +149,10 @@ def rows(kernel, letter, gpu):
 
 @looked_up
 def _in_effect(kernel, letter, gpu):
-    found = {(r["to"], r.get("lines", inf)): (r, origin)
-             for each in (_shipped(kernel, letter, gpu.capability), _own(kernel, letter, gpu))
-             for r, origin in each}
-    return [found[place] for place in sorted(found)]
+    own = _own(kernel, letter, gpu)
+    kept = [(r, origin) for r, origin in _shipped(kernel, letter, gpu.capability)
+            if not any(instead(mine, r) for mine, _ in own)]
+    return sorted(kept + own, key=lambda found: place(found[0]))
 
 
 # -- the rows that ship

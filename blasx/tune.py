@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
-from math import inf
 from multiprocessing import get_context
 from statistics import median
 
@@ -540,8 +539,8 @@ def ship(gpu):
         folder.mkdir(exist_ok=True)
         file = folder / f"{kernel}.json"
         letters = json.loads(file.read_text()) if file.exists() else {}
-        kept = [r for r in letters.get(letter, []) if r["to"] != row["to"] or "lines" in r]
-        letters[letter] = sorted([*kept, row], key=lambda r: (r["to"], r.get("lines", inf)))
+        kept = [r for r in letters.get(letter, []) if not _tuned.instead(row, r)]
+        letters[letter] = sorted([*kept, row], key=_tuned.place)
         blocks = [f'  "{k}": [\n' + ",\n".join("    " + json.dumps(r) for r in rows) + "\n  ]"
                   for k, rows in letters.items()]
         file.write_text("{\n" + ",\n".join(blocks) + "\n}\n")

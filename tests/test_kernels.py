@@ -134,6 +134,16 @@ def test_members_stored_as_one_line(folder, kernel, letter, CV):  # noqa: N803
 
 
 @every_kernel
+@pytest.mark.parametrize("letter, N, LR", [("s", 9, 3), ("d", 11, 6), ("s", 5, 1), ("d", 18, 9)])
+def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N803
+    """The same of 2, by teams with whole rows, of which lanes may be left over."""
+    values = dict(N=N, LR=LR, LC=1, CV=1, WARPS=2, BLOCKS=1, ONE_LINE=2)
+    for plant in (None, ("line().x + whole.of_member()", "line().x")):
+        run = simulate(folder, kernel, letter, values, (N, N - 2, 1), plant)
+        assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
+
+
+@every_kernel
 @pytest.mark.parametrize("letter", "dc")
 def test_a_ragged_batch_gives_members_what_they_give_alone(folder, kernel, letter):
     """The same kernel compiled RAGGED, members of all orders (tests/sim/run_ragged.py)."""

@@ -107,6 +107,21 @@ def test_rows_for_few_lines(folder):
     assert lines[:2] == [1024, 2**31]
 
 
+def test_rows_for_equal_members(folder):
+    """They come before those for members of any size, which ragged ones ask for. A user's own row
+    for equal members leaves the other; one that serves any is in the place of both."""
+    line, any_ = (_tuned.row("getrf_small", "s", 6, HOPPER, ragged=x) for x in (False, True))
+    assert line["ONE_LINE"] == 2 and any_.get("ONE_LINE") != 2 and line["to"] == any_["to"] == 6
+    _tuned.write("getrf_small", "s", line | {"WARPS": 1}, HOPPER)
+    assert _tuned.row("getrf_small", "s", 6, HOPPER)["WARPS"] == 1
+    assert _tuned.row("getrf_small", "s", 6, HOPPER, ragged=True) == any_
+    _tuned.write("getrf_small", "s", any_ | {"WARPS": 1}, HOPPER)
+    for ragged in (False, True):
+        found = _tuned.row("getrf_small", "s", 6, HOPPER, ragged=ragged)
+        assert found == any_ | {"WARPS": 1}
+        assert _tuned.row("getrf_small", "s", 5, HOPPER)["ONE_LINE"] == 2
+
+
 # -- the search
 
 
@@ -225,7 +240,7 @@ def test_a_users_row_wins(folder):
     assert got(n=9) == _tuned.row("getrf_small", "d", 9, 90)
     assert got(90) == got(replace(HOPPER, name="NVIDIA H100")) == shipped
     put(ROW | {"to": 6, "WARPS": 4})
-    assert [got(n=n)["WARPS"] for n in (5, 6, 7, 8)] == [4, 4, 2, 2]
+    assert [got(n=n)["WARPS"] for n in (5, 6, 7, 8)] == [2, 4, 2, 2]
 
 
 @pytest.mark.parametrize("change", ("driver", "source", "schema", "name", "space"))

@@ -35,8 +35,8 @@ class Teams:
 
 
 @looked_up
-def _kernel_on(kernel, letter, n, device):
-    found = row(kernel, letter, n, gpu(device))
+def _kernel_on(kernel, letter, n, device, ragged):
+    found = row(kernel, letter, n, gpu(device), ragged=ragged)
     return found and teams(kernel, letter, **capitals(found))
 
 
@@ -46,9 +46,9 @@ def teams(kernel, letter, **values):
     return Teams(kernel, letter, values)
 
 
-def kernel(name, me, n):
+def kernel(name, me, n, ragged=False):
     """The Teams that serve order n, or None where the row says that others do."""
-    return _kernel_on(name, me.letter, n, current_device())
+    return _kernel_on(name, me.letter, n, current_device(), ragged)
 
 
 class Blocks:

@@ -45,10 +45,10 @@ def potrf(me, a, lower, overwrite_a):
     return c, info
 
 
-def factoring(me, n):
+def factoring(me, n, ragged=False):
     """The kernel that factors members of order n in one launch, also where panels are faster, or
-    None."""
-    return kernel("potrf_small", me, n) or blocks("potrf_block", me, n)
+    None; `ragged`: members of different orders."""
+    return kernel("potrf_small", me, n, ragged) or blocks("potrf_block", me, n)
 
 
 @looked_up

@@ -1,11 +1,12 @@
 """Members of different sizes on the GPU.
 
 Members are sorted into classes: those of a class are served by the same kernels with the same tuned
-constants as in `_batched`, compiled RAGGED, and a class is one launch of each. What a kernel needs
-to know about a member, its addresses, strides and sizes, stands in one table for all classes
-(kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the largest
-members first. Members above 1024, and those that a routine has no kernel for here, are copied to
-stacks, one for each shape that occurs, which the `_batched` routine takes.
+constants as in `_batched`, but for rows of equal members alone (_tuned.for_equal), and compiled
+RAGGED; a class is one launch of each. What a kernel needs to know about a member, its addresses,
+strides and sizes, stands in one table for all classes (kernels/memory.cuh), which one copy brings
+to the GPU. Classes run beside each other, the largest members first. Members above 1024, and those
+that a routine has no kernel for here, are copied to stacks, one for each shape that occurs, which
+the `_batched` routine takes.
 """
 
 import threading
@@ -48,7 +49,7 @@ def _factoring(me, n):
     if past(me, n):
         return None
     if n <= LARGEST:
-        return kernel("getrf_small", me, n),
+        return kernel("getrf_small", me, n, ragged=True),
     return blocks("getrf_shared", me, n) or blocks("getrf_block", me, n),
 
 
@@ -79,7 +80,7 @@ def _substituting(me, n, nrhs):
     if past(me, n):
         return None
     if n <= LARGEST:
-        return kernel("getrs_small", me, n),
+        return kernel("getrs_small", me, n, ragged=True),
     return solving("getrs_warp", me, n, nrhs) or blocks("getrs_block", me, n),
 
 
@@ -112,7 +113,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
         if past(me, n):
             return None
         if n <= LARGEST:
-            return kernel("gesv_small", me, n),
+            return kernel("gesv_small", me, n, ragged=True),
         at_once = 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n)
         if at_once:
             return at_once,
@@ -143,7 +144,7 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n):
-    block = _gpu_cholesky.factoring(me, n)
+    block = _gpu_cholesky.factoring(me, n, ragged=True)
     return (block,) if block else None
 
 
@@ -167,7 +168,7 @@ def potrs(me, c, b, lower, overwrite_b):
 
 def _positive(me, n, nrhs):
     if n <= LARGEST:
-        return kernel("potrs_small", me, n),
+        return kernel("potrs_small", me, n, ragged=True),
     block = solving("potrs_warp", me, n, nrhs) or solving("potrs_block", me, n, nrhs)
     return (block,) if block else None
 
@@ -198,7 +199,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 
     def plan(n, nrhs):
         if n <= LARGEST:
-            return kernel("posv_small", me, n),
+            return kernel("posv_small", me, n, ragged=True),
         factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 

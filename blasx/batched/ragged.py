@@ -6,7 +6,8 @@ are known to the host. On the GPU members are sorted into classes by the tuned c
 them, each one launch, whatever the number of members, with a table of addresses and sizes that is
 uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
 share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
-which are cuBLAS's there (gemm_vbatched), and Cholesky of large members, which is by panels there.
+which are cuBLAS's there (gemm_vbatched), and Cholesky (potrf, posv), which for large members is by
+panels there, and for small ones may sum in another order.
 """
 
 import numpy as np

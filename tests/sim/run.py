@@ -296,7 +296,8 @@ def posv_small(sim, rng, n, order, in_place):
 
 def potrs_small(sim, rng, n, order, in_place):
     for lower, nrhs in ((0, 1), (1, 5), (0, 2)):
-        a = positive(rng, sim.dtype, 2, n)[:1].repeat(1 + sim.members, 0)
+        by = np.arange(1, 2 + sim.members, dtype=sim.dtype)  # so that no member is another
+        a = positive(rng, sim.dtype, 2, n)[0] * by[:, None, None]
         c = np.array([getattr(lapack, sim.letter + "potrf")(x, lower=lower)[0] for x in a])
         b = general(rng, sim.dtype, 1, len(a) * n, nrhs)[0].reshape(len(a), n, nrhs)
         outputs = []
