@@ -76,7 +76,11 @@ def test_members_come_out_as_alone(device, routine, letter, orders, seed, packed
     given = (pack(a), pack(b)) if packed else (a, b)
     found = call(many, *given)
     for k in range(members):
-        same(found[k], [result[k][0] for result in alone])
+        one_by_one = [result[k][0] for result in alone]
+        if device == "cpu" or routine in ("getrf", "gesv"):
+            same(found[k], one_by_one)
+        else:  # members of one size may come as one line, and be summed in another order
+            checked(letter, found[k], [host(x) for x in one_by_one])
     assert host(found[-1]).tolist() == [int(host(r[-1])[0]) for r in alone]
     assert all(isinstance(x, blasx.Ragged if packed else list) for x in found[:-1])
 
@@ -277,8 +281,8 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 
 @pytest.mark.parametrize("family, letter", [
-    ("lu", "d"), ("windows", "s"), ("cholesky", "s"), ("qr", "c"), ("tiles", "s"), ("left", "d"),
-    ("panels", "d"), ("blas", "z"), ("eigen", "c")])
+    ("lu", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"), ("qr", "c"), ("tiles", "s"),
+    ("left", "d"), ("panels", "d"), ("blas", "z"), ("eigen", "c")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = subprocess.run(

@@ -35,6 +35,7 @@ VALUES = {
     "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
                "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "eigen": {},
+    "small": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -76,6 +77,19 @@ def lu(sim, me, members):
     factors, piv, _ = _gpu_ragged.getrf(me, a, 0)
     compare(lambda *x: _gpu_ragged.getrs(me, *x, 2, 0), lambda *x: _gpu_lu.getrs(me, *x, 2, 0), 1,
             factors, piv, b)
+
+
+def small(sim, me, members):
+    """By the rows that ship, which for equal members are others: the same bits of LU."""
+    from blasx.batched import _gpu_lu, _gpu_ragged
+    a, b = members((9, 9), (0, 0), (5, 5)), members((9, 2), (0, 1), (5, 1))
+    a[2][:, 3] = 0
+    compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
+    compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
+            a, b)
+    for n in (9, 5):
+        one, ragged = (_tuned.row("getrf_small", me.letter, n, 90, ragged=x) for x in (False, True))
+        assert one["ONE_LINE"] == 2 and "ONE_LINE" not in ragged
 
 
 def windows(sim, me, members):
@@ -181,8 +195,8 @@ def eigen(sim, me, members):
     assert sim.launched.count("lascl_batched") <= 3  # for all members
 
 
-FAMILIES = dict(lu=lu, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles, left=left,
-                panels=panels, blas=blas, eigen=eigen)
+FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
+                left=left, panels=panels, blas=blas, eigen=eigen)
 
 
 def apart(arrays):
