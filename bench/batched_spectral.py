@@ -1,7 +1,8 @@
 """Eigenvalues and -vectors, singular values and vectors of many matrices on the GPU.
 
-Peers, out of place: torch.linalg.eigh and svd, which take members above order 32 one by one and so
-are timed on few of those; cupy.linalg.eigh and svd (thin).
+Peers, out of place: torch.linalg.eigh and svd, cupy.linalg.eigh and svd (thin). Those that take
+members above order 32 one by one, which is all of them but cupy.linalg.eigh, are timed on few of
+those.
 """
 
 from functools import partial
@@ -12,8 +13,9 @@ from .timing import Row, Side
 
 SIZES = {"syevd": ((8, 100_000), (16, 50_000), (32, 20_000), (64, 5000), (64, 100), (100, 500),
                    (128, 1000), (128, 50), (256, 132), (256, 20), (512, 50), (512, 10)),
-         "gesvd": ((8, 20_000), (16, 5000), (32, 2000), (64, 500), (100, 40), (256, 40))}
-TOGETHER, FEW = 32, 100  # torch: the order up to which it takes all at once; members above that
+         "gesvd": ((8, 20_000), (16, 5000), (32, 2000), (64, 500), (64, 40), (100, 40),
+                   (256, 40))}
+TOGETHER, FEW = 32, 100  # the order up to which peers take all at once; members above that
 
 
 def rows(letters, quick, family=None):
@@ -29,9 +31,11 @@ def row(routine, letter, n, batch):
     a, _ = problem(routine, letter, n, batch)
     if routine == "syevd":
         a = (a + a.conj().swapaxes(1, 2)) / 2
-    peers = {"cupy": partial(cupy_side, routine, a)}
-    if routine == "gesvd" or n <= TOGETHER or batch <= FEW:
+    peers = {}
+    if n <= TOGETHER or batch <= FEW:
         peers["torch"] = partial(torch_side, routine, a)
+    if peers or routine == "syevd":
+        peers["cupy"] = partial(cupy_side, routine, a)
     name = "heevd" if routine == "syevd" and letter in "cz" else routine
     ours = {"out of place": partial(blasx_side, name, letter, a)}
     return Row(name, letter, f"{batch}x{n}x{n}", ours, peers, partial(ERRORS[routine], a),

@@ -15,7 +15,7 @@ from .compare import FAMILIES
 from .report import extents
 
 FOLDER = Path(__file__).parent
-MANY = 8  # shapes that differ otherwise than in their order: of more only the mean is told
+MANY = 12  # shapes that differ otherwise than in their order: of more only the mean is told
 RATIOS = (1, 2, 3, 5, 10, 20, 40, 100)  # the figure's ticks
 PANELS = {  # of the figure: families, and whose lines it shows
     "many matrices": (("batched", "batched_qr"),
@@ -49,7 +49,8 @@ def newest(files):
         report, here = json.loads(path.read_text()), {}
         for row in report["rows"]:
             key = row["family"], name(row), row["shape"]
-            if row["ratio"] and row["ratio"] > here.get(key, {"ratio": 0})["ratio"]:
+            better = row["ratio"] and row["ratio"] > here.get(key, {"ratio": 0})["ratio"]
+            if better or not row["peers"]:
                 here[key] = row | {"file": path.name, "report": report}
         found |= here
     return found
@@ -86,7 +87,8 @@ def page(rows, files):
 def chapter(routines):
     """The lines of a family, {routine: its rows}."""
     regular = {r: {sides(x)[0]: x for x in found} for r, found in routines.items()
-               if len(found) > 1 and all(is_regular(x) for x in found)}
+               if 1 < len(found) == len({sides(x)[0] for x in found})
+               and all(is_regular(x) for x in found)}
     orders = sorted({n for found in regular.values() for n in found})
     if regular:
         yield "| | " + " | ".join(str(n) for n in orders) + " |"
@@ -126,6 +128,8 @@ def cell(row):
     if row["family"] == "ragged":  # peers do other things
         return f"{row['ms']:.3g} (" + ", ".join(
             f"{peer} {x['ms']:.3g}" for peer, x in row["peers"].items() if x["ms"]) + ")"
+    if ratio is None:  # no peer
+        return f"{row['ms']:.3g}"
     return f"{row['ms']:.3g} ({ratio:.{1 if ratio >= 10 else 2}f})"
 
 

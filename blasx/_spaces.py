@@ -32,6 +32,7 @@ from .batched._block import (
     square_bytes,
     svd_room,
     sytrd_bytes,
+    sytrd_cluster_bytes,
     tiled_bytes,
     triangle_bytes,
 )
@@ -473,7 +474,7 @@ def jacobi_fits(vectors):
     return fit
 
 
-# -- Hermitian matrices: sytrd_rows, sytrd_block, steqr_lane, lasr_rows
+# -- Hermitian matrices: sytrd_rows, sytrd_block, sytrd_cluster, steqr_lane, lasr_rows
 
 
 def few_rows_stages(letter, n):
@@ -492,13 +493,22 @@ def few_rows_fits(letter, n, v, gpu):
 
 
 def reduction_stages(letter, n):
-    return (options(NB=(1, 4, 8, 16), SHARED=(1, 0)), options(WARPS=WARPS),
-            options(BLOCKS=(1, 2, 4)))
+    return options(NB=(4, 1, 8)), options(WARPS=WARPS), options(BLOCKS=(1, 2, 4))
 
 
 def reduction_fits(letter, n, v, gpu):
     return (v["WARPS"] <= 32 and 2 * v["NB"] * words(letter) <= 64
             and sytrd_bytes(letter, n, v) + 512 <= gpu.shared)
+
+
+def clustered_reduction_stages(letter, n):
+    return options(CLUSTER=(8, 1), NB=(8, 4, 16, 2)), options(WARPS=(16, 8, 32))
+
+
+def clustered_reduction_fits(letter, n, v, gpu):
+    return (v["WARPS"] <= 32 and v["CLUSTER"] in ((1, 2, 4, 8) if gpu.capability >= 90 else (1,))
+            and 4 * v["NB"] * words(letter) <= 64
+            and sytrd_cluster_bytes(letter, n, v) + 512 <= gpu.shared)
 
 
 def ql_stages(letter, n):
@@ -1441,7 +1451,8 @@ SPACES = {
     "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
                          largest=256),
     "sytrd_rows": Space("syevd", few_rows_stages, few_rows_fits, optional=True, largest=64),
-    "sytrd_block": Space("syevd", reduction_stages, reduction_fits),
+    "sytrd_block": Space("syevd", reduction_stages, reduction_fits, optional=True, largest=256),
+    "sytrd_cluster": Space("syevd", clustered_reduction_stages, clustered_reduction_fits),
     "steqr_lane": Space("syevd", ql_stages, ql_fits),
     "lasr_rows": Space("syevd", rotation_stages, rotation_fits),
     "stedc_leaf": Space("syevd", leaf_of_tree_stages, leaf_of_tree_fits, (128, 256), True,

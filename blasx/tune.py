@@ -41,7 +41,7 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
-         "part", "every", "apart", "pays")
+         "part", "every", "apart", "pays", "halved")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
@@ -50,7 +50,7 @@ FIRST = {"symm": ("gemm_warp",), "syrk": ("gemm_warp",)}  # kernels of others th
 AFTER = {  # what follows a kernel, the first of each that has a row
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
     "lascl_batched": (("geqrf_block",), ("gels_solve",)),
-    **dict.fromkeys(("sytrd_rows", "sytrd_block"),
+    **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
                     (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows")))}
 POLAR = {routine: _spaces.MOST // 2 for routine in ("gesvd", "gesvd_values")}  # to this order
 

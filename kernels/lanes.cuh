@@ -280,6 +280,7 @@ __device__ void load(Block& a, const Strided<const scalar_t>& A, const Whole& wh
     for (int i = 0; i < RN; ++i)
         #pragma unroll
         for (int s = 0; s < CN; ++s) a[i][s] = p[row(i) * rs + col(s) * cs];
+    if (WARPS > 1) __syncthreads();  // rows past a member are the next one's, whose warp may store
 }
 
 // A := a where wanted(place, col), by way of the line where there is one and all of it is wanted

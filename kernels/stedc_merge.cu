@@ -27,14 +27,16 @@ struct Rotation { real_t c, s; int a, b; };
 
 struct Counts { int poles, rotations; };
 
-// A part's numbers in shared memory, all of them among the sorted
+// A part's numbers in shared memory, all of them among the sorted. Compiled loops read what is past
+// the end of an array, too, of which they make no use: what is written while one is read is not
+// behind it.
 struct Part {
-    real_t* d;          // the eigenvalues of both halves, then the part's
-    real_t* z;
+    Rotation* rotations;
+    real_t* off;        // w of the poles less that it is found from
     real_t* pole;       // d and z of those that are not taken as they are
     real_t* weight;
-    real_t* off;        // w of theirs less the pole it is found from
-    Rotation* rotations;
+    real_t* z;
+    real_t* d;          // the eigenvalues of both halves, then the part's
     int* from;          // which pole that is
     int* row;           // where they come from
     int* kept;          // the places of the poles
@@ -52,11 +54,11 @@ __device__ inline Part part_of(char* p, int m)
 {
     Part part;
     take(part.rotations, p, m);
-    take(part.d, p, m);
-    take(part.z, p, m);
+    take(part.off, p, m);
     take(part.pole, p, m);
     take(part.weight, p, m);
-    take(part.off, p, m);
+    take(part.z, p, m);
+    take(part.d, p, m);
     take(part.from, p, m);
     take(part.row, p, m);
     take(part.kept, p, m);
@@ -247,6 +249,7 @@ stedc_merge(real_t* values, const real_t* E, const real_t* most, const real_t* Z
         for (int i = me; i < m; i += 32) largest = fmax(largest, fabs(part.z[i]));
         for (int lanes = 16; lanes; lanes /= 2)
             largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+        __syncwarp();
         if (me == 0) counts = deflate(part, rho, largest, m);
     }
     __syncthreads();

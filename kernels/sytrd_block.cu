@@ -1,26 +1,22 @@
 // sytrd_block.cu: Hermitian matrices to real tridiagonal ones, A = Q T Q^H, for a batch.
 //
-// A block has a matrix, both triangles of it, in shared memory (SHARED) or in `work`, in the L2
-// cache. Column by column a reflector H = I - tau v v^H takes what is below the subdiagonal to
-// zero, and the rest becomes H^H A H = A - v w^H - w v^H. Updates are put off for NB columns: v
-// and w of a panel lie in shared memory, and A v is taken of the old A and corrected by them
-// (LAPACK's latrd). So every element right of a column is read once for it, n^3 / 3 in all, and
-// changed n / NB times; 4/3 n^3 fused operations. Five barriers a column.
+// A block has a matrix, both triangles of it, in shared memory. Column by column a reflector
+// H = I - tau v v^H takes what is below the subdiagonal to zero, and the rest becomes H^H A H =
+// A - v w^H - w v^H. Updates are put off for NB columns: A v is taken of the old A and corrected by
+// v and w of the panel (LAPACK's latrd). So every element right of a column is read once for it,
+// n^3 / 3 in all, and changed n / NB times; 4/3 n^3 fused operations. Five barriers a column.
 //
 // Reflector j goes to column j of F, rows j + 1 and on, its one left out: F is what geqrf leaves,
 // of Q without its first row and column. `most` is the largest part of A; where it is not near one
-// T is that of A times a power of two (scale_of in tridiagonal.cuh). A may lie in `work`'s place
-// only by its own launch: nothing else is overwritten.
-#include "block.cuh"
+// T is that of A times a power of two (scale_of in tridiagonal.cuh).
 #include "launch.cuh"
-#include "tridiagonal.cuh"
+#include "sytrd.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int NB = 1;       // columns of a panel
-constexpr int SHARED = 1;   // the matrix lies in shared memory; 0: in global memory
 constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
 #endif
-constexpr int DEEP = SHARED ? 4 : 8;  // loads that are under way together
+constexpr int DEEP = 4;     // loads that are under way together
 
 // What a block has in dynamic shared memory
 struct Room {
@@ -33,14 +29,14 @@ struct Room {
     int ld;
 };
 
-__device__ inline Room room(scalar_t* work, int n)
+__device__ inline Room room(int n)
 {
     const int tiles = (n + 31) / 32;
     scalar_t* p = reinterpret_cast<scalar_t*>(dynamic_shared);
     Room s;
-    s.ld = SHARED ? n | 1 : n;
-    s.X = SHARED ? p : work;
-    s.V = SHARED ? p + n * s.ld : p;
+    s.ld = n | 1;
+    s.X = p;
+    s.V = p + n * s.ld;
     s.W = s.V + n * NB;
     s.parts = s.W + n * NB;
     s.dots = s.parts + 32 * (tiles > WARPS ? tiles : WARPS);
@@ -48,35 +44,6 @@ __device__ inline Room room(scalar_t* work, int n)
     s.sums = s.head + 1;
     s.norms = reinterpret_cast<real_t*>(s.sums + WARPS);
     return s;
-}
-
-// The sum over the block, the same for all; one barrier
-template <class T> __device__ T block_sum(T x, T* each)
-{
-    #pragma unroll
-    for (int d = 16; d; d /= 2) x = add(x, across(x, d));
-    if (WARPS == 1) {
-        __syncwarp();
-        return x;
-    }
-    if (threadIdx.x % 32 == 0) each[warp()] = x;
-    __syncthreads();
-    x = each[0];
-    #pragma unroll
-    for (int w = 1; w < WARPS; ++w) x = add(x, each[w]);
-    return x;
-}
-
-__device__ inline real_t block_most(real_t x, real_t* each)
-{
-    #pragma unroll
-    for (int d = 16; d; d /= 2) x = larger(x, across(x, d));
-    if (threadIdx.x % 32 == 0) each[warp()] = x;
-    __syncthreads();
-    #pragma unroll
-    for (int w = 0; w < WARPS; ++w) x = larger(x, each[w]);
-    __syncthreads();
-    return x;
 }
 
 // How the warps share a product of order m: a tile of 32 rows and a slice of the columns to each,
@@ -252,12 +219,11 @@ __device__ inline void tridiagonal(Strided<const scalar_t> A, bool conj_a, scala
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 sytrd_block(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
             scalar_t* F, size f_col, size f_next, scalar_t* tau, size vectors, real_t* d,
-            real_t* e, real_t* most, scalar_t* work, size work_next, size ns)
+            real_t* e, real_t* most, size ns)
 {
     wait_for_stream();
     const size b = blockIdx.x;
     const int n = size_of(ns, b);
     tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, F + b * f_next, f_col,
-                tau + b * n, vectors, d + b * n, e + b * n, most + b, n,
-                room(work + b * work_next, n));
+                tau + b * n, vectors, d + b * n, e + b * n, most + b, n, room(n));
 }

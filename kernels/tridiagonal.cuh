@@ -1,6 +1,6 @@
-// tridiagonal.cuh: what the three kernels of a Hermitian eigenproblem agree on.
+// tridiagonal.cuh: what the kernels of a Hermitian eigenproblem agree on.
 //
-//     sytrd_block   A = Q T Q^H by reflectors
+//     sytrd_rows, _block, _cluster    A = Q T Q^H by reflectors
 //     steqr_lane    T = G diag(w) G^T: the rotations of implicit QL, in the order they were made
 //     lasr_rows     V = Q G, columns in the order of w
 #pragma once

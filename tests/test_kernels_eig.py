@@ -14,7 +14,7 @@ SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1
 QL = {"LANES": 4, "WARPS": 1, "PARTS": 2}
 ALONE = {"ROWS": 8, "EACH": 1, "WAVE": 2, "WARPS": 1}
 PAIRS = {"ROWS": 16, "EACH": 2, "WAVE": 4, "WARPS": 1}
-STEPS = "sytrd_rows", "sytrd_block", "steqr_lane", "lasr_rows"
+STEPS = "sytrd_rows", "sytrd_block", "sytrd_cluster", "steqr_lane", "lasr_rows"
 
 
 @pytest.mark.parametrize("kernel, letter, n", [
@@ -47,14 +47,30 @@ def test_runs_on_the_cpu(tmp_path, letter, values, orders):
     ("d", "sytrd_rows", {"N": 24, "EACH": 3, "WARPS": 1, "BLOCKS": 1}, ALONE, ("7",)),
     ("s", "sytrd_rows", {"N": 96, "EACH": 1, "WARPS": 3, "BLOCKS": 1},
      {"ROWS": 72, "EACH": 1, "WAVE": 4, "WARPS": 3}, ("9",)),
-    ("z", "sytrd_block", {"NB": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}, ALONE, ("6", "1")),
-    ("s", "sytrd_block", {"NB": 2, "WARPS": 4, "SHARED": 0, "BLOCKS": 1}, PAIRS, ("34",))])
+    ("z", "sytrd_block", {"NB": 1, "WARPS": 1, "BLOCKS": 1}, ALONE, ("6", "1")),
+    ("s", "sytrd_block", {"NB": 2, "WARPS": 4, "BLOCKS": 1}, PAIRS, ("34",))])
 def test_tridiagonal_on_the_cpu(tmp_path, letter, reduce, values, turns, orders):
-    """In registers and in shared or global memory, by panels or not; QL in more than one pass."""
-    from tests.sim import build, run_svd
-    kernels = {name: (str(build.build(tmp_path, name, letter, v, entry=run_svd.ENTRY)), v)
+    """In registers and in shared memory, by panels or not; QL in more than one pass."""
+    tridiagonal(tmp_path, letter, reduce, values, turns, orders)
+
+
+@pytest.mark.parametrize("letter, panel, warps, clusters, turns, orders", [
+    ("d", 2, 1, (1, 2, 4), ALONE, ("1", "2", "7")), ("z", 1, 1, (1, 2), ALONE, ("6",)),
+    ("c", 4, 2, (1, 4), ALONE, ("8",)), ("s", 4, 2, (1, 2), PAIRS, ("33",))])
+def test_tridiagonal_by_clusters(tmp_path, letter, panel, warps, clusters, turns, orders):
+    """The same bits of one block, and of two, or of four that have next to nothing to do."""
+    found = {tridiagonal(tmp_path, letter, "sytrd_cluster",
+                         {"NB": panel, "WARPS": warps, "CLUSTER": blocks}, turns, orders)
+             for blocks in clusters}
+    assert len(found) == 1
+
+
+def tridiagonal(folder, letter, reduce, values, turns, orders):
+    from tests.sim import build, run_large
+    kernels = {name: (str(build.build(folder, name, letter, v, entry=run_large.ENTRY)), v)
                for name, v in ((reduce, values), ("steqr_lane", QL), ("lasr_rows", turns))}
     done = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_tridiagonal", letter, json.dumps(kernels), *orders],
         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
+    return done.stdout

@@ -175,9 +175,17 @@ def svd_room(letter, n, vectors, constants):
 def sytrd_bytes(letter, n, constants):
     """kernels/sytrd_block.cu: the matrix, a panel's v and w, parts of products and sums."""
     v, t = constants, TYPES[letter]
-    numbers = (v["SHARED"] * n * (n | 1) + 2 * n * v["NB"] + 32 * max(v["WARPS"], -(-n // 32))
+    numbers = (n * (n | 1) + 2 * n * v["NB"] + 32 * max(v["WARPS"], -(-n // 32))
                + 2 * v["NB"] + 1 + v["WARPS"])
     return numbers * t.dtype.itemsize + v["WARPS"] * t.real.itemsize
+
+
+def sytrd_cluster_bytes(letter, n, constants):
+    """kernels/sytrd_cluster.cu: barriers, two products of A and of a panel, its v and w, sums."""
+    v, t = constants, TYPES[letter]
+    packs = 2 * (-(-n * t.dtype.itemsize // 16) + 2 * v["NB"])
+    return (16 + 16 * packs + (2 * n * v["NB"] + 1 + v["WARPS"]) * t.dtype.itemsize
+            + (v["WARPS"] + 1) * t.real.itemsize)
 
 
 LEAF = 32  # rows of a leaf at most (kernels/stedc_leaf.cu)

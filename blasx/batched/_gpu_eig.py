@@ -1,15 +1,24 @@
 """Eigenvalues and eigenvectors of a batch on the GPU: one-sided Jacobi (kernels/syevd_block.cu)
-for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu), and its
-implicit QL (steqr_lane.cu), the rotations of which are applied to Q (lasr_rows.cu), or for large
-ones with vectors divide and conquer (stedc_leaf.cu, stedc_merge.cu); above the largest order of
-these the one-matrix routine in a loop."""
+for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu,
+sytrd_cluster.cu), and its implicit QL (steqr_lane.cu), the rotations of which are applied to Q
+(lasr_rows.cu), or for large ones with vectors divide and conquer (stedc_leaf.cu, stedc_merge.cu);
+above the largest order of these the one-matrix routine in a loop."""
 
 import cupy
 
+from .._kernel import current_device, multiprocessors
 from .._routine import Typed
 from .._types import BY_DTYPE
 from . import _gpu_qr
-from ._block import LEAF, forms_q, leaf_bytes, merge_bytes, rotation_bytes, sytrd_bytes
+from ._block import (
+    LEAF,
+    forms_q,
+    leaf_bytes,
+    merge_bytes,
+    rotation_bytes,
+    sytrd_bytes,
+    sytrd_cluster_bytes,
+)
 from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
 from ._gpu_blas import operand, product
 from ._gpu_jacobi import in_parts, jacobi, parts
@@ -21,8 +30,9 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     batch, n, _ = a.shape
     kernel, steps = jacobi("syevd_block", me, n), ()
     if not kernel and not past(me, n):
-        steps = (blocks("sytrd_rows", me, n) or blocks("sytrd_block", me, n),
-                 blocks("steqr_lane", me, n), blocks("lasr_rows", me, n))
+        reduce = (blocks("sytrd_rows", me, n) or blocks("sytrd_block", me, n)
+                  or _clusters(me, n, batch))
+        steps = reduce, blocks("steqr_lane", me, n), blocks("lasr_rows", me, n)
     if not (kernel or steps and all(steps)):
         return _each(me, a, compute_v, lower, overwrite_a)
     w, info = cupy.ndarray((batch, n), me.real), infos(batch)
@@ -61,7 +71,7 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
     batch, n, _ = a.shape
     reduce, ql, rotate = steps
     size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
-    on_chip = reduce.values.get("SHARED", 1)
+    on_chip = "CLUSTER" not in reduce.values
     passes = ql.values["PARTS"] if vectors else 1
     turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
@@ -99,7 +109,7 @@ def _by_division(me, reduce, leaf, a, v, w, info, lower):
     batch, n, _ = a.shape
     strip = noted("stedc_leaf", me, n, "strip") or n
     size, real = a.itemsize, Typed(me.name, BY_DTYPE[me.real].letter)
-    on_chip = reduce.values.get("SHARED", 1)
+    on_chip = "CLUSTER" not in reduce.values
     lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
     bytes_ = me.real.itemsize
     room = _Room(factors=lead * lead * size, tau=n * size, d=n * bytes_, e=n * bytes_, most=bytes_,
@@ -159,8 +169,21 @@ def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
                vectors, at["d"], at["e"], at["most"])
     if "N" in v:  # sytrd_rows
         reduce(-(-batch // (32 * v["WARPS"] * v["EACH"] // v["N"])), 0, *numbers, n, batch)
+    elif "CLUSTER" not in v:
+        reduce(batch, sytrd_bytes(me.letter, n, v), *numbers, n)
     else:
-        reduce(batch, sytrd_bytes(me.letter, n, v), *numbers, at["factors"], lead * lead, n)
+        reduce(batch * v["CLUSTER"], sytrd_cluster_bytes(me.letter, n, v), *numbers,
+               at["factors"], lead * lead, n)
+
+
+def _clusters(me, n, batch):
+    """Of sytrd_cluster: as many blocks to a member as find room with those of all at once, for the
+    bits are the same. GPUs have them together by at least eight."""
+    kernel = blocks("sytrd_cluster", me, n)
+    room, most = multiprocessors(current_device()) // 8 * 8, kernel and kernel.values["CLUSTER"]
+    while kernel and most > 1 and batch * most > room:
+        most //= 2
+    return kernel and blocks("sytrd_cluster", me, n, ("CLUSTER", most))
 
 
 def both_triangles(a, lower):

@@ -43,6 +43,9 @@ def variants():
                 constants = _tuned.capitals(row)
                 if constants and SPACES[kernel].compiled:
                     seen[label(kernel, letter, constants)] = kernel, letter, constants
+                while row.get("halved") and constants["CLUSTER"] > 1:  # where members are many
+                    constants = constants | {"CLUSTER": constants["CLUSTER"] // 2}
+                    seen[label(kernel, letter, constants)] = kernel, letter, constants
     return seen
 
 

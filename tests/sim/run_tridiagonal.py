@@ -1,5 +1,5 @@
 """Runs the kernels of a Hermitian eigenproblem one after the other, each built by `build` with
-ENTRY of run_svd, through their problems; for a process that has the sanitizers:
+ENTRY of run_large, through their problems; for a process that has the sanitizers:
 
     python -m tests.sim.run_tridiagonal LETTER {KERNEL: [LIBRARY, CONSTANTS], ...}(json) [n ...]
 
@@ -7,17 +7,18 @@ Four schedules must agree to the bit; a member alone gives what it gives in a ba
 judged as those of run_eig, and in the mean where one of them is far above the rest. Room for the
 rotations is short, so that QL goes on in a second pass. Q is formed by lasr_rows where a block has
 all rows, else by NumPy. The triangle that is not named and the imaginary parts of the diagonal are
-nan.
+nan. Prints a digest of w and V, which does not depend on the blocks of a cluster.
 """
 
 import json
 import sys
+from hashlib import sha256
 
 import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
-from blasx.batched._block import forms_q, rotation_bytes, sytrd_bytes
+from blasx.batched._block import forms_q, rotation_bytes, sytrd_bytes, sytrd_cluster_bytes
 
 from .run import SCHEDULES, Memory, poisoned, same_under_all_schedules
 from .run_eig import hidden, judge, problems
@@ -33,7 +34,7 @@ class Pipeline:
 
     def launch(self, name, schedule, blocks, shared, *numbers):
         run, constants = self.kernels[name]
-        run(blocks, 32 * constants["WARPS"], schedule, shared,
+        run(blocks, 32 * constants["WARPS"], shared, constants.get("CLUSTER", 1), schedule,
             ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers]))
 
     def array(self, *shape, dtype=None):
@@ -47,7 +48,7 @@ class Pipeline:
         v = self.kernels[name][1]
         d, e, most = self.array(batch, n), self.array(batch, n), self.array(batch)
         tau = self.array(batch, n, dtype=self.dtype)
-        lead = n - 1 if v.get("SHARED", 1) else n
+        lead = n if "CLUSTER" in v else n - 1
         factors = self.array(batch, max(lead * lead, 1), dtype=self.dtype)
         reflectors = factors.address + (lead == n) * self.dtype.itemsize
         numbers = (*source.matrix(not self.lower), not self.lower, reflectors, lead, lead * lead,
@@ -55,9 +56,12 @@ class Pipeline:
         if name == "sytrd_rows":
             members = 32 * v["WARPS"] * v["EACH"] // v["N"]
             self.launch(name, schedule, -(-batch // members), 0, *numbers, n, batch)
+        elif "CLUSTER" not in v:
+            self.launch(name, schedule, batch, sytrd_bytes(self.letter, n, v), *numbers, n)
         else:
-            self.launch(name, schedule, batch, sytrd_bytes(self.letter, n, v), *numbers,
-                        factors.address, lead * lead, n)
+            self.launch(name, schedule, batch * v["CLUSTER"],
+                        sytrd_cluster_bytes(self.letter, n, v), *numbers, factors.address,
+                        lead * lead, n)
         return self.diagonalized(schedule, (reflectors, lead, lead * lead, tau), factors, d, e,
                                  most)
 
@@ -103,20 +107,22 @@ def formed(f, tau):
 
 def judge_one_large(rng, letter, run, n):
     """Uniform numbers have one eigenvalue of n / 2 in the first rows of T, where QL does not want
-    it: left there the error in the mean is 6 eps |w| instead of 2.5 (n = 34, float32)."""
-    a = rng.uniform(size=(4, n, n))
+    it: left there the error of 24 of them is 4.6 to 5.2 eps |w| in the mean, of one 3 to 9, instead
+    of 2.8 to 3.0 and 2 to 7 (n = 33, 34, float32)."""
+    a = rng.uniform(size=(24, n, n))
     a = (a + a.transpose(0, 2, 1)).astype(TYPES[letter].dtype)
     w = np.asarray(run(a, 0)[0], "f8")
     exact = np.linalg.eigvalsh(np.asarray(a, "c16"))
     error = np.linalg.norm(w - exact, axis=1) / np.linalg.norm(exact, axis=1)
-    assert error.max() <= 4 * np.finfo(TYPES[letter].real).epsneg, error
+    assert error.mean() <= 4 * np.finfo(TYPES[letter].real).epsneg, error
 
 
 def main(letter, kernels, *orders):
     kernels = json.loads(kernels)
     for name, (library, constants) in kernels.items():
-        ffi.cdef(f"void sim_{name}(unsigned, unsigned, int, unsigned, const uint64_t *);")
+        ffi.cdef(f"void sim_{name}(unsigned, unsigned, unsigned, unsigned, int, const uint64_t *);")
         kernels[name] = getattr(ffi.dlopen(library), "sim_" + name), constants
+    digest = sha256()
     for i, n in enumerate(map(int, orders)):
         with np.errstate(all="ignore"):
             a = problems(np.random.default_rng(n), TYPES[letter].dtype, n)
@@ -127,11 +133,12 @@ def main(letter, kernels, *orders):
                 for x, y in zip(found, run(stored[k:k + 1], 0)):
                     assert x[k].tobytes() == y[0].tobytes(), "a member depends on its batch"
             w, v, info = found
+            digest.update(w.tobytes() + v.tobytes())
             for k in range(len(a)):
                 judge(a[k], w[k], v[k], info[k])
         if letter in "sc":
             judge_one_large(np.random.default_rng(n), letter, run, n)
-    print("ok")
+    print("ok", digest.hexdigest())
 
 
 if __name__ == "__main__":
