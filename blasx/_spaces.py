@@ -174,9 +174,10 @@ def cholesky_team_fits(letter, n, v, gpu):
     if N <= 32:
         return team_fits(letter, n, v, gpu)
     part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
-    shared = 4 * size * (N * (12 if letter == "z" else 8) + 144 + N // 8 * (N // 8 + 1) * 32
-                         ) + 16 * (N // 2 + 16)
-    return (n <= N <= 64 and N % 8 == 0 and part <= PART
+    member = N * N + 8 // size if v.get("ONE_LINE") else 0
+    shared = 4 * size * (N * (12 if letter == "z" else 8) + 144
+                         + max(N // 8 * (N // 8 + 1) * 32, member)) + 16 * (N // 2 + 16)
+    return (n <= N <= 64 and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= 1
             and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
             and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
             and v["WARPS"] * shared <= BY_DEFAULT)

@@ -59,11 +59,12 @@ def using(letter, **kernels):
         forget()
 
 
-def row(kernel, letter, n, gpu, lines=inf, ragged=False):
+def row(kernel, letter, n, gpu, lines=inf, plain=False):
     """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
     or a compute capability, which asks for the rows that ship. A row may say up to how many `lines`
-    of that order it serves; asked for any, it does not. `ragged`: not of equal members alone."""
-    return why(kernel, letter, n, gpu, lines, ragged)[0]
+    of that order it serves; asked for any, it does not. `plain`: no row that takes members as
+    lines."""
+    return why(kernel, letter, n, gpu, lines, plain)[0]
 
 
 def at_least(kernel, letter, n, gpu):
@@ -101,29 +102,32 @@ def capitals(row):
     return {k: v for k, v in row.items() if k.isupper()}
 
 
-def for_equal(row):
-    """Whether the row takes members as one line (kernels/lanes.cuh), for which they must be equal:
-    a row to the same order serves those of different sizes."""
-    return row.get("ONE_LINE") == 2
+def by_line(row):
+    """Whether the row takes members as lines of memory: all of a block as one (kernels/lanes.cuh),
+    for which they must be equal, or each, of an `odd` order, with what is above the diagonal
+    (cholesky_large.cuh), for which they should not be in place. A row to the same order serves
+    others."""
+    return row.get("ONE_LINE") == 2 or "odd" in row
 
 
 def instead(new, old):
     """Whether a row that was measured stands in the place of this one."""
-    return old["to"] == new["to"] and "lines" not in old and for_equal(old) >= for_equal(new)
+    return (old["to"] == new["to"] and "lines" not in old and by_line(old) >= by_line(new)
+            and ("odd" in old) == ("odd" in new))
 
 
 def place(row):
-    return row["to"], row.get("lines", inf), not for_equal(row)
+    return row["to"], row.get("lines", inf), not by_line(row)
 
 
-def why(kernel, letter, n, gpu, lines=inf, ragged=False):
+def why(kernel, letter, n, gpu, lines=inf, plain=False):
     """(row or None, where it comes from)"""
     if (kernel, letter) in _forced:
         values = _forced[kernel, letter]
         return values and {"to": n} | values, "using"
     covering = [(r, origin) for r, origin in rows(kernel, letter, gpu)
                 if n <= r["to"] and lines <= r.get("lines", lines)
-                and not (ragged and for_equal(r))]
+                and not (plain and by_line(r)) and not ("odd" in r and n % 2 == 0)]
     for found, origin in covering:
         values = capitals(found)
         if not values:
@@ -140,7 +144,7 @@ def why(kernel, letter, n, gpu, lines=inf, ragged=False):
 
 
 def rows(kernel, letter, gpu):
-    """[(row, where it comes from), ...] by rising `to`, those for few `lines` or for equal members
+    """[(row, where it comes from), ...] by rising `to`, those for few `lines` or by lines of memory
     first."""
     if isinstance(gpu, int):
         return _shipped(kernel, letter, gpu)

@@ -3,7 +3,9 @@
 // The tiles on and below the diagonal are in registers (tiles.cuh), but for the first column of
 // tiles, which is the first panel. That leaves room for little else: a lane has a row or two of a
 // panel in shared memory, from where it goes to C as soon as it is factored; the other triangle is
-// copied through shared memory. Panels past n are skipped, in a panel rows past n are those of the
+// copied through shared memory. ONE_LINE: a member whose numbers do not come in packs, but without
+// gaps, and that is not in place, is there as a whole, comes and goes 16 bytes at a time, and panels
+// go to their place in it. Panels past n are skipped, in a panel rows past n are those of the
 // identity. Panels are the body of a loop: unrolled altogether the code is longer than the
 // instruction cache.
 #pragma once
@@ -87,13 +89,64 @@ __device__ void load_lower(Block& a, const Strided<const scalar_t>& A, int n)
     }
 }
 
-// What is on its way from A to C: tiles on the diagonal and to the right, a pair to a lane
-struct alignas(16) Upper { scalar_t x[NT * (NT + 1) / 2][32][2]; };
+// The panel from a member in shared memory
+__device__ inline void take_panel(Scratch& s, const Strided<scalar_t>& A, int n)
+{
+    #pragma unroll
+    for (int i = 0; i < NT; ++i)
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            const bool wanted = row(i) < n && tile_col(e) <= row(i);
+            tile_row(s, i, g())[tile_col(e)] = wanted ? A(row(i), tile_col(e)) : scalar_t{};
+        }
+}
+
+// What is on its way from A to C: tiles on the diagonal and to the right, a pair to a lane; or the
+// member as a line, which begins as far past a multiple of 16 bytes as it does in memory
+constexpr int IN_16 = 16 / sizeof(scalar_t);
+union alignas(16) Upper {
+    scalar_t x[NT * (NT + 1) / 2][32][2];
+    scalar_t line[ONE_LINE ? N * N + 2 * IN_16 : 1];
+};
 
 __device__ inline Upper& upper()
 {
     __shared__ Upper all[WARPS];
     return all[threadIdx.x / 32];
+}
+
+// Numbers of a member from p on that stand before it in its first 16 bytes
+__device__ inline int before(const scalar_t* p) { return int(size(p) % 16) / sizeof(scalar_t); }
+
+// The line := A of order n; it is under way.
+__device__ inline void get_line(const scalar_t* A, int n)
+{
+    const int first = before(A), end = first + n * n;
+    #pragma unroll 4
+    for (int e = IN_16 * lane(); e < end; e += 32 * IN_16)
+        copy_async<16, true>(upper().line + e, A - first + e,
+                             int(sizeof(scalar_t)) * (end - e < IN_16 ? end - e : IN_16));
+    end_group();
+}
+
+// C := the line
+__device__ inline void put_line(scalar_t* C, int n)
+{
+    struct alignas(16) Pack16 { scalar_t x[IN_16]; };
+    const int first = before(C), end = first + n * n;
+    __syncwarp();
+    #pragma unroll 4
+    for (int e = IN_16 * lane(); e < end; e += 32 * IN_16) {
+        const scalar_t* const from = upper().line + e;
+        scalar_t* const to = C - first + e;
+        if (e >= first && e + IN_16 <= end) {
+            *reinterpret_cast<Pack16*>(to) = *reinterpret_cast<const Pack16*>(from);
+        } else {
+            #pragma unroll
+            for (int q = 0; q < IN_16; ++q)
+                if (e + q >= first && e + q < end) to[q] = from[q];
+        }
+    }
 }
 
 // move(pair, i, j) for the lane's pair of each of those tiles, which has row i and begins at column
@@ -228,7 +281,19 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     Block a;
     Factors f;
     f.info = 0;
-    if (A_packs) {
+    const bool dense = (A.cs == 1 && A.rs == n) || (A.rs == 1 && A.cs == n);
+    const bool whole = ONE_LINE && both && dense && !A_packs && A.rs == C.rs && A.cs == C.cs
+                       && before(A.p) == before(C.p);
+    Strided<scalar_t> to = C;
+    if (whole) to.p = upper().line + before(A.p);
+    if (whole) {
+        get_line(A.p, n);
+        await_groups<0>();
+        __syncwarp();
+        take_panel(s, to, n);
+        load_lower<false>(a, {to.p, to.rs, to.cs}, n);
+        __syncwarp();  // the first panel is written into the line
+    } else if (A_packs) {
         load_panel<true>(s, A, n);
         if (both) get_upper<true>(A, n);
         load_lower<true>(a, A, n);
@@ -239,8 +304,8 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     }
     ones_from(a, n);
     await_groups<0>();
-    if (both && C_packs) put_upper<true>(C, n);
-    else if (both) put_upper<false>(C, n);
+    if (both && !whole && C_packs) put_upper<true>(C, n);
+    else if (both && !whole) put_upper<false>(C, n);
     #pragma unroll
     for (int e = 0; e < 2; ++e)
         if (g() == tile_col(e) && g() >= n) tile_row(s, 0, g())[tile_col(e)] = scalar_t{1};
@@ -249,14 +314,15 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     for (int k = 0; 8 * k < n; ++k) {
         if (N - 8 * k > 32) factor_rows<2>(k, f, s);
         else factor_rows<1>(k, f, s);
-        store_panel(C, C_packs, k, n, f, s);
+        store_panel(to, C_packs && !whole, k, n, f, s);
         for_panel(k, [&](int k) {
             update(a, k, s);
             __syncwarp();
             if (k + 1 < NT) write_panel(a, k + 1, s);
         });
     }
-    if (f.info && both)
+    if (whole) put_line(C.p, n);
+    else if (f.info && both)
         for (int i = f.info; i < n; ++i)
             for (int j = f.info - 1 + lane(); j <= i; j += 32) C(i, j) = A(i, j);
     return f.info;

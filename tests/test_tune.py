@@ -110,16 +110,27 @@ def test_rows_for_few_lines(folder):
 def test_rows_for_equal_members(folder):
     """They come before those for members of any size, which ragged ones ask for. A user's own row
     for equal members leaves the other; one that serves any is in the place of both."""
-    line, any_ = (_tuned.row("getrf_small", "s", 6, HOPPER, ragged=x) for x in (False, True))
+    line, any_ = (_tuned.row("getrf_small", "s", 6, HOPPER, plain=x) for x in (False, True))
     assert line["ONE_LINE"] == 2 and any_.get("ONE_LINE") != 2 and line["to"] == any_["to"] == 6
     _tuned.write("getrf_small", "s", line | {"WARPS": 1}, HOPPER)
     assert _tuned.row("getrf_small", "s", 6, HOPPER)["WARPS"] == 1
-    assert _tuned.row("getrf_small", "s", 6, HOPPER, ragged=True) == any_
+    assert _tuned.row("getrf_small", "s", 6, HOPPER, plain=True) == any_
     _tuned.write("getrf_small", "s", any_ | {"WARPS": 1}, HOPPER)
-    for ragged in (False, True):
-        found = _tuned.row("getrf_small", "s", 6, HOPPER, ragged=ragged)
+    for plain in (False, True):
+        found = _tuned.row("getrf_small", "s", 6, HOPPER, plain=plain)
         assert found == any_ | {"WARPS": 1}
         assert _tuned.row("getrf_small", "s", 5, HOPPER)["ONE_LINE"] == 2
+
+
+def test_rows_for_odd_orders(folder):
+    """Other orders, and who asks for none by lines, have the row after them; a user's own row for
+    all leaves them."""
+    odd, even = (_tuned.row("potrf_small", "s", n, HOPPER) for n in (39, 40))
+    assert odd["odd"] and odd["ONE_LINE"] and "odd" not in even and odd["to"] == even["to"] == 40
+    assert _tuned.row("potrf_small", "s", 39, HOPPER, plain=True) == even
+    _tuned.write("potrf_small", "s", even | {"BLOCKS": 1}, HOPPER)
+    assert _tuned.row("potrf_small", "s", 39, HOPPER) == odd
+    assert _tuned.row("potrf_small", "s", 40, HOPPER) == even | {"BLOCKS": 1}
 
 
 # -- the search

@@ -35,8 +35,8 @@ class Teams:
 
 
 @looked_up
-def _kernel_on(kernel, letter, n, device, ragged):
-    found = row(kernel, letter, n, gpu(device), ragged=ragged)
+def _kernel_on(kernel, letter, n, device, plain):
+    found = row(kernel, letter, n, gpu(device), plain=plain)
     return found and teams(kernel, letter, **capitals(found))
 
 
@@ -46,9 +46,10 @@ def teams(kernel, letter, **values):
     return Teams(kernel, letter, values)
 
 
-def kernel(name, me, n, ragged=False):
-    """The Teams that serve order n, or None where the row says that others do."""
-    return _kernel_on(name, me.letter, n, current_device(), ragged)
+def kernel(name, me, n, plain=False):
+    """The Teams that serve order n, or None where the row says that others do; `plain`: not by a
+    row that takes members as lines."""
+    return _kernel_on(name, me.letter, n, current_device(), plain)
 
 
 class Blocks:

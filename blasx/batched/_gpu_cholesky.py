@@ -31,7 +31,8 @@ def potrf(me, a, lower, overwrite_a):
     batch, n, _ = a.shape
     if width := width_of(me.letter, n, current_device()):
         return _potrf_by_panels(me, a, lower, overwrite_a, width)
-    block = factoring(me, n)
+    # In place a line brings, and takes back, twice as much as is to be read and written
+    block = factoring(me, n, plain=overwrite_a and n > LARGEST)
     if block is None:
         return _each_potrf(me, a, lower, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
@@ -45,10 +46,10 @@ def potrf(me, a, lower, overwrite_a):
     return c, info
 
 
-def factoring(me, n, ragged=False):
+def factoring(me, n, plain=False):
     """The kernel that factors members of order n in one launch, also where panels are faster, or
-    None; `ragged`: members of different orders."""
-    return kernel("potrf_small", me, n, ragged) or blocks("potrf_block", me, n)
+    None; `plain`: not one that takes members as lines."""
+    return kernel("potrf_small", me, n, plain) or blocks("potrf_block", me, n)
 
 
 @looked_up

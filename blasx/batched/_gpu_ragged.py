@@ -49,7 +49,7 @@ def _factoring(me, n):
     if past(me, n):
         return None
     if n <= LARGEST:
-        return kernel("getrf_small", me, n, ragged=True),
+        return kernel("getrf_small", me, n, plain=True),
     return blocks("getrf_shared", me, n) or blocks("getrf_block", me, n),
 
 
@@ -80,7 +80,7 @@ def _substituting(me, n, nrhs):
     if past(me, n):
         return None
     if n <= LARGEST:
-        return kernel("getrs_small", me, n, ragged=True),
+        return kernel("getrs_small", me, n, plain=True),
     return solving("getrs_warp", me, n, nrhs) or blocks("getrs_block", me, n),
 
 
@@ -113,7 +113,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
         if past(me, n):
             return None
         if n <= LARGEST:
-            return kernel("gesv_small", me, n, ragged=True),
+            return kernel("gesv_small", me, n, plain=True),
         at_once = 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n)
         if at_once:
             return at_once,
@@ -144,7 +144,7 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n):
-    block = _gpu_cholesky.factoring(me, n, ragged=True)
+    block = _gpu_cholesky.factoring(me, n, plain=True)
     return (block,) if block else None
 
 
@@ -168,7 +168,7 @@ def potrs(me, c, b, lower, overwrite_b):
 
 def _positive(me, n, nrhs):
     if n <= LARGEST:
-        return kernel("potrs_small", me, n, ragged=True),
+        return kernel("potrs_small", me, n, plain=True),
     block = solving("potrs_warp", me, n, nrhs) or solving("potrs_block", me, n, nrhs)
     return (block,) if block else None
 
@@ -199,7 +199,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 
     def plan(n, nrhs):
         if n <= LARGEST:
-            return kernel("posv_small", me, n, ragged=True),
+            return kernel("posv_small", me, n, plain=True),
         factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 

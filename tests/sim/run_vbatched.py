@@ -88,7 +88,7 @@ def small(sim, me, members):
     compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
             a, b)
     for n in (9, 5):
-        one, ragged = (_tuned.row("getrf_small", me.letter, n, 90, ragged=x) for x in (False, True))
+        one, ragged = (_tuned.row("getrf_small", me.letter, n, 90, plain=x) for x in (False, True))
         assert one["ONE_LINE"] == 2 and "ONE_LINE" not in ragged
 
 
