@@ -12,7 +12,7 @@ from pathlib import Path
 from blasx import _sources
 from blasx._types import TYPES
 
-SHIM = Path(__file__).with_name("cuda_sim.h")
+SHIM, SCHEDULER = (Path(__file__).with_name(name) for name in ("cuda_sim.h", "scheduler.cpp"))
 FLAGS = ("-std=c++17", "-O0", "-g1", "-ffp-contract=off", "-fPIC", "-shared",
          "-Wno-unknown-pragmas", "-Wno-psabi",
          "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
@@ -28,13 +28,15 @@ ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, int schedule,
 
 
 def shim(folder):
-    """A folder in `folder` with the shim compiled ahead, which is half of what a small kernel
-    takes; made if no process has."""
-    place = Path(folder) / hashlib.sha256(SHIM.read_bytes()).hexdigest()[:12]
+    """A folder in `folder` with the shim compiled ahead, which is more than half of what a small
+    kernel takes; made if no process has."""
+    text = SHIM.read_bytes() + SCHEDULER.read_bytes()
+    place = Path(folder) / hashlib.sha256(text).hexdigest()[:12]
     ahead = place / f"{SHIM.name}.gch"
     if not ahead.exists():
         place.mkdir(exist_ok=True)
         shutil.copy(SHIM, place)
+        put(place / "scheduler.o", "-w", "-c", "-O2", "-fvisibility=hidden", str(SCHEDULER))
         put(ahead, "-w", "-x", "c++-header", str(SHIM))
     return place
 
@@ -67,7 +69,8 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None):
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
     cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name)}')
-    put(library, f"-I{ahead or own_shim()}", str(cpp))
+    place = ahead or own_shim()
+    put(library, f"-I{place}", str(cpp), str(place / "scheduler.o"))
     return library
 
 

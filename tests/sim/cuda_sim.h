@@ -12,13 +12,12 @@
 #include <math.h>
 #include <ucontext.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -49,49 +48,26 @@ struct dim3 {
     unsigned x, y, z;
     dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
-static dim3 threadIdx, blockIdx, blockDim, gridDim;
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// Kernels are not optimized, for they are compiled more often than run; what they spend their time in
+// here is.
+#define OPTIMIZED __attribute__((optimize("O2")))
 
 namespace sim {
 
 enum State { RUNNING, AT_BLOCK, AT_PART, AT_GROUP, AT_WARP, AT_CLUSTER, AT_PHASE, ENDED };
 
-// Where a fiber, or the scheduler, has left off. Where we know the registers we change over
-// ourselves: swapcontext, which asks the system for the signal mask and has AddressSanitizer clear
-// its shadow of the stack every time, took four fifths of a run.
+// Where a fiber, or the scheduler, has left off
 #if defined(__x86_64__)
-struct Context {
-    void* top;
-};
-asm(".text\n"
-    "sim_switch:\n"  // (Context* from, const Context* to): what a callee keeps goes on the stack
-    "push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
-    "mov %rsp, (%rdi)\n mov (%rsi), %rsp\n"
-    "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
-    "ret\n");
-extern "C" void sim_switch(Context* from, const Context* to);
-static void prepare(Context& c, std::vector<char>& stack, void (*entry)())
-{
-    ASAN_UNPOISON_MEMORY_REGION(stack.data(), stack.size());  // frames that never returned
-    void** top = (void**)((uintptr_t)(stack.data() + stack.size()) & ~uintptr_t(15));
-    top[-2] = (void*)entry;  // sim_switch returns to it, on a stack as after a call
-    c.top = top - 8;
-}
+struct Context { void* top; };
 #else
 typedef ucontext_t Context;
-static void sim_switch(Context* from, const Context* to) { swapcontext(from, to); }
-static void prepare(Context& c, std::vector<char>& stack, void (*entry)())
-{
-    getcontext(&c);
-    c.uc_stack.ss_sp = stack.data();
-    c.uc_stack.ss_size = stack.size();
-    c.uc_link = nullptr;
-    makecontext(&c, entry, 0);
-}
 #endif
 
 struct Fiber {
     Context context;
-    std::vector<char> stack;
+    char* stack;
     State state;
     int line;                  // where it waits
     unsigned count;            // collective operations so far; its parity picks the mailbox
@@ -109,186 +85,20 @@ struct Barrier {
     signed char arrivals, phase;
 };
 
-static std::vector<Fiber> fibers;
-static Fiber* current;
-static Context scheduler;
-static void* scheduler_shadow;
-static const void* scheduler_stack;
-static size_t scheduler_size;
-static void (*kernel)();         // of the parameters' types, which body knows
+// What scheduler.cpp has, and does
+extern Fiber *fibers, *current;      // of the blocks that run together; that which runs
+extern size_t threads_of_block;
+extern unsigned cluster;             // blocks that run together, each with dynamic shared memory
+extern char *dynamic, **memories;    // that of the current one's block; all of them
+extern size_t part;                  // fibers that wait for each other at a barrier of their own
+extern bool gave_way;
+[[noreturn]] void fail(const char* what, int line);
+void wait(State state, int line);
+void launch(void (*body)(), dim3 blocks, dim3 threads, int schedule, size_t shared,
+            unsigned blocks_of_cluster);
+
+static void (*kernel)();         // of the parameters' types, which its caller knows
 static const uint64_t* parameters;
-static void (*body)();
-static size_t part = 0;         // fibers that wait for each other at a barrier of their own
-static char* dynamic = nullptr;
-static size_t dynamic_size = 0;
-// Blocks that run together, each with dynamic shared memory of its own, and the first of them
-static unsigned cluster = 1, first_block = 0;
-static std::vector<char*> memories;
-
-[[noreturn]] static void fail(const char* what, int line)
-{
-    std::fprintf(stderr, "cuda_sim: %s, line %d, block %u\n", what, line, blockIdx.x);
-    std::abort();
-}
-
-static void wait(State state, int line)
-{
-    Fiber& me = *current;
-    me.state = state;
-    me.line = line;
-    __sanitizer_start_switch_fiber(state == ENDED ? nullptr : &me.shadow, scheduler_stack,
-                                   scheduler_size);
-    sim_switch(&me.context, &scheduler);
-    __sanitizer_finish_switch_fiber(me.shadow, nullptr, nullptr);
-}
-
-static void start()
-{
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
-    body();
-    wait(ENDED, 0);
-}
-
-static void resume(Fiber& f)
-{
-    current = &f;
-    const unsigned threads = blockDim.x * blockDim.y, block = first_block + f.number / threads;
-    threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y, 0};
-    blockIdx = {block % gridDim.x, block / gridDim.x, 0};
-    dynamic = memories[f.number / threads];
-    __sanitizer_start_switch_fiber(&scheduler_shadow, f.stack.data(), f.stack.size());
-    sim_switch(&scheduler, &f.context);
-    __sanitizer_finish_switch_fiber(scheduler_shadow, nullptr, nullptr);
-}
-
-// Lets a group go on if all of it waits in `state` at one place. False if it does not all wait.
-static bool release(size_t first, size_t last, State state, const char* what)
-{
-    size_t waiting = 0, ended = 0;
-    for (size_t i = first; i < last; ++i) {
-        waiting += fibers[i].state == state;
-        ended += fibers[i].state == ENDED;
-    }
-    if (!waiting || waiting + ended < last - first) return false;
-    for (size_t i = first; i < last; ++i) {
-        if (fibers[i].state == ENDED) fail(what, fibers[first].line);
-        if (fibers[i].line != fibers[first].line) fail(what, fibers[i].line);
-        fibers[i].state = RUNNING;
-    }
-    return true;
-}
-
-// A cluster, or a block, and what it has while others run that it waits for.
-struct Group {
-    unsigned first;            // of its blocks
-    uint64_t random;
-    std::vector<size_t> turn;
-    std::vector<Fiber> fibers;
-    std::vector<std::vector<char>> memories;
-};
-
-static bool gave_way = false;
-static size_t idle = 0;  // how often a group gave way since one got past a barrier, or to its end
-
-static void begin(Group& group, int schedule)
-{
-    const size_t shared = __stop_shared_memory - __start_shared_memory;
-    if (cluster > 1 && shared) fail("blocks of a cluster have dynamic shared memory only", 0);
-    if (shared) std::memset(__start_shared_memory, 0xff, shared);
-    for (char* memory : memories) std::memset(memory, 0xff, dynamic_size);
-    group.random = schedule;
-    group.turn.resize(fibers.size());
-    for (size_t i = 0; i < fibers.size(); ++i) {
-        Fiber& f = fibers[i];
-        group.turn[i] = schedule == 1 ? fibers.size() - 1 - i : i;
-        f.state = RUNNING;
-        f.count = 0;
-        f.number = i;
-        prepare(f.context, f.stack, start);
-    }
-}
-
-// Its memory and its fibers, out of the way or back
-static void change_over(Group& group, bool back)
-{
-    group.memories.resize(memories.size() + 1);
-    const auto copy = [=](char* memory, size_t size, std::vector<char>& kept) {
-        kept.resize(size);
-        if (back) std::copy(kept.begin(), kept.end(), memory);
-        else std::copy(memory, memory + size, kept.begin());
-    };
-    for (size_t b = 0; b < memories.size(); ++b) copy(memories[b], dynamic_size, group.memories[b]);
-    if (const size_t size = __stop_shared_memory - __start_shared_memory)
-        copy(__start_shared_memory, size, group.memories.back());
-    fibers.swap(group.fibers);
-}
-
-// Until its end, or, false, until it has given way a few times
-static bool run(Group& group, int schedule)
-{
-    const size_t threads = fibers.size() / cluster;
-    std::vector<size_t>& turn = group.turn;
-    first_block = group.first;
-    for (int turns = 0;;) {
-        for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
-            group.random = group.random * 6364136223846793005u + 1442695040888963407u;
-            std::swap(turn[i - 1], turn[(group.random >> 33) % i]);
-        }
-        bool moved = false;
-        auto one_turn = [&](auto mine) {
-            for (size_t i : turn)
-                if (fibers[i].state == RUNNING && mine(i / 32)) resume(fibers[i]);
-        };
-        auto go_on = [](size_t w) {
-            return release(32 * w, std::min(fibers.size(), 32 * w + 32), AT_WARP,
-                           "a warp is split");
-        };
-        auto release_block = [=](size_t b) {
-            return release(b * threads, (b + 1) * threads, AT_BLOCK,
-                           "a barrier is not reached by all");
-        };
-        const size_t warps = (fibers.size() + 31) / 32;
-        if (schedule % 2) {
-            std::vector<size_t> order;
-            for (size_t i : turn)
-                if (std::find(order.begin(), order.end(), i / 32) == order.end())
-                    order.push_back(i / 32);
-            std::vector<size_t> blocks;
-            for (size_t w : order)
-                if (std::find(blocks.begin(), blocks.end(), 32 * w / threads) == blocks.end())
-                    blocks.push_back(32 * w / threads);
-            for (size_t b : blocks)
-                do
-                    for (size_t w : order)
-                        if (32 * w / threads == b)
-                            do one_turn([w](size_t of) { return of == w; });
-                            while (go_on(w));
-                while (release_block(b));
-        } else {
-            one_turn([](size_t) { return true; });
-            for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
-        }
-        for (size_t b = 0; b < fibers.size(); b += threads)
-            moved |= part && release(b, b + part, AT_PART,
-                                     "a barrier of some warps is not reached by all");
-        for (size_t b = 0; b + 128 <= fibers.size(); b += 128)
-            moved |= release(b, b + 128, AT_GROUP, "four warps do not meet");
-        for (Fiber& f : fibers)
-            if (f.state == AT_PHASE && f.barrier->phase != f.phase) f.state = RUNNING, moved = true;
-        if (gave_way) {  // to its own others first
-            gave_way = false;
-            if (++turns > 2) return false;
-            continue;
-        }
-        if (moved) continue;
-        idle = 0;
-        if (std::all_of(fibers.begin(), fibers.end(), [](auto& f) { return f.state == ENDED; }))
-            return true;
-        for (size_t b = 0; b < cluster; ++b) moved |= release_block(b);
-        moved |= release(0, fibers.size(), AT_CLUSTER, "a cluster's barrier is not reached by all");
-        if (!moved) fail("threads wait for each other", 0);
-    }
-}
 
 template <class P> P parameter(uint64_t word)
 {
@@ -312,44 +122,10 @@ template <class... P>
 void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
             const uint64_t* numbers, size_t shared = 0, unsigned blocks_of_cluster = 1)
 {
-    const size_t room = (shared + 127) / 128 * 128;  // what is past `shared` in it nobody may touch
-    cluster = blocks_of_cluster;
-    memories.resize(cluster);
-    for (char*& memory : memories) {
-        memory = (char*)std::aligned_alloc(128, room);
-        ASAN_POISON_MEMORY_REGION(memory + shared, room - shared);
-    }
-    dynamic_size = shared;
     kernel = (void (*)())what;
     parameters = numbers;
-    body = [] { call<P...>(std::index_sequence_for<P...>{}); };
-    gridDim = blocks;
-    blockDim = threads;
-    std::vector<Group> waiting;
-    for (unsigned b = 0; b < blocks.x * blocks.y; b += cluster) {
-        fibers.resize(threads.x * threads.y * cluster);
-        for (auto& f : fibers) f.stack.resize(1 << 17);
-        Group group{b};
-        begin(group, schedule);
-        if (run(group, schedule)) continue;
-        change_over(group, false);
-        waiting.push_back(std::move(group));
-    }
-    while (!waiting.empty())
-        for (size_t g = 0; g < waiting.size();) {
-            if (++idle > 20000) fail("what nobody writes is awaited", 0);
-            change_over(waiting[g], true);
-            if (run(waiting[g], schedule)) {
-                waiting.erase(waiting.begin() + g);
-            } else {
-                change_over(waiting[g], false);
-                ++g;
-            }
-        }
-    for (char* memory : memories) {
-        ASAN_UNPOISON_MEMORY_REGION(memory, room);
-        std::free(memory);
-    }
+    launch([] { call<P...>(std::index_sequence_for<P...>{}); }, blocks, threads, schedule, shared,
+           blocks_of_cluster);
 }
 
 // -- barriers at an offset in shared memory, that of block `rank` where it is address_in(.., rank)
@@ -368,12 +144,12 @@ static unsigned offset_of(const void* p)
 static char* place_of(unsigned at)
 {
     if (at & OF_ARRAYS) return __start_shared_memory + (at & OF_ARRAYS - 1);
-    const size_t mine = (current - &fibers[0]) / (fibers.size() / cluster);
+    const size_t mine = (current - fibers) / threads_of_block;
     return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
 }
 template <class T> static T in_cluster(const T& mine, unsigned block)
 {
-    const size_t rank = (current - &fibers[0]) / (fibers.size() / cluster);
+    const size_t rank = (current - fibers) / threads_of_block;
     return *(const T*)(memories[block] + ((const char*)&mine - memories[rank]));
 }
 static Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
@@ -419,7 +195,7 @@ template <class T> struct Posted {
     unsigned parity;
     size_t base;
 
-    Posted(T x, int line) : parity(current->count++ % 2), base((current - &fibers[0]) & ~31)
+    Posted(T x, int line) : parity(current->count++ % 2), base((current - fibers) & ~31)
     {
         static_assert(sizeof x <= 8);
         std::memcpy(&current->mailbox[parity], &x, sizeof x);
@@ -447,7 +223,7 @@ static inline void meet(size_t threads, int line = __builtin_LINE())
     wait(AT_PART, line);
 }
 
-static int lane() { return (current - &fibers[0]) & 31; }
+static int lane() { return (current - fibers) & 31; }
 
 // mma.m8n8k4: lane (g, t) has A(g, t), B(t, g) and C(g, 2 t), C(g, 2 t + 1)
 static inline void mma_m8n8k4(double& c0, double& c1, double a, double b,
@@ -580,7 +356,7 @@ T __shfl_xor_sync(unsigned, T x, int mask, int = 32, int line = __builtin_LINE()
 static inline unsigned __reduce_max_sync(unsigned, unsigned x, int line = __builtin_LINE())
 {
     const sim::Posted<unsigned> all(x, line);
-    for (int i = 0; i < 32; ++i) x = std::max(x, all[i]);
+    for (int i = 0; i < 32; ++i) x = x < all[i] ? all[i] : x;
     return x;
 }
 static inline unsigned __reduce_add_sync(unsigned, unsigned x, int line = __builtin_LINE())
@@ -695,7 +471,7 @@ struct alignas(64) TensorMap {
 };
 
 // The byte that hardware swizzles `at` to
-static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+OPTIMIZED static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 
 static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z,
                      int w)
@@ -767,29 +543,53 @@ template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
 
-template <class T> double value_of(T x) { return double(float(x)); }
-template <> double value_of(signed char x) { return x; }
+// All numbers of two bytes, by these
+template <class T> const float* every()
+{
+    static_assert(sizeof(T) == 2);
+    float* const values = new float[1 << 16];
+    for (unsigned bits = 0; bits < 1 << 16; ++bits) {
+        T x;
+        std::memcpy(&x, &bits, 2);
+        values[bits] = float(x);
+    }
+    return values;
+}
+template <class T> OPTIMIZED double value_at(const char* p)
+{
+    if constexpr (sizeof(T) == 2) {
+        static const float* const values = every<T>();
+        unsigned short bits;
+        std::memcpy(&bits, p, 2);
+        return values[bits];
+    } else {
+        T x;
+        std::memcpy(&x, p, sizeof(T));
+        return x;
+    }
+}
 
-// Number (line, k) of a tile that the word names
-template <class T, int ACROSS> double number_of(uint64_t tile, int line, int k)
+// Number (line, k) of a tile that the word names in a block's memory
+template <class T, int ACROSS>
+OPTIMIZED double number_of(const char* memory, uint64_t tile, int line, int k)
 {
     const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
     const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
                                  : at + 128 * line + sizeof(T) * k;
-    T x;
-    std::memcpy(&x, place_of(swizzled(from)), sizeof(T));
-    return value_of(x);
+    return value_at<T>(memory + swizzled(from));
 }
 
 // Rows a[0], a[1] of A, 32 bytes of k, this lane's g and g + 8
 template <class T, int FRESH, int ACROSS, class S, int R, int K>
-void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
+OPTIMIZED void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
 {
+    const char* const memory = place_of(0);
+    const int first = lane() % 4 * 2;
     for (int j = 0; j < R / 4; ++j)
         for (int e = 0; e < 2; ++e) {
             double column[K];
             for (int k = 0; k < K; ++k)
-                column[k] = number_of<T, ACROSS>(b, 8 * j + lane() % 4 * 2 + e, k);
+                column[k] = number_of<T, ACROSS>(memory, b, 8 * j + first + e, k);
             for (int h = 0; h < 2; ++h) {
                 S& to = sums[4 * j + 2 * h + e];
                 double sum = FRESH ? 0 : to;
@@ -803,14 +603,15 @@ void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
 }  // namespace sim
 
 template <int FRESH = 0, int A_ACROSS = 0, int B_ACROSS = 0, class S, int R, class T>
-void multiply(S (&sums)[R], uint64_t a, uint64_t b, T)
+OPTIMIZED void multiply(S (&sums)[R], uint64_t a, uint64_t b, T)
 {
     constexpr int K = 32 / sizeof(T);
+    const char* const memory = sim::place_of(0);
     double rows[2][K];
     for (int h = 0; h < 2; ++h)
         for (int k = 0; k < K; ++k)
             rows[h][k] = sim::number_of<T, A_ACROSS>(
-                a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
+                memory, a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
     sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);
 }
 template <int FRESH = 0, int B_ACROSS = 0, int R, class T>
