@@ -218,11 +218,12 @@ def test_a_missing_barrier_is_seen(tmp_path, barrier):
     import numpy as np
     from cffi import FFI
 
-    from tests.sim.build import SHIM
+    from tests.sim.build import SCHEDULER, SHIM
     text = BARRIER if barrier else BARRIER.replace("__syncthreads();", "")
     cpp, library = tmp_path / "turn.cpp", tmp_path / "turn.so"
     cpp.write_text(f'#include "{SHIM}"\n{text}')
-    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, "-o", library], check=True)
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, SCHEDULER, "-o", library],
+                   check=True)
     ffi = FFI()
     ffi.cdef("void sim_turn(int, const uint64_t *);")
     dll = ffi.dlopen(str(library))

@@ -26,13 +26,13 @@ def folder(tmp_path_factory):
 def test_products_of_a_block(folder, letter):
     """multiply.cuh under the sanitizers (tests/sim/run_multiply.py)."""
     from tests.sim import run_multiply
-    from tests.sim.build import FLAGS, SHIM
+    from tests.sim.build import SHIM, put_library
     warps = 2
     file, library = folder / f"multiply_{letter}.cpp", folder / f"multiply_{letter}.so"
-    file.write_text(f'#include "{SHIM}"\n#define BLASX\n#define SCALAR {TYPES[letter].cpp}\n'
+    file.write_text(f'#include "{SHIM.name}"\n#define BLASX\n#define SCALAR {TYPES[letter].cpp}\n'
                     f"constexpr int WARPS = {warps}, RAGGED = 0;\n{_sources.source('multiply.cuh')}"
                     f"{run_multiply.KERNEL}")
-    subprocess.run(["g++", *FLAGS, file, "-o", library], check=True)
+    put_library(library, file)
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_multiply", library, letter, str(warps)],
         cwd=ROOT, env=sanitized(), capture_output=True, text=True)

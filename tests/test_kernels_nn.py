@@ -84,11 +84,12 @@ for schedule in range(4):
 @pytest.mark.parametrize("silent", [False, True])
 def test_blocks_that_wait_for_each_other_take_turns(tmp_path, silent):
     """Each with its own shared memory; where one waits for what nobody writes, that is said."""
-    from tests.sim.build import SHIM
+    from tests.sim.build import SCHEDULER, SHIM
     text = TURNS.replace("threadIdx.x == 0)", "threadIdx.x == 0 && step < 3)") if silent else TURNS
     cpp, library = tmp_path / "turns.cpp", tmp_path / "turns.so"
     cpp.write_text(f'#include "{SHIM}"\n{text}')
-    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, "-o", library], check=True)
+    subprocess.run(["g++", "-std=c++17", "-fPIC", "-shared", cpp, SCHEDULER, "-o", library],
+                   check=True)
     run = subprocess.run([sys.executable, "-c", CALL, library], capture_output=True, text=True)
     assert bool(run.returncode) is silent, run.stderr
     assert ("what nobody writes is awaited" in run.stderr) is silent

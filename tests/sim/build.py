@@ -69,9 +69,14 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None):
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
     cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name)}')
+    put_library(library, cpp, ahead)
+    return library
+
+
+def put_library(library, cpp, ahead=None):
+    """Compile a text that includes the shim."""
     place = ahead or own_shim()
     put(library, f"-I{place}", str(cpp), str(place / "scheduler.o"))
-    return library
 
 
 def runtimes():

@@ -11,12 +11,12 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 // signal mask and has AddressSanitizer clear its shadow of the stack every time, took four fifths of
 // a run.
 #if defined(__x86_64__)
-asm(".text\n"
+asm(".pushsection .text\n"
     "sim_switch:\n"  // (Context* from, const Context* to): what a callee keeps goes on the stack
     "push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
     "mov %rsp, (%rdi)\n mov (%rsi), %rsp\n"
     "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
-    "ret\n");
+    "ret\n.popsection\n");
 extern "C" void sim_switch(sim::Context* from, const sim::Context* to);
 #else
 static void sim_switch(sim::Context* from, const sim::Context* to) { swapcontext(from, to); }
