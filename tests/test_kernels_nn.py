@@ -40,11 +40,11 @@ def simulate(folder, letter, part):
                           cwd=ROOT, env=sanitized(), capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("letter, part", [("s", "rows"), ("b", "rows"), ("h", "elements"),
-                                          ("s", "recurrence"), ("s", "graphs"), ("s", "attention"),
+@pytest.mark.parametrize("letter, part", [("s", "convolution"), ("s", "convolution_by_pairs"),
+                                          ("d", "convolution"), ("s", "convolution_boxes"),
                                           ("b", "attention_boxes"), ("h", "attention_boxes"),
-                                          ("s", "convolution"), ("d", "convolution"),
-                                          ("s", "convolution_boxes")])
+                                          ("s", "rows"), ("b", "rows"), ("s", "recurrence"),
+                                          ("s", "attention"), ("h", "elements"), ("s", "graphs")])
 def test_layers_run_on_a_simulated_gpu(simulated, letter, part):
     """Launchers and kernels under AddressSanitizer and UBSan (tests/sim/run_nn.py)."""
     run = simulate(simulated, letter, part)

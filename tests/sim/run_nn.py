@@ -238,18 +238,21 @@ def elements(xp, rng, dtype):
 
 
 def convolution(xp, rng, dtype):
-    """Whole tiles and parts, splits of k, remainders that meet no element, images of one row; of
-    single precision by pairs, too."""
+    """Whole tiles and parts, splits of k, remainders that meet no element, images of one row."""
     from blasx import nn
     from blasx.nn import _gpu
     with mock.patch.object(_gpu, "in_pairs", lambda w, x, stride: (w, x)):
         convolutions(nn, xp, rng, dtype)
-    if dtype == "f4":
-        pairs = {"BM": 32, "BN": 64, "TM": 16, "TN": 32, "WARPS": 4, "BK": 32, "STAGES": 2,
-                 "BLOCKS": 1}
-        with _tuned.using("s", convolve=pairs, convolve_weights=pairs), mock.patch.object(
-                _gpu, "in_pairs", lambda w, x, stride: (w, _gpu._words(x))):
-            convolutions(nn, xp, rng, dtype)
+
+
+def convolution_by_pairs(xp, rng, dtype):
+    """The same of single precision as pairs of half precision."""
+    from blasx import nn
+    from blasx.nn import _gpu
+    pairs = {"BM": 32, "BN": 64, "TM": 16, "TN": 32, "WARPS": 4, "BK": 32, "STAGES": 2, "BLOCKS": 1}
+    with _tuned.using("s", convolve=pairs, convolve_weights=pairs), mock.patch.object(
+            _gpu, "in_pairs", lambda w, x, stride: (w, _gpu._words(x))):
+        convolutions(nn, xp, rng, dtype)
 
 
 def convolution_boxes(xp, rng, dtype):
