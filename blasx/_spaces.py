@@ -503,11 +503,13 @@ def reduction_fits(letter, n, v, gpu):
 
 
 def clustered_reduction_stages(letter, n):
-    return options(CLUSTER=(8, 1), NB=(8, 4, 16, 2)), options(WARPS=(16, 8, 32))
+    return options(CLUSTER=(8, 4, 1), NB=(8, 4, 16, 2)), options(WARPS=(16, 8, 32))
 
 
 def clustered_reduction_fits(letter, n, v, gpu):
-    return (v["WARPS"] <= 32 and v["CLUSTER"] in ((1, 2, 4, 8) if gpu.capability >= 90 else (1,))
+    """Clusters are halved at the launch where members are many, as the tuner's are: it could not
+    tell that one block is slower where they are few."""
+    return (v["WARPS"] <= 32 and v["CLUSTER"] in ((4, 8) if gpu.capability >= 90 else (1,))
             and 4 * v["NB"] * words(letter) <= 64
             and sytrd_cluster_bytes(letter, n, v) + 512 <= gpu.shared)
 
