@@ -41,7 +41,7 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 OPTIONAL = {"ONE_LINE"}  # lanes.cuh; 0 unless given
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "CHOLESKY", "TWOFOLD")
+FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -1400,11 +1400,11 @@ def leaf_fits(letter, n, v, gpu):
 
 
 def polar_stages(letter, n):
-    return (options(CHOLESKY=(1, 0)),)
+    return (options(POLAR=(1,)),)
 
 
 def polar_fits(letter, n, v, gpu):
-    return not (v["CHOLESKY"] and letter in "sc")  # its first Q would not be orthonormal at all
+    return True
 
 
 SPACES = {

@@ -41,7 +41,7 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
-         "part", "every", "apart", "pays", "halved", "odd")
+         "part", "every", "apart", "pays", "halved", "odd", "gram", "values")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
@@ -52,7 +52,6 @@ AFTER = {  # what follows a kernel, the first of each that has a row
     "lascl_batched": (("geqrf_block",), ("gels_solve",)),
     **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
                     (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows")))}
-POLAR = {routine: _spaces.MOST // 2 for routine in ("gesvd", "gesvd_values")}  # to this order
 
 
 # -- what is timed
@@ -514,8 +513,8 @@ def show(routines, letters, orders, gpu):
         later = [next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
                  for names in then]
         used = used + later if used or later and all(later) else None
-        if not used and n <= POLAR.get(routine, 0):
-            yield line + "the polar factor, by potrf, trsm and geqrf of batches, then syevd"
+        if not used and routine.startswith("gesvd") and n <= _spaces.MOST:
+            yield line + "the polar factor, by potrf, trsm and gemm of batches, then syevd"
             continue
         if not used:
             reasons = {f"{k}: {'slower' if row else origin}" for k, row, origin in own}

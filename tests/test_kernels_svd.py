@@ -1,18 +1,13 @@
-"""Singular values on the GPU without one: kernels compiled, and run on the CPU under sanitizers;
-the polar way of larger members on NumPy arrays."""
+"""Singular values on the GPU without one: kernels compiled, and run on the CPU under sanitizers."""
 
 import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from test_kernels import ROOT, sanitized
 
-import blasx
 from blasx import _tuned
-from blasx._types import TYPES
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -74,51 +69,12 @@ def test_runs_on_the_cpu(folder, kernel, letter, run):
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
 
 
-def scale(a, x, kept, find=True, conjugated=False):
-    """What kernels/lascl_batched.cu does."""
-    for i, member in enumerate(a.conj() if conjugated else a):
-        if find:
-            most = max(abs(member.real).max(), abs(member.imag).max())
-            kept[i] = np.frexp(most)[1] if np.isfinite(most) else 2**20
-        if kept[i] == 2**20:
-            x[i] = 0 if find else np.nan
-        else:
-            x[i] = member * member.real.dtype.type(2.0 ** (-kept[i] if find else kept[i]))
-
-
-@pytest.mark.parametrize("letter", "sdcz")
-@pytest.mark.parametrize("shape", [(20, 20), (17, 12), (9, 14)])
-def test_polar_way_on_numpy(monkeypatch, letter, shape):
-    """Random, zero, rank one, nan, graded, of low rank, triangular: routines of the CPU in the
-    place of those of the GPU."""
-    pytest.importorskip("cupy")
-    from blasx.batched import _gpu_svd
-    t, real = TYPES[letter], "sdcz".index(letter) < 2
-
-    def routine(name):
-        return getattr(blasx, letter + name if real else letter + name.replace("or", "un"))
-
-    qr = SimpleNamespace(
-        MOST=1024, geqrf=lambda me, a, overwrite: getattr(blasx, letter + "geqrf_batched")(a),
-        orgqr=lambda me, qr, tau, overwrite: routine("orgqr_batched")(qr, tau),
-        ormqr=lambda me, side, trans, *of: routine("ormqr_batched")(side, trans, *of))
-    eig = getattr(blasx, letter + ("syevd" if real else "heevd") + "_batched")
-    for name, what in {"cupy": np, "_gpu_qr": qr, "jacobi": lambda *of: None,
-                       "_some": _gpu_svd._some.__wrapped__, "current_device": lambda: 0,
-                       "infos": lambda b: np.zeros(b, np.int32), "scale": scale,
-                       "_gpu_eig": SimpleNamespace(syevd=lambda me, h, *how: eig(h, *map(int, how)))
-                       }.items():
-        monkeypatch.setattr(_gpu_svd, name, what)
-    from tests.sim.run_gesdd import is_svd, some_of_every_kind
-    m, n = shape
-    a = some_of_every_kind(np.random.default_rng(0), t, m, n)
-    me = SimpleNamespace(letter=letter, dtype=t.dtype, real=t.real, is_complex=not real)
-    u, s, vt, info = _gpu_svd.gesvd(me, a, 1, 1)
-    values = _gpu_svd.gesvd(me, a, 0, 0)[1]
-    assert info.tolist() == [0, 0, 0, 1, 0, 0, 0] and np.isnan(u[3]).all() and np.isnan(s[3]).all()
-    for i in (0, 1, 2, 4, 5, 6):
-        assert (s[i] == values[i]).all()
-        is_svd(a[i], u[i], s[i], vt[i])
+def test_vectors_of_a_batch(simulated):
+    """Jacobi of A times the eigenvectors of A^H A, and the polar factor, on a simulated GPU
+    (tests/sim/run_gesvd.py)."""
+    run = subprocess.run([sys.executable, "-m", "tests.sim.run_gesvd", str(simulated)], cwd=ROOT,
+                         env=sanitized(), capture_output=True, text=True)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_polar_way_of_one_matrix(simulated):

@@ -137,7 +137,7 @@ for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
     eps = np.finfo(x.dtype).eps
     of = getattr(blasx, letter + ("heevd" if letter in "cz" else "syevd") + "_batched")
     with ExitStack() as stack:
-        stack.enter_context(_tuned.using(letter, stedc_leaf=dict(WARPS=2),
+        stack.enter_context(_tuned.using(letter, stedc_leaf=dict(WARPS=2, values=1),
                                          stedc_merge=dict(WARPS=2)))
         stack.enter_context(_tuned.using(real, gemm_block=tiles, gemm_split=None, gemm_warp=None,
                                          gemm_thread=None, gemm_lines=None))
@@ -146,6 +146,9 @@ for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
                 w, v, info = map(np.array, of(gpu.copied(x), 1, lower, overwrite))
             assert "stedc_merge" in str(ran) and list(info) == [0] * 11 + [1] * 2, info
             assert np.isnan(w[11:]).all() and np.isnan(v[11:]).all()
+            with blasx.trace() as ran:
+                alone = np.array(of(gpu.copied(x), 0, lower, overwrite)[0])
+            assert "stedc_merge" in str(ran) and np.array_equal(alone, w, equal_nan=True)
             for a, d, q in zip(x[:11].astype("c16"), w.astype("f8"), v.astype("c16")):
                 size = abs(a).max() * n * eps
                 assert abs(q * d @ q.conj().T - a).max() <= 2 * size

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of a batch on the GPU: one-sided Jacobi (kernels/syevd_block.cu)
 for small members; for larger ones a tridiagonal matrix (sytrd_rows.cu, sytrd_block.cu,
 sytrd_cluster.cu), and its implicit QL (steqr_lane.cu), the rotations of which are applied to Q
-(lasr_rows.cu), or for large ones with vectors divide and conquer (stedc_leaf.cu, stedc_merge.cu);
+(lasr_rows.cu), or for large ones divide and conquer (stedc_leaf.cu, stedc_merge.cu);
 above the largest order of these the one-matrix routine in a loop."""
 
 import cupy
@@ -38,9 +38,10 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     w, info = cupy.ndarray((batch, n), me.real), infos(batch)
     v = like(a, overwrite_a) if compute_v else cupy.zeros((batch, 1, 1), me.dtype)
     if not kernel:
-        leaf = compute_v and blocks("stedc_leaf", me, n)
-        if leaf and blocks("stedc_merge", me, n):
-            _by_division(me, steps[0], leaf, a, v, w, info, lower)
+        leaf = blocks("stedc_leaf", me, n)
+        if (leaf and blocks("stedc_merge", me, n)
+                and (compute_v or noted("stedc_leaf", me, n, "values"))):
+            _by_division(me, steps[0], leaf, a, v, w, info, compute_v, lower)
         else:
             _by_tridiagonal(me, steps, a, v, w, info, compute_v, lower)
     else:
@@ -102,10 +103,10 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                    at["sweeps"], sweeps, after, at["order"], at["most"], first, last, n)
 
 
-def _by_division(me, reduce, leaf, a, v, w, info, lower):
+def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
     """The tridiagonal matrices are cut in two until parts have LEAF rows at most; the vectors of
-    parts are put together by twos, by products, and multiplied by Q, as many columns side by side
-    as the row says."""
+    parts are put together by twos, by products (of the whole only if they are wanted), and
+    multiplied by Q, as many columns side by side as the row says."""
     batch, n, _ = a.shape
     strip = noted("stedc_leaf", me, n, "strip") or n
     size, real = a.itemsize, Typed(me.name, BY_DTYPE[me.real].letter)
@@ -123,7 +124,7 @@ def _by_division(me, reduce, leaf, a, v, w, info, lower):
         z, put_together, u = (cupy.ndarray((members, n, n), me.real) for _ in range(3))
         at = room.addresses(memory.ptr, members)
         reflectors = at["factors"] + (not on_chip) * size
-        _reduce(me, reduce, a[part], lower, 1, reflectors, lead, at)
+        _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
         info[part] = 0
         numbers = at["d"], at["e"], at["most"], at["values"]
         leaf(-(-members * leaves // leaf.values["WARPS"]), leaf_bytes(me.letter, leaf.values),
@@ -131,10 +132,12 @@ def _by_division(me, reduce, leaf, a, v, w, info, lower):
         count = leaves
         while count > 1:
             count //= 2
-            if count == 1 and not me.is_complex:
+            if count == 1 and vectors and not me.is_complex:
                 put_together = v[part]
-            _put_together(me, real, at, z, u, put_together, w[part], info[part], count)
+            _put_together(me, real, at, z, u, put_together, w[part], info[part], vectors, count)
             z, put_together = put_together, z
+        if not vectors:
+            continue
         if me.is_complex:
             v[part] = z
         with Branches(-(-n // strip)) as branches:
@@ -144,7 +147,7 @@ def _by_division(me, reduce, leaf, a, v, w, info, lower):
                                         v[part, 1:, low:low + strip])
 
 
-def _put_together(me, real, at, z, u, out, w, info, count):
+def _put_together(me, real, at, z, u, out, w, info, vectors, count):
     """Two parts each of `count` become one: their eigenvalues, and vectors Z U, to `out`."""
     members, n, _ = z.shape
     warps = blocks("stedc_merge", me, n).values["WARPS"]
@@ -152,6 +155,8 @@ def _put_together(me, real, at, z, u, out, w, info, count):
     merge(members * count, merge_bytes(me.letter, -(-n // count)), at["values"], at["e"],
           at["most"], z.data.ptr, u.data.ptr, 0 if count > 1 else w.data.ptr, info.data.ptr, n,
           count)
+    if count == 1 and not vectors:
+        return
     ends = [i * n // (2 * count) for i in range(2 * count + 1)]
     for i in range(2 * count):
         first, end = ends[i:i + 2]

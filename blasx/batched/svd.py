@@ -35,14 +35,16 @@ def gesvd_batched(me, a, compute_uv=1, full_matrices=1, overwrite_a=0):
 
     Notes
     -----
-    CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: to order 128 one-sided
-    Jacobi (of single precision with vectors to 192), on chip as far as the members fit, after a QR
-    factorization where they are tall or wide; small singular values of graded columns keep their
-    digits. To order 512 the unitary factor P of A = P H by QDWH, and the eigenvectors of H, with
-    errors of a few n eps |A|; members that are not square have a QR first. Above
-    (s: Jacobi to 1024) the one-matrix routine in a loop.
-    About 10 (5 m n^2 + 4 n^3) operations each by Jacobi, 60 n^3 by the polar factor, 14 m n^2 + 8
-    n^3 on the CPU (m >= n).
+    CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: to order 128 (s 192, d
+    160, z 64) one-sided Jacobi, on chip as far as the members fit, after a QR factorization where
+    they are tall or wide. From order 17 or so on it is given A V instead of A, with the
+    eigenvectors V of A^H A, and takes two or three sweeps instead of eight unless A is near to a
+    lower rank. Small singular values of graded columns keep their digits: where lengths of columns
+    lie further apart than 16, V is left out. To order 1024 the unitary factor P of A = P H by QDWH
+    in double precision, and the eigenvectors of H, with errors of a few n eps |A|; members that are
+    not square have a QR first. Above the one-matrix routine in a loop.
+    About 10 (5 m n^2 + 4 n^3) operations each by Jacobi alone, a third of it with V, 100 n^3 by the
+    polar factor, 14 m n^2 + 8 n^3 on the CPU (m >= n).
     """
     a = me.stack(a, "a", 3, overwrite_a)
     compute_uv = me.choice(compute_uv, "compute_uv", (0, 1))
