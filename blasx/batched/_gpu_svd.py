@@ -121,7 +121,7 @@ LEAST = {"f": 2e-6, "d": 1.5e-7}  # by the real type
 def _by_polar(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):
     """As `_core`, of square members."""
     _, n, _ = a.shape
-    for part in parts(len(a), 16 * n * n * a.itemsize):
+    for part in parts(len(a), 16 * n * n * (8 + 8 * me.is_complex)):
         x, exponents = cupy.ndarray(a[part].shape, me.dtype), infos(len(a[part]))
         scale(a[part], x, exponents, conjugated=conj_a)
         finite = exponents != LOST
