@@ -527,6 +527,7 @@ def described(kernel, row, origin):
     constants = " ".join(f"{k}={v}" for k, v in _tuned.capitals(row).items())
     times = f", {row['ms']} ms" if "ms" in row else ", chosen without a record of its time"
     times += f", the next variant {row['runner_up_ms']}" if "runner_up_ms" in row else ""
+    kernel = f"syevd of A^H A, then {kernel}" if row.get("gram") else kernel
     return f"{kernel} {constants} (row to {row['to']} of {origin}{times})"
 
 

@@ -148,7 +148,8 @@ def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
 
 
 def _put_together(me, real, at, z, u, out, w, info, vectors, count):
-    """Two parts each of `count` become one: their eigenvalues, and vectors Z U, to `out`."""
+    """Two parts each of `count` become one: their eigenvalues, and vectors Z U, to `out`; of the
+    whole only if `vectors` are wanted."""
     members, n, _ = z.shape
     warps = blocks("stedc_merge", me, n).values["WARPS"]
     merge = blocks("stedc_merge", me, n, ("WARPS", max(1, warps // count)))

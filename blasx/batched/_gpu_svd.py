@@ -17,6 +17,7 @@ from ._gpu_jacobi import jacobi, parts
 
 NEAR = 16  # lengths of columns of which one is at most so much larger than another
 
+
 def gesvd(me, a, compute_uv, full):
     """u, s, vt, info of every (m, n) member: of A^H = V S U^H where m < n."""
     batch, m, n = a.shape
