@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from statistics import median
 
+from blasx.tune import orders_of
+
 from . import compare, timing
 from .timing import Side
 
@@ -91,12 +93,6 @@ def main(arguments):
     if options.json:
         Path(options.json).write_text(json.dumps(report) + "\n")
     return int(bool(report["cliffs"]))
-
-
-def orders_of(text):
-    """Orders as they are written: 1-16,32,33."""
-    ends = [part.split("-") for part in text.split(",")]
-    return sorted({n for e in ends for n in range(int(e[0]), int(e[-1]) + 1)})
 
 
 def times(letter, options, orders):

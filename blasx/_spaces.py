@@ -555,14 +555,16 @@ def merge_fits(letter, n, v, gpu):
 
 
 def thread_stages(letter, n):
-    return (options(PM=(1, 2, 4), PN=(4, 2, 8), DOWN=(4, 1, 2, 8, 16), ACROSS=(1, 2, 4, 8)),
+    """As few threads as a member's rows and columns ask for."""
+    parts = options(PM=(1, 2, 3, 4, 5, 6), PN=(4, 2, 8, 12))
+    return ([v | dict(DOWN=-(-n // v["PM"]), ACROSS=-(-n // v["PN"])) for v in parts],
             options(WARPS=(4, 2, 8)))
 
 
 def thread_fits(letter, n, v, gpu):
     return (v["PM"] * v["DOWN"] >= n and v["PN"] * v["ACROSS"] >= n and v["WARPS"] <= 32
-            and v["PN"] % (4 // words(letter)) == 0 and power_of_two(v["DOWN"] * v["ACROSS"])
-            and v["DOWN"] * v["ACROSS"] <= 32 and v["PM"] * v["PN"] * words(letter) <= 64)
+            and v["PN"] % (4 // words(letter)) == 0 and v["DOWN"] * v["ACROSS"] <= 32
+            and v["PM"] * v["PN"] * words(letter) <= 64)
 
 
 def warp_stages(letter, n):

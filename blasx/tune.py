@@ -41,7 +41,8 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
-         "part", "every", "apart", "pays", "halved", "odd", "gram", "values")
+         "part", "every", "apart", "pays", "halved", "odd", "gram", "values", "whole", "alone",
+         "narrow")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
@@ -496,6 +497,12 @@ def on_gpu(cupy, gpu, pool, say):
 # -- the command
 
 
+def orders_of(text):
+    """Orders as they are written: 1-16,32,33."""
+    ends = [part.split("-") for part in text.split(",")]
+    return sorted({n for e in ends for n in range(int(e[0]), int(e[-1]) + 1)})
+
+
 def show(routines, letters, orders, gpu):
     """What would run for matrices of these orders, and why."""
     for routine, letter, n in product(routines, letters, orders):
@@ -555,7 +562,8 @@ def main(arguments):
     parser.add_argument("routine", nargs="*", help="all by default; or a kernel's name")
     parser.add_argument("--quick", action="store_true", help=f"fewer candidates, to {QUICK_TO}")
     parser.add_argument("--letters", default="sdcz", help="types, of sdczh")
-    parser.add_argument("--orders", help="N,N,...: those of the rows there are by default")
+    parser.add_argument("--orders", type=orders_of, metavar="N-N,N,...",
+                        help="those of the rows there are by default")
     parser.add_argument("--show", action="store_true", help="what would run, and why")
     parser.add_argument("--ship", action="store_true", help="write kernels/tuned/ instead")
     options = parser.parse_args(arguments)
@@ -564,7 +572,6 @@ def main(arguments):
     unknown = [x for x in names if x not in routines and x not in kernels]
     if unknown or set(options.letters) - set("sdczh"):
         parser.error(f"no routine {' '.join(unknown)}" if unknown else "letters are of sdczh")
-    orders = [int(n) for n in options.orders.split(",")] if options.orders else None
     try:
         cupy = _clock.gpu()
     except _clock.NoGpu as none:
@@ -579,10 +586,11 @@ def main(arguments):
     if options.show:
         print(f"{gpu.name}" if cupy else f"No GPU here; on an {gpu.name}:")
         chosen = list(dict.fromkeys(_spaces.SPACES[k].routine for k in kernels))
-        print(*show(chosen, options.letters, orders or (4, 16, 32, 64, 128, 512), gpu), sep="\n")
+        orders = options.orders or (4, 16, 32, 64, 128, 512)
+        print(*show(chosen, options.letters, orders, gpu), sep="\n")
         return 0
     keep = ship(gpu) if options.ship else lambda *row: _tuned.write(*row, gpu)
-    todo = jobs(kernels, options.letters, orders, gpu, options.quick)
+    todo = jobs(kernels, options.letters, options.orders, gpu, options.quick)
     progress = Progress()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         tune(todo, gpu, on_gpu(cupy, gpu, pool, progress.say), keep, progress, options.quick)

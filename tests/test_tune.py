@@ -68,6 +68,9 @@ def test_the_rows_that_ship_are_in_the_spaces():
                     assert _spaces.fits(kernel, letter, n, values, HOPPER), (kernel, letter, row)
                 else:
                     assert SPACES[kernel].optional
+                # what else a row says is kept where it is tuned, or the row itself is
+                other = {k for k in row if k.islower()} - {"to", "ms", "runner_up_ms", "vendor"}
+                assert other <= {*tune.RULES} or "lines" in other
 
 
 @pytest.mark.parametrize("kernel, letter", every())
