@@ -283,11 +283,12 @@ def cholesky_stages(letter, n):
 
 
 def cholesky_fits(letter, n, v, gpu):
+    """The tensor cores' products of double precision are not compiled for fewer than 64 registers."""
     threads, part = 32 * v["WARPS"], 2 * v["ROWS"] * words(letter)
     if v["ROWS"] * v["WARPS"] > v["COLUMNS"]:
         part *= 1 + v["COLUMNS"]
     return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
-            and (part + 40) * threads * v["BLOCKS"] <= 65536
+            and max(part + 40, 64 if letter in "dz" else 0) * threads * v["BLOCKS"] <= 65536
             and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
 
 

@@ -396,7 +396,8 @@ def measured(kernel, letter, problem, sample, prepare, say):
                     if error < _errors.PASS:
                         times[i].append(sample())
             except (RuntimeError, MemoryError) as failure:
-                wrong = str(failure).strip().partition("\n")[0]
+                lines = str(failure).strip().splitlines()  # a compiler's may begin with warnings
+                wrong = next((x for x in lines if "error" in x), lines[0])
             if not times[i]:
                 say(f"{kernel} {letter} {values}: {wrong}, left out")
 
