@@ -283,7 +283,7 @@ def cholesky_stages(letter, n):
 
 
 def cholesky_fits(letter, n, v, gpu):
-    """The tensor cores' products of double precision are not compiled for fewer than 64 registers."""
+    """Tensor cores multiply in double precision only where a thread has 64 registers."""
     threads, part = 32 * v["WARPS"], 2 * v["ROWS"] * words(letter)
     if v["ROWS"] * v["WARPS"] > v["COLUMNS"]:
         part *= 1 + v["COLUMNS"]
