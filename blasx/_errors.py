@@ -57,6 +57,13 @@ def solution(a, b, x):
     return quotient(b - a @ x, a, x, like=like)
 
 
+def least_squares(a, b, x):
+    """a^H (b - a x) = 0, x in the first rows."""
+    like, a, b, x = a, wide(a), wide(b), wide(x)[..., :a.shape[-1], :]
+    adjoint = a.conj().swapaxes(-1, -2)
+    return quotient(adjoint @ (b - a @ x), adjoint, a, x, like=like)
+
+
 def lu(a, factors, piv):
     """P a = L U, piv from 0."""
     m, like, module = a.shape[-2], a, xp(a)

@@ -14,7 +14,10 @@ from itertools import product
 
 from ._types import TYPES
 from .batched._block import (
+    SIDES_OF_GELS,
     cholesky_bytes,
+    gels_bytes,
+    gels_room,
     leaf_bytes,
     left_bytes,
     line_bytes,
@@ -398,6 +401,27 @@ def columns_fits(letter, n, v, gpu):
             and (lanes in LANES if lanes <= 32 else lanes == 64 == 32 * v["WARPS"])
             and (v["KEPT"] or lanes >= 32) and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
+
+
+def least_squares_stages(letter, n):
+    """A lane to a column, or two; past 32 rows those of a warp."""
+    N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 40, 48) if n <= size), 64)
+    return ([dict(N=N, LANES=lanes, C=c, KEPT=1) for lanes in LANES for c in (1, 2)
+             if min(N, 32) <= lanes * c < 2 * N] + [dict(N=N, LANES=32, C=2, KEPT=0)],
+            [dict(WARPS=w, BLOCKS=b) for w, b in (
+                (1, 1), (2, 1), (4, 1), (1, 8), (1, 16), (2, 8), (2, 4))])
+
+
+def least_squares_fits(letter, n, v, gpu):
+    """For LANES C columns at most, and also with fewer lanes and all of what they keep."""
+    part, size = v["N"] * max(v["C"], 1 + v["KEPT"]) * words(letter), TYPES[letter].dtype.itemsize
+    static = 64 * v["WARPS"] // v["LANES"] * v["N"] * size
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] in LANES and v["C"] <= 2
+            and min(n, 32) <= v["LANES"] * v["C"] and (v["KEPT"] or v["LANES"] == 32)
+            and part <= 256 and v["WARPS"] <= 32
+            and part // 2 * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
+            and gels_bytes(TYPES[letter].dtype, v, gels_room(v, min(n, v["LANES"] * v["C"]),
+                                                             SIDES_OF_GELS)) + static <= gpu.shared)
 
 
 def warp_qr_stages(letter, n):
@@ -1427,6 +1451,8 @@ SPACES = {
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
                          largest=88),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
+    "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
+                        largest=64),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),

@@ -178,7 +178,9 @@ def problem(routine, letter, n, batch, xp):
             return Problem((qr, tau, square, q), lambda qr, tau, c, q: blasx.ormqr_batched(
                 "L", "N", qr, tau, c), lambda of, x: matrix_product(of[3], of[2], x[0], a))
         case "gels":
-            return Problem((a, b), blasx.gels_batched, lambda of, x: solution(*of, x[1]))
+            a = a[:, :, :32] if n <= 64 else a  # of more than 32 rows what gels_small serves
+            return Problem((a, b), blasx.gels_batched,
+                           lambda of, x: _errors.least_squares(*of, x[1]))
         case "gesvd":
             return Problem((a,), lambda a: blasx.gesvd_batched(a, 1, 0), lambda of, x:
                            _errors.singular(*of, x[0], x[1][:, None], x[2]))

@@ -12,9 +12,9 @@ from test_kernels import in_turn
 from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_solve",
+KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_small", "gels_solve",
            "lascl_batched")
-MOST = {"geqrf_small": 16, "gels_solve": 1024, "lascl_batched": 1024}  # what the last row serves
+MOST = {"geqrf_small": 16, "gels_small": 16, "gels_solve": 1024, "lascl_batched": 1024}
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 # one block for 8 members, with room for 12
@@ -27,6 +27,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "geqrf_left": (PANELS | {"NB": 16}, ("37,29", "21,60")),
     "ormqr_block": (PANELS, ("19,18", "26,9")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
+    "gels_small": (LANES | {"C": 1}, ("8,8", "7,5", "6,1")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
     "lascl_batched": ({"WARPS": 2}, ("9,9", "5,17", "13,13")),
 }
@@ -84,6 +85,16 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("letter, values, sizes", [
+    ("d", {"N": 20, "LANES": 4}, ("20,4", "17,3", "9,2")),
+    ("c", {"N": 12, "C": 2}, ("12,12", "11,9")),
+    ("s", {"N": 40, "LANES": 32, "C": 2, "KEPT": 0, "WARPS": 1}, ("40,37",))])
+def test_least_squares_by_lanes_on_the_cpu(tmp_path, letter, values, sizes):
+    """Few columns of many rows, two columns to a lane, columns that are read twice."""
+    run = simulate(tmp_path, "gels_small", letter, problem=(LANES | {"C": 1} | values, sizes))
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 @pytest.mark.parametrize("letter, n, sizes", [
     *((x, 40, ("40,40", "37,29", "21,34", "7,3", "5,30", "33,1")) for x in "sd"),
     ("s", 32, ("32,32", "21,30")), ("d", 48, ("48,48",))])
@@ -113,6 +124,8 @@ PLANTED = {  # bug: kernel, what the text says, what it shall say
         "geqrf_left", "i * K + l, w[i][l]);\n    __syncthreads();", "i * K + l, w[i][l]);"),
     "T not conjugated": ("geqrf_left", "T[place<NB / 8>(c, l)] = conj(x)",
                          "T[place<NB / 8>(c, l)] = x"),
+    "Q instead of its adjoint": ("gels_small", "w = mul(conj(h.tau), add(head",
+                                 "w = mul(h.tau, add(head"),
     "a row too many": ("ormqr_block", "moved<PB>(m - k, NB, QR.cs",
                        "moved<PB>(m - k + 1, NB, QR.cs"),
 }

@@ -86,6 +86,19 @@ def qr_bytes(dtype, columns, constants):
     return apart * dtype.itemsize * (-(-columns // 8) * 8)
 
 
+SIDES_OF_GELS = 4  # right-hand sides up to which kernels/gels_small.cu solves
+
+
+def gels_room(constants, columns, sides):
+    """kernels/gels_small.cu: numbers of a team, R and B."""
+    return columns * (constants["N"] + 1) + sides * constants["N"]
+
+
+def gels_bytes(dtype, constants, room):
+    """The same of a block whose teams have `room` numbers each."""
+    return 32 * constants["WARPS"] // constants["LANES"] * room * dtype.itemsize
+
+
 def triangle_bytes(kernel, letter, n, constants):
     """kernels/triangular.cuh: the tiles of L that all need, and what the warps move."""
     v, size = constants, TYPES[letter].dtype.itemsize

@@ -4,7 +4,7 @@ room for, the one-matrix routines in a loop above."""
 import cupy
 import numpy as np
 
-from ._block import left_bytes, panel_bytes, qr_bytes
+from ._block import SIDES_OF_GELS, gels_bytes, gels_room, left_bytes, panel_bytes, qr_bytes
 from ._gpu import (
     INT,
     blocks,
@@ -149,13 +149,19 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     if not a.size:
         x.fill(0)
         return a if overwrite_a else lqr, x, info
-    tau, y = cupy.ndarray((batch, min(m, n)), a.dtype), stacked(x)
-    exponents = infos(batch)  # of B, where products with it may overflow
-    scale(stacked(b), y, exponents, target=np.finfo(a.dtype).maxexp // 2, always=False)
     wide, f, out = m < n, a, lqr
     if wide:  # A^T = Q R is A = R^T Q^T, the LQ factors of LAPACK as they are
         f, out, m, n = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1), n, m
     fits, conjugated, at_once = least_squares(me, wide, trans)
+    small = by_lanes(me, m, n, nrhs(x)) if at_once else None
+    if small:
+        v, room = small.values, gels_room(small.values, n, nrhs(x))
+        small(-(-batch // (small.threads // v["LANES"])), gels_bytes(a.dtype, v, room), *matrix(f),
+              *matrix(out), *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x), room, batch)
+        return lqr, x, info
+    tau, y = cupy.ndarray((batch, n), a.dtype), stacked(x)
+    exponents = infos(batch)  # of B, where products with it may overflow
+    scale(stacked(b), y, exponents, target=np.finfo(a.dtype).maxexp // 2, always=False)
     _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n,
                *((columns(x), nrhs(x)) if at_once else ()))
     if not x.size:
@@ -169,6 +175,18 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         _multiply(me, "L", "N", out, tau, y, conjugated)
     scale(y, y, exponents, find=False)
     return lqr, x, info
+
+
+def by_lanes(me, m, n, sides):
+    """gels_small for n columns of m >= n rows and so many right-hand sides, with as few lanes as
+    the columns ask for, or None."""
+    kernel = blocks("gels_small", me, m) if 0 < sides <= SIDES_OF_GELS else None
+    if not kernel or n > kernel.values["LANES"] * kernel.values["C"]:
+        return None
+    few = 1 << (n - 1).bit_length()
+    if few <= kernel.values["LANES"] // 2:
+        return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
+    return kernel
 
 
 def least_squares(me, wide, trans):

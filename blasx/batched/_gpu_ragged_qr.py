@@ -9,9 +9,9 @@ import numpy as np
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
-from ._block import left_bytes, panel_bytes, qr_bytes
+from ._block import SIDES_OF_GELS, gels_bytes, gels_room, left_bytes, panel_bytes, qr_bytes
 from ._gpu import GENERAL, INT, LOST, blocks, past
-from ._gpu_qr import least_squares, of_t
+from ._gpu_qr import by_lanes, least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
 
@@ -93,13 +93,16 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
     exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones(len(a), np.int64))
 
-    def plan(m, n, wide, with_b):
+    def plan(m, n, wide, sides):
         if past(me, m):
             return None
         fits, _, at_once = least_squares(me, wide == 1, trans)
+        small = by_lanes(me, m, n, sides) if at_once else None
+        if small:
+            return small,
         factor, multiply, solve, scale = (blocks(name, me, order) for name, order in (
             ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n), ("lascl_batched", m)))
-        if not with_b:
+        if not sides:
             return (factor, "alone"),
         steps = (factor, "with b"), (solve, wide)
         if not at_once:
@@ -107,7 +110,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
             steps = (factor, "alone"), *(then if fits else then[::-1])
         return (scale, "there"), *steps, (scale, "back")
 
-    call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), np.minimum(width, 1))
+    call = Call(me, n > 0, plan, m, n, wide.astype(np.int64),
+                np.minimum(width, SIDES_OF_GELS + 1))
     no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
     of_b, of_x, of_tau, kept = (call.matrices(b), call.matrices(x), call.vectors(tau),
@@ -130,6 +134,13 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block(part.members, 0, *part(of, 0, GENERAL, of_x, kept, find,
                                      np.finfo(me.dtype).maxexp // 2, 0, m, width))
 
+    def at_once(block, part):
+        room = gels_room(block.values, part.most(n), part.most(width))
+        block(-(-part.members // (block.threads // block.values["LANES"])),
+              gels_bytes(me.dtype, block.values, room),
+              *part(of_a, of_qr, of_b, of_x, call.infos, m, n, width), room, part.members)
+
+    call.serve("gels_small", at_once)
     call.serve(("lascl_batched", "there"), partial(scale, of=of_b, find=1))
     call.serve(("lascl_batched", "back"), partial(scale, of=of_x, find=0))
     call.serve(("geqrf_block", "alone"), lambda block, part: factor(block, part, *no_b))

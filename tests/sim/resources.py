@@ -86,7 +86,8 @@ def justification(key):
     for kernel, letters in _tuned.table(90).items():
         for letter, rows in letters.items():
             for row in rows:
-                if label(kernel, letter, _tuned.capitals(row)) == key and "ms" in row:
+                if (label(kernel, letter, _tuned.capitals(row)) == key
+                        and "runner_up_ms" in row):
                     return (f"blasx.tune on the H200: {row['ms']} ms, the next variant "
                             f"{row['runner_up_ms']} (kernels/tuned/sm90/{kernel}.json)")
 

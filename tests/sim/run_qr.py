@@ -14,7 +14,7 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import left_bytes, qr_bytes
+from blasx.batched._block import gels_bytes, gels_room, left_bytes, qr_bytes
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 
@@ -245,6 +245,46 @@ def gels_solve(sim, rng, n, nrhs, order, in_place):
             R = R.conj() if conjugated else R
             error = np.abs(R @ x[i] - y[i, :n]).max()
             assert error <= PASS * n * np.finfo(a.dtype).eps * np.abs(R).max() * np.abs(x[i]).max()
+
+
+def gels_small(sim, rng, m, n, order, in_place):
+    """The members of geqrf, one with a column of zeros, and right-hand sides as far from one as
+    these; what is checked is A^H (B - A X) = 0, with columns of A and B scaled to one."""
+    nrhs, limits, team = 2, np.finfo(sim.dtype), sim.constants["LANES"]
+    a, b = members(rng, sim.dtype, m, n), random(rng, sim.dtype, 8, m, nrhs)
+    a[3] = random(rng, sim.dtype, m, n)
+    a[3, :, n // 2] = 0
+    b[4] *= limits.tiny * 64
+    b[5] *= limits.max / 64
+    outputs = []
+    for schedule in SCHEDULES:
+        source, given = Memory(a, order), Memory(b, order)
+        target = source if in_place else poisoned(a.shape, a.dtype, order)
+        x = given if in_place else poisoned(b.shape, b.dtype, order)
+        info, room = poisoned((8,), np.int32, "C"), gels_room(sim.constants, n, nrhs)
+        sim.run(schedule, -(-8 // (sim.threads // team)),
+                gels_bytes(sim.dtype, sim.constants, room), *source.matrix(), *target.matrix(),
+                *given.matrix(), *x.matrix(), info.address, m, n, nrhs, room, 8)
+        outputs.append([y.array.copy() for y in (target, x, info)])
+    qr, x, info = same_under_all_schedules(outputs)
+    bound = PASS * m * limits.eps
+    assert list(info) == [0, 0, info[2], n // 2 + 1 if n > 1 else 0, 0, 0, 0, 0], info
+    assert np.isnan(x[7]).any() and not x[1, :n].any() and (x[1, n:] == b[1, n:]).all()
+    if n > 1:  # Q^H B
+        assert np.abs(np.linalg.norm(x[3], axis=0) - np.linalg.norm(b[3], axis=0)).max() < bound
+    for i in (0, 4, 5, 6):
+        size, of_b = np.abs(wide(a[i])).max(0), np.abs(wide(b[i])).max()
+        scaled, given = wide(a[i]) / size, wide(b[i]) / of_b
+        z = x[i, :n] * (size / of_b)[:, None]
+        left = given - scaled @ z
+        assert np.isfinite(z).all()
+        assert np.abs(scaled.conj().T @ left).max() < bound * n * (1 + np.abs(z).max())
+        rest = np.linalg.norm(x[i, n:] / of_b, axis=0) - np.linalg.norm(left, axis=0)
+        assert np.abs(rest).max() < bound * (1 + np.abs(z).max())
+        right, tau, _, _ = double(sim.letter, "geqrf")(scaled)
+        back = np.triu(wide(qr[i])[:n] / size)
+        assert np.abs(np.abs(back) - np.abs(np.triu(right[:n]))).max() < bound * n
+        assert np.abs(np.tril(qr[i] - right, -1)).max() < 1e4 * m * limits.eps
 
 
 def lascl_batched(sim, rng, m, n, order, in_place):

@@ -32,8 +32,10 @@ VALUES = {
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
-    "panels": {"geqrf_small": None, "geqrf_shared": None, "geqrf_left": None, "geqrf_block": PANELS,
-               "ormqr_block": PANELS, "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
+    "lanes": {"gels_small": dict(N=8, LANES=8, C=1, KEPT=1, WARPS=1, BLOCKS=1)},
+    "panels": {"gels_small": None, "geqrf_small": None, "geqrf_shared": None,
+               "geqrf_left": None, "geqrf_block": PANELS, "ormqr_block": PANELS,
+               "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
     "eigen": {},
     "small": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
@@ -161,6 +163,21 @@ def panels(sim, me, members):
                 lambda *x: _gpu_qr.gels(me, *x, trans, 0, 0), 2, a, b)
 
 
+def lanes(sim, me, members):
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((8, 5), (5, 8), (3, 2), (0, 1), (7, 1), (8, 8), (4, 3), (6, 1))
+    b = members((8, 2), (8, 1), (3, 4), (1, 2), (7, 1), (8, 3), (4, 0), (6, 3))
+    a[2][:, 1] = 0
+    a[5][3, 3] = np.nan
+    trans = "C" if me.is_complex else "T"
+    with _tuned.using(me.letter, geqrf_block=PANELS, ormqr_block=PANELS,
+                      gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1)):
+        for op in ("N", trans):
+            compare(lambda *x: _gpu_ragged_qr.gels(me, *x, op, 0, 0),
+                    lambda *x: _gpu_qr.gels(me, *x, op, 0, 0), 2, a, b)
+    assert sim.launched.count("gels_small") > 8
+
+
 def blas(sim, me, members):
     from blasx.batched import _gpu_blas, _gpu_ragged_blas, _gpu_triangular
     a, b, c = (members(*x) for x in (((5, 33), (0, 3), (40, 9)), ((7, 33), (2, 3), (35, 9)),
@@ -196,7 +213,8 @@ def eigen(sim, me, members):
 
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
-                left=left, panels=panels, blas=blas, eigen=eigen)
+                left=left, lanes=lanes, panels=panels, blas=blas,
+                eigen=eigen)
 
 
 def apart(arrays):
