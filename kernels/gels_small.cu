@@ -185,7 +185,14 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             }
     team_sync();  // in place: all of the team have loaded
     all_steps<N>(a, my, 0);
-    other_rows(a, my, m, [&](int i, int j, scalar_t x) { if (here && j < n) my.out(i, j) = x; });
+    if (m > steps) {  // the rows in which no column begins are where the last step left them
+        #pragma unroll
+        for (int c = 0; c < C; ++c)
+            #pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (here && steps + i < m && lane + LANES * c < n)
+                    my.out(steps + i, lane + LANES * c) = a[c][i];
+    }
     team_sync();
 
     scalar_t inverse[ROWS];
@@ -204,9 +211,9 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
     }
     #pragma unroll
     for (int mask = LANES / 2; mask; mask /= 2) {
-        const int other = __shfl_xor_sync(ALL, zero, mask);
+        const int other = across(zero, mask);
         zero = other < zero ? other : zero;
-        none &= __shfl_xor_sync(ALL, none, mask);
+        none &= across(none, mask);
     }
     if (lane == 0 && here) *array_of(infos, 1, number) = zero == n || none ? 0 : zero + 1;
     for (int c = 0; c < sides; ++c) {

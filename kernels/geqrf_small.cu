@@ -45,14 +45,10 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     const int m = size_of(ms, b), n = size_of(ns, b);
     const auto in = matrix_of(A, a_row, a_col, a_next, b);
 
-    const int k = m < n ? m : n;
-    int rows = m, steps = k;
-    if (RAGGED && LANES < 32) {
-        rows = int(__reduce_max_sync(ALL, unsigned(m)));
-        steps = int(__reduce_max_sync(ALL, unsigned(k)));
-    }
-    Member my{{columns[team], squares, {}, n, rows, steps}, matrix_of(QR, q_row, q_col, q_next, b),
-              array_of(tau, k, b), m, here};
+    // Every row passes register 0: to store the last ones from where they are takes registers.
+    const int rows = RAGGED && LANES < 32 ? int(__reduce_max_sync(ALL, unsigned(m))) : m;
+    Member my{{columns[team], squares, {}, n, rows, rows}, matrix_of(QR, q_row, q_col, q_next, b),
+              array_of(tau, m < n ? m : n, b), m, here};
     scalar_t a[C][N];
     #pragma unroll
     for (int c = 0; c < C; ++c) {
@@ -78,5 +74,4 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     }
     team_sync();  // in place: all of the team have loaded
     all_steps<N>(a, my, 0);
-    other_rows(a, my, m, [&](int i, int j, scalar_t x) { if (here && j < n) my.out(i, j) = x; });
 }

@@ -170,15 +170,3 @@ template <int W, class My> __device__ void all_steps(scalar_t (&a)[C][N], My& my
     }
     if constexpr (W > STEP) all_steps<W - STEP>(a, my, first);
 }
-
-// The rows of which no column is left to begin a reflector: store(i, j, x) the number of column j
-template <class Store>
-__device__ void other_rows(const scalar_t (&a)[C][N], const Team& my, int m, Store store)
-{
-    if (m <= my.steps) return;
-    #pragma unroll
-    for (int c = 0; c < C; ++c)
-        #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (my.steps + i < m) store(my.steps + i, int(threadIdx.x % LANES) + LANES * c, a[c][i]);
-}

@@ -184,7 +184,7 @@ def by_lanes(me, m, n, sides):
     if not kernel or n > kernel.values["LANES"] * kernel.values["C"]:
         return None
     few = 1 << (n - 1).bit_length()
-    if few <= kernel.values["LANES"] // 2:
+    if 2 * few <= kernel.values["LANES"] * kernel.values["C"]:
         return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
     return kernel
 
