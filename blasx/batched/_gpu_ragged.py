@@ -1,7 +1,7 @@
 """Members of different sizes on the GPU.
 
 Members are sorted into classes: those of a class are served by the same kernels with the same tuned
-constants as in `_batched`, but for rows of equal members alone (_tuned.for_equal), and compiled
+constants as in `_batched`, but for rows of equal members alone (_tuned.by_line), and compiled
 RAGGED; a class is one launch of each. What a kernel needs to know about a member, its addresses,
 strides and sizes, stands in one table for all classes (kernels/memory.cuh), which one copy brings
 to the GPU. Classes run beside each other, the largest members first. Members above 1024, and those
