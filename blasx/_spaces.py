@@ -25,11 +25,13 @@ from .batched._block import (
     merge_bytes,
     panel_bytes,
     panels_bytes,
+    passing_bytes,
     potrs_bytes,
     product_bytes,
     qr_bytes,
     rotation_bytes,
     shared_bytes,
+    small_q_bytes,
     small_triangle_bytes,
     solve_bytes,
     square_bytes,
@@ -404,10 +406,10 @@ def columns_fits(letter, n, v, gpu):
 
 
 def least_squares_stages(letter, n):
-    """A lane to a column, or two; past 32 rows those of a warp."""
+    """A lane to a column, or two; past 16 rows those of members with fewer columns."""
     N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 40, 48) if n <= size), 64)
     return ([dict(N=N, LANES=lanes, C=c, KEPT=1) for lanes in LANES for c in (1, 2)
-             if min(N, 32) <= lanes * c < 2 * N] + [dict(N=N, LANES=32, C=2, KEPT=0)],
+             if min(N, 16) <= lanes * c < 2 * N] + [dict(N=N, LANES=32, C=2, KEPT=0)],
             [dict(WARPS=w, BLOCKS=b) for w, b in (
                 (1, 1), (2, 1), (4, 1), (1, 8), (1, 16), (2, 8), (2, 4))])
 
@@ -417,7 +419,7 @@ def least_squares_fits(letter, n, v, gpu):
     part, size = v["N"] * max(v["C"], 1 + v["KEPT"]) * words(letter), TYPES[letter].dtype.itemsize
     static = 64 * v["WARPS"] // v["LANES"] * v["N"] * size
     return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] in LANES and v["C"] <= 2
-            and min(n, 32) <= v["LANES"] * v["C"] and (v["KEPT"] or v["LANES"] == 32)
+            and min(n, 16) <= v["LANES"] * v["C"] and (v["KEPT"] or v["LANES"] == 32)
             and part <= 256 and v["WARPS"] <= 32
             and part // 2 * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and gels_bytes(TYPES[letter].dtype, v, gels_room(v, min(n, v["LANES"] * v["C"]),
@@ -434,6 +436,49 @@ def warp_qr_fits(letter, n, v, gpu):
     return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 176
             and 32 * (part + 50) * v["BLOCKS"] <= 65536
             and qr_bytes(dtype, v["N"], v) + static <= gpu.shared)
+
+
+def passing_stages(least):
+    """Of teams of so many lanes or more. UPTO: the right-hand sides up to which it is used, one
+    where four are too many for the registers; what is timed has one."""
+    def stages(letter, n):
+        whole = max(least, min(32, 1 << (n - 1).bit_length()))
+        lanes = [x for x in (whole, whole // 2, whole // 4) if x >= least]
+        N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 256, 384) if n <= size),
+                 512)
+        few = N // 32 * words(letter) <= 12
+        return (options(N=(N,), UPTO=(16 if few else 1,), LANES=lanes, NB=(16, 8, 4, 32, 2, 1)),
+                options(WARPS=(1, 2, 4)), options(BLOCKS=(1, 8, 12, 16, 24, 32)))
+    return stages
+
+
+def passing_fits(more, least):
+    """Registers for every row: of right-hand sides, of the column, and `more`."""
+    def fits(letter, n, v, gpu):
+        rows, threads = -(-v["N"] // v["LANES"]) * words(letter), 32 * v["WARPS"]
+        part = rows * ((4 if v["UPTO"] > 1 else 1) + 1 + more)
+        return (n <= v["N"] and v["LANES"] in LANES and v["LANES"] >= least and v["WARPS"] <= 32
+                and v["NB"] in LANES and v["NB"] <= v["LANES"]
+                and part <= (84 if v["UPTO"] > 1 else 128)
+                and (part + 24) * threads * v["BLOCKS"] <= 65536
+                and passing_bytes(TYPES[letter].dtype, v, n) <= gpu.shared)
+    return fits
+
+
+def small_q_stages(letter, n):
+    N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 40, 48) if n <= size), 64)
+    whole = min(32, 1 << (N - 1).bit_length())
+    return (options(N=(N,), LANES=sorted({whole, max(1, whole // 2), max(1, whole // 4)},
+                                         reverse=True)),
+            options(WARPS=(1, 2, 4), BLOCKS=(1,)), options(BLOCKS=(1, 4, 8, 12, 16)))
+
+
+def small_q_fits(letter, n, v, gpu):
+    """Also with a quarter of the lanes, for few columns where the row says so."""
+    part, dtype = v["N"] * words(letter), TYPES[letter].dtype
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] in LANES and v["WARPS"] <= 32
+            and part <= 128 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and small_q_bytes(dtype, v | {"LANES": max(1, v["LANES"] // 4)}, n) <= gpu.shared)
 
 
 def panel_stages(letter, n):
@@ -1453,6 +1498,8 @@ SPACES = {
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
                         largest=64),
+    "gels_warp": Space("gels", passing_stages(32), passing_fits(2, 32), (40, 48, 64, 96), True,
+                       smallest=33, largest=512),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
@@ -1475,6 +1522,10 @@ SPACES = {
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
+    "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
+                        (4, 8, 16, 32, 48, 64, 96), True, largest=512),
+    "ormqr_small": Space("ormqr", small_q_stages, small_q_fits, (4, 8, 16, 24, 32, 48), True,
+                         largest=64),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), optional=True,

@@ -46,9 +46,12 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
-    "potrs": (("trsm_block",),)}
-FIRST = {"symm": ("gemm_warp",), "syrk": ("gemm_warp",)}  # kernels of others that serve it, too
-AFTER = {  # what follows a kernel, the first of each that has a row
+    "potrs": (("trsm_block",),),
+    "ormqr_one": (("ormqr_small", "ormqr_block"),)}
+FIRST = {  # kernels of others that serve it, too
+    "symm": ("gemm_warp",), "syrk": ("gemm_warp",), "orgqr": ("ormqr_small",)}
+BEFORE = {"gels_warp": ("geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block")}
+AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
     "lascl_batched": (("geqrf_block",), ("gels_solve",)),
     **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
@@ -172,13 +175,14 @@ def problem(routine, letter, n, batch, xp):
             qr, tau, _ = blasx.geqrf_batched(a)
             return Problem((qr, tau), blasx.orgqr_batched,
                            lambda of, x: _errors.quotient(adjoint(x[0]) @ x[0] - one, like=x[0]))
-        case "ormqr":
+        case "ormqr" | "ormqr_one":
             qr, tau, _ = blasx.geqrf_batched(a)
             q, _ = blasx.orgqr_batched(qr, tau)
-            return Problem((qr, tau, square, q), lambda qr, tau, c, q: blasx.ormqr_batched(
+            c = square if routine == "ormqr" else b
+            return Problem((qr, tau, c, q), lambda qr, tau, c, q: blasx.ormqr_batched(
                 "L", "N", qr, tau, c), lambda of, x: matrix_product(of[3], of[2], x[0], a))
         case "gels":
-            a = a[:, :, :32] if n <= 64 else a  # of more than 32 rows what gels_small serves
+            a = a if n <= 16 or n > 64 else a[:, :, :16 if n <= 32 else 32]  # gels_small's
             return Problem((a, b), blasx.gels_batched,
                            lambda of, x: _errors.least_squares(*of, x[1]))
         case "gesvd":
@@ -520,8 +524,12 @@ def show(routines, letters, orders, gpu):
         then = AFTER.get(used[0][0], ()) if used else ()
         if not used and n > _tuned.LARGEST:
             used, then = [], LATER.get(routine, ())
-        later = [next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
-                 for names in then]
+
+        def first_of(names):
+            return next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
+        later = [first_of(names) for names in then]
+        if used and used[0][0] in BEFORE:
+            used.insert(0, first_of(BEFORE[used[0][0]]))
         used = used + later if used or later and all(later) else None
         if not used and routine.startswith("gesvd") and n <= _spaces.MOST:
             yield line + "the polar factor, by potrf, trsm and gemm of batches, then syevd"

@@ -20,6 +20,7 @@ constexpr int KEPT = 1;     // as of geqrf_small.cu
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
 #include "qr_lanes.cuh"
+#include "shifted.cuh"
 static_assert(LANES <= 32);
 
 constexpr int ROWS = (N + LANES - 1) / LANES;  // to a lane
@@ -72,18 +73,6 @@ struct Member : Team {
         }
     }
 };
-
-// e of a power of two; x 2^e, rounded once
-__device__ inline int exponent(Power power)
-{
-    return ilogb(power.first) + ilogb(power.second);
-}
-__device__ inline float shifted(float x, int e) { return e ? scalbnf(x, e) : x; }
-__device__ inline double shifted(double x, int e) { return e ? scalbn(x, e) : x; }
-template <class R> __device__ complex<R> shifted(complex<R> x, int e)
-{
-    return {shifted(x.re, e), shifted(x.im, e)};
-}
 
 // x := the solution of R x = y, lane l having rows l, l + LANES, ... of n, and of what they are
 // divided by the reciprocals, of numbers that are lifted by as much; n <= most of all teams of a warp

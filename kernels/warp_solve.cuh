@@ -13,6 +13,7 @@
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
+#include "reciprocals.cuh"
 #include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
@@ -128,21 +129,12 @@ __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conju
     return to;
 }
 
-// The reciprocals of the diagonal, of numbers lifted where they would overflow
-struct Diagonal {
-    scalar_t inverse[ROWS];
-    real_t lift[ROWS];
-
+// The reciprocals of the diagonal
+struct Diagonal : Reciprocals<ROWS> {
     __device__ Diagonal(const Square& a, int n)
+        : Reciprocals([&](int e) { return row(e) < n ? a.p[row(e) * (a.ld + 1)] : scalar_t{1}; })
     {
-        #pragma unroll
-        for (int e = 0; e < ROWS; ++e) {
-            const scalar_t d = row(e) < n ? a.p[row(e) * (a.ld + 1)] : scalar_t{1};
-            lift[e] = abs1(d) < TINY ? LIFT : real_t(1);
-            inverse[e] = reciprocal(mul(d, lift[e]));
-        }
     }
-    __device__ scalar_t under(scalar_t x, int e) const { return mul(mul(x, lift[e]), inverse[e]); }
 };
 
 // x := op(T)^-1 x for R right-hand sides, T a triangle of `a` with or without UNIT diagonal; op(T)

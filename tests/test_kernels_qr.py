@@ -12,22 +12,28 @@ from test_kernels import in_turn
 from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
-KERNELS = ("geqrf_small", "geqrf_block", "ormqr_block", "orgqr_block", "gels_small", "gels_solve",
-           "lascl_batched")
-MOST = {"geqrf_small": 16, "gels_small": 16, "gels_solve": 1024, "lascl_batched": 1024}
-every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+KERNELS = ("geqrf_small", "geqrf_block", "ormqr_small", "ormqr_block", "ormqr_warp", "orgqr_block",
+           "gels_small", "gels_warp", "gels_solve", "lascl_batched")
+MOST = {"geqrf_small": 16, "gels_small": 16, "ormqr_small": 16, "ormqr_warp": 64,
+        "gels_solve": 1024, "lascl_batched": 1024}
+# gels_warp begins at 33 rows
+every_kernel = pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "gels_warp"])
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 # one block for 8 members, with room for 12
 LANES = {"N": 8, "LANES": 8, "KEPT": 1, "WARPS": 3, "BLOCKS": 1}
 PANELS = {"NB": 8, "ROWS": 2, "WARPS": 2, "BLOCKS": 1}
+WARP = {"N": 40, "UPTO": 8, "LANES": 32, "NB": 8, "WARPS": 2, "BLOCKS": 1}
 BLOCKS = {"COLUMNS": 4, "WARPS": 2, "BLOCKS": 1}
 PROBLEMS = {  # constants that are quick to build, and sizes
     "geqrf_small": (LANES, ("8,8", "5,7", "7,4")),
     "geqrf_block": (PANELS, ("19,11", "9,12")),
     "geqrf_left": (PANELS | {"NB": 16}, ("37,29", "21,60")),
     "ormqr_block": (PANELS, ("19,18", "26,9")),
+    "ormqr_small": (dict(N=20, LANES=8, WARPS=1, BLOCKS=1), ("20,20", "17,9", "3,21")),
+    "ormqr_warp": (WARP, ("40,1", "33,6", "9,4")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
     "gels_small": (LANES | {"C": 1}, ("8,8", "7,5", "6,1")),
+    "gels_warp": (WARP, ("40,37", "33,9", "35,1", "36,36")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
     "lascl_batched": ({"WARPS": 2}, ("9,9", "5,17", "13,13")),
 }
@@ -126,6 +132,11 @@ PLANTED = {  # bug: kernel, what the text says, what it shall say
                          "T[place<NB / 8>(c, l)] = x"),
     "Q instead of its adjoint": ("gels_small", "w = mul(conj(h.tau), add(head",
                                  "w = mul(h.tau, add(head"),
+    "tau not conjugated where Q is": ("ormqr_warp", "if (conjugated != adjoint) tau",
+                                      "if (adjoint) tau"),
+    "columns used before they are there": (
+        "gels_warp", "await_groups<STAGES - 1>();\n            __syncwarp();",
+        "await_groups<STAGES - 1>();"),
     "a row too many": ("ormqr_block", "moved<PB>(m - k, NB, QR.cs",
                        "moved<PB>(m - k + 1, NB, QR.cs"),
 }

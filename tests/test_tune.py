@@ -368,7 +368,8 @@ def test_show_says_what_runs_and_why(folder, capsys):
 @pytest.mark.parametrize("routine, n, kernels", [
     ("syevd", 40, "sytrd_rows steqr_lane lasr_rows"), ("syevd", 8, "syevd_block"),
     ("syevd", 100, "sytrd_block stedc_leaf stedc_merge"),
-    ("gels", 65, "lascl_batched geqrf_block gels_solve"), ("gels", 8, "gels_small"),
+    ("gels", 600, "lascl_batched geqrf_block gels_solve"), ("gels", 8, "gels_small"),
+    ("gels", 65, "geqrf_shared gels_warp"),
     ("symm", 8, "gemm_warp"),
     ("getri", 100, "laswp_identity trsm_block trsm_block"), ("gesvd", 300, "")])
 def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels):

@@ -99,6 +99,30 @@ def gels_bytes(dtype, constants, room):
     return 32 * constants["WARPS"] // constants["LANES"] * room * dtype.itemsize
 
 
+def passing_numbers(constants, rows):
+    """kernels/passing_columns.cuh: NB columns of so many rows, and tau."""
+    return (rows + 1) * (constants["NB"] + 1)
+
+
+def passing_bytes(dtype, constants, rows):
+    """The same of a block: one or two panels to each team."""
+    v = constants
+    panels = 32 * v["WARPS"] // v["LANES"] * (2 if v["N"] > v["NB"] else 1)
+    return panels * passing_numbers(v, rows) * dtype.itemsize
+
+
+def small_q_numbers(dtype, constants, count):
+    """kernels/ormqr_small.cu: V of a team by columns, and tau."""
+    few = 16 // dtype.itemsize
+    return count * (constants["N"] + few) + -(-count // few) * few
+
+
+def small_q_bytes(dtype, constants, count):
+    """The same of a block."""
+    return (32 * constants["WARPS"] // constants["LANES"] * dtype.itemsize
+            * small_q_numbers(dtype, constants, count))
+
+
 def triangle_bytes(kernel, letter, n, constants):
     """kernels/triangular.cuh: the tiles of L that all need, and what the warps move."""
     v, size = constants, TYPES[letter].dtype.itemsize

@@ -4,7 +4,18 @@ room for, the one-matrix routines in a loop above."""
 import cupy
 import numpy as np
 
-from ._block import SIDES_OF_GELS, gels_bytes, gels_room, left_bytes, panel_bytes, qr_bytes
+from ._block import (
+    SIDES_OF_GELS,
+    gels_bytes,
+    gels_room,
+    left_bytes,
+    panel_bytes,
+    passing_bytes,
+    passing_numbers,
+    qr_bytes,
+    small_q_bytes,
+    small_q_numbers,
+)
 from ._gpu import (
     INT,
     blocks,
@@ -18,6 +29,7 @@ from ._gpu import (
     nrhs,
     past,
     scale,
+    solving,
     stacked,
 )
 from ._gpu_triangular import narrower
@@ -31,21 +43,25 @@ def geqrf(me, a, overwrite_a):
         return _each_geqrf(a, overwrite_a, tau), tau, info
     qr = like(a, overwrite_a)
     if a.size:
-        small, shared = (blocks(name, me, max(m, n)) for name in ("geqrf_small", "geqrf_shared"))
-        left = blocks("geqrf_left", me, m)
-        where = *matrix(a), *matrix(qr), tau.data.ptr
-        if small:
-            members = small.threads // small.values["LANES"]
-            small(-(-batch // members), 0, *where, m, n, batch)
-        elif shared:
-            shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
-        elif left:
-            ts = cupy.ndarray((batch, of_t(min(m, n), left.values["NB"])), a.dtype)
-            left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1],
-                 m, n)
-        else:
-            _by_panels(me, where, a, m, n)
+        _factor(me, a, qr, tau)
     return qr, tau, info
+
+
+def _factor(me, a, qr, tau):
+    """QR of every (m, n) member, not empty, to `qr` and `tau`."""
+    batch, m, n = a.shape
+    small, shared = (blocks(name, me, max(m, n)) for name in ("geqrf_small", "geqrf_shared"))
+    left = blocks("geqrf_left", me, m)
+    where = *matrix(a), *matrix(qr), tau.data.ptr
+    if small:
+        small(-(-batch // (small.threads // small.values["LANES"])), 0, *where, m, n, batch)
+    elif shared:
+        shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
+    elif left:
+        ts = cupy.ndarray((batch, of_t(min(m, n), left.values["NB"])), a.dtype)
+        left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1], m, n)
+    else:
+        _by_panels(me, where, a, m, n)
 
 
 def of_t(steps, panel):
@@ -91,9 +107,32 @@ def form_q_at(me, factors, tau, count, q):
     and strides, and as many numbers tau to a member."""
     batch, m, n = q.shape
     if q.size:
+        if small := by_columns_of(me, m, n):
+            _by_columns(small, factors, tau, count, q, min(count, n), False, False, True)
+            return
         kernel = blocks("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
                *matrix(q), m, n, min(count, n))
+
+
+def by_columns_of(me, rows, width):
+    """ormqr_small for so many columns of C, or None; where its row says `fewer`, with no more lanes
+    than they ask for, down to the part that it says."""
+    small = blocks("ormqr_small", me, rows)
+    if small and (fewer := noted("ormqr_small", me, rows, "fewer")):
+        lanes = max(1 << (width - 1).bit_length(), small.values["LANES"] // fewer)
+        if lanes < small.values["LANES"]:
+            return blocks("ormqr_small", me, rows, ("LANES", lanes))
+    return small
+
+
+def _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint, identity):
+    """ormqr_small: over C, or to C what Q makes of the identity."""
+    batch, m, n = c.shape
+    small(-(-batch // (small.threads // small.values["LANES"])),
+          small_q_bytes(c.dtype, small.values, count), *factors, tau, apart, *matrix(c), m, n,
+          count, conjugated, adjoint, identity, small_q_numbers(c.dtype, small.values, count),
+          batch)
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
@@ -131,12 +170,21 @@ def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=Fal
     """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
     the numbers tau of members are `apart`."""
     batch, rows, width = c.shape
+    conjugated = me.is_complex and conjugated
+    of_c = *matrix(c), rows, width, count, conjugated, adjoint
+    if few := solving("ormqr_warp", me, rows, width):
+        few(-(-batch // (few.threads // few.values["LANES"])),
+            passing_bytes(c.dtype, few.values, rows), *factors, tau, apart, *of_c,
+            passing_numbers(few.values, rows), batch)
+        return
+    if small := by_columns_of(me, rows, width):
+        _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint, False)
+        return
     kernel = blocks("ormqr_block", me, rows)
     alone = noted("ormqr_block", me, rows, "alone")
     if alone and width == 1:
         kernel = narrower(kernel, alone)
-    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *matrix(c),
-           rows, width, count, me.is_complex and conjugated, adjoint)
+    kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *of_c)
 
 
 def gels(me, a, b, trans, overwrite_a, overwrite_b):
@@ -160,10 +208,19 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
               *matrix(out), *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x), room, batch)
         return lqr, x, info
     tau, y = cupy.ndarray((batch, n), a.dtype), stacked(x)
+    few = solving("gels_warp", me, m, nrhs(x)) if at_once and x.size else None
+    if few:
+        _factor(me, f, out, tau)
+        few(-(-batch // few.values["WARPS"]), passing_bytes(a.dtype, few.values, m), *matrix(out),
+            tau.data.ptr, n, *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x),
+            passing_numbers(few.values, m), batch)
+        return lqr, x, info
     exponents = infos(batch)  # of B, where products with it may overflow
     scale(stacked(b), y, exponents, target=np.finfo(a.dtype).maxexp // 2, always=False)
-    _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n,
-               *((columns(x), nrhs(x)) if at_once else ()))
+    if at_once and x.size:
+        _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n, columns(x), nrhs(x))
+    else:
+        _factor(me, f, out, tau)
     if not x.size:
         return lqr, x, info
     if fits and not at_once:

@@ -9,9 +9,19 @@ import numpy as np
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_eig, _gpu_qr
-from ._block import SIDES_OF_GELS, gels_bytes, gels_room, left_bytes, panel_bytes, qr_bytes
-from ._gpu import GENERAL, INT, LOST, blocks, past
-from ._gpu_qr import by_lanes, least_squares, of_t
+from ._block import (
+    gels_bytes,
+    gels_room,
+    left_bytes,
+    panel_bytes,
+    passing_bytes,
+    passing_numbers,
+    qr_bytes,
+    small_q_bytes,
+    small_q_numbers,
+)
+from ._gpu import GENERAL, INT, LOST, blocks, past, solving
+from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
 
@@ -19,38 +29,52 @@ def geqrf(me, a, overwrite_a):
     """QR of every member: qr, tau, info."""
     shapes = extents(a)
     qr, tau = outputs(a, overwrite_a), Ragged.empty_like(cupy.empty(0, me.dtype), shapes.min(1))
-
-    panels = np.ones(1 + MOST, np.int64)  # of geqrf_left, by rows
-
-    def plan(most, m):
-        if past(me, most):
-            return None
-        found = blocks("geqrf_small", me, most) or blocks("geqrf_shared", me, most)
-        if not found and (found := blocks("geqrf_left", me, m)):
-            panels[m] = found.values["NB"]
-        return found or blocks("geqrf_block", me, m),
-
-    call = Call(me, shapes.all(1), plan, shapes.max(1), shapes[:, 0])
-    m, n = call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1])
-    of = call.matrices(a), call.matrices(qr), call.vectors(tau)
-    ts = Ragged.empty_like(tau.data, of_t(shapes.min(1), panels[np.minimum(shapes[:, 0], MOST)]))
-    of_left = call.vectors(ts)
-    no_b, no_columns = call.add(np.zeros((len(a), 3))), call.sizes(0 * shapes[:, 0])
-    call.serve("geqrf_small", lambda block, part: block(
-        -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
-        part.members))
-    call.serve("geqrf_shared", lambda block, part: block(
-        part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
-    call.serve("geqrf_left", lambda block, part: block(
-        part.members, left_bytes(me.letter, block.values, part.most(m)),
-        *part(*of, of_left, 0, m, n)))
-    call.serve("geqrf_block", lambda block, part: block(
-        part.members,
-        panel_bytes(me.letter, block.values, part.most(m)) + part.most(n) * me.real.itemsize,
-        *part(*of, no_b, m, n, no_columns)))
+    factoring = Factoring(me)
+    call = Call(me, shapes.all(1), factoring.plan, shapes.max(1), shapes[:, 0])
+    factoring.serve(call, call.matrices(a), call.matrices(qr), tau, shapes[:, 0], shapes[:, 1])
     call.run()
     call.larger(lambda a: _gpu_qr.geqrf(me, a, 1), (a,), (qr, tau))
     return like(a, qr), like(a, tau), call.info()
+
+
+class Factoring:
+    """The kernels of a QR factorization, and the T's of geqrf_left, whose panels they say."""
+
+    def __init__(self, me):
+        self.me, self.panels = me, np.ones(1 + MOST, np.int64)  # of geqrf_left, by rows
+
+    def plan(self, most, m):
+        """The kernel for m rows, `most` the longer side."""
+        if past(self.me, most):
+            return None
+        found = blocks("geqrf_small", self.me, most) or blocks("geqrf_shared", self.me, most)
+        if not found and (found := blocks("geqrf_left", self.me, m)):
+            self.panels[m] = found.values["NB"]
+        return found or blocks("geqrf_block", self.me, m),
+
+    def serve(self, call, a, qr, tau, rows, columns):
+        """Register them, of columns of `call` with A and QR; `tau`, `rows` and `columns` as they
+        are."""
+        me, m, n = self.me, call.sizes(rows), call.sizes(columns)
+        of = a, qr, call.vectors(tau)
+        self.ts = Ragged.empty_like(
+            tau.data, of_t(np.minimum(rows, columns), self.panels[np.minimum(rows, MOST)]))
+        of_left, no_b = call.vectors(self.ts), (call.add(np.zeros((len(rows), 3))),
+                                                call.sizes(0 * rows))
+        call.serve("geqrf_small", lambda block, part: block(
+            -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
+            part.members))
+        call.serve("geqrf_shared", lambda block, part: block(
+            part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
+        call.serve("geqrf_left", lambda block, part: block(
+            part.members, left_bytes(me.letter, block.values, part.most(m)),
+            *part(*of, of_left, 0, m, n)))
+        call.serve("geqrf_block", lambda block, part: self.by_panels(block, part, of, m, n, *no_b))
+
+    def by_panels(self, block, part, of, m, n, b, width):
+        """geqrf_block, Q^H B over B."""
+        block(part.members, panel_bytes(self.me.letter, block.values, part.most(m))
+              + part.most(n) * self.me.real.itemsize, *part(*of, b, m, n, width))
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
@@ -60,17 +84,44 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
     if not overwrite_c:
         copy(c, cq)
     rows, width = (shapes[:, 1], shapes[:, 0]) if right else (shapes[:, 0], shapes[:, 1])
-    call = Call(me, shapes.all(1) & (k > 0),
-                lambda rows: None if past(me, rows) else (blocks("ormqr_block", me, rows),), rows)
-    of = (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right))
-    rows, sizes = call.sizes(rows), (call.sizes(width), call.sizes(k))
+    call = Call(me, shapes.all(1) & (k > 0), lambda rows, width: None if past(me, rows) else
+                (_multiplying(me, rows, width),), rows, width)
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
-    call.serve("ormqr_block", lambda block, part: block(
-        part.members, panel_bytes(me.letter, block.values, part.most(rows)),
-        *part(*of, rows, *sizes, right and me.is_complex, (trans != "N") != right)))
+    _multiply(call, (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right)),
+              *map(call.sizes, (rows, width, k)), (trans != "N") != right, right and me.is_complex)
     call.run()
     call.larger(lambda a, tau, c: _gpu_qr.ormqr(me, side, trans, a, tau, c, 1), (a, tau, c), (cq,))
     return like(c, cq), call.info()
+
+
+def _multiplying(me, rows, width):
+    """The kernel that multiplies by reflectors of so many rows."""
+    return (solving("ormqr_warp", me, rows, width) or by_columns_of(me, rows, width)
+            or blocks("ormqr_block", me, rows))
+
+
+def _multiply(call, of, rows, width, count, adjoint, conjugated, *way):
+    """Register those kernels, of columns of `call`; `way`: what the plan calls this one."""
+    me, sizes = call.me, (rows, width, count, conjugated, adjoint)
+
+    def teams(block, part):
+        return -(-part.members // (block.threads // block.values["LANES"]))
+
+    def warps(block, part):
+        block(teams(block, part), passing_bytes(me.dtype, block.values, part.most(rows)),
+              *part(*of, *sizes), passing_numbers(block.values, part.most(rows)), part.members)
+
+    def lanes(block, part):
+        numbers = small_q_numbers(me.dtype, block.values, part.most(count))
+        block(teams(block, part), small_q_bytes(me.dtype, block.values, part.most(count)),
+              *part(*of, *sizes, 0), numbers, part.members)
+
+    def whole(block, part):
+        block(part.members, panel_bytes(me.letter, block.values, part.most(rows)),
+              *part(*of, *sizes))
+
+    for name, launch in ("ormqr_warp", warps), ("ormqr_small", lanes), ("ormqr_block", whole):
+        call.serve((name, *way) if way else name, launch)
 
 
 def copy(source, target):
@@ -93,38 +144,34 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     tau = Ragged.empty_like(cupy.empty(0, me.dtype), n)
     exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones(len(a), np.int64))
 
+    factoring = Factoring(me)
+
     def plan(m, n, wide, sides):
         if past(me, m):
             return None
         fits, _, at_once = least_squares(me, wide == 1, trans)
-        small = by_lanes(me, m, n, sides) if at_once else None
-        if small:
+        if at_once and (small := by_lanes(me, m, n, sides)):
             return small,
-        factor, multiply, solve, scale = (blocks(name, me, order) for name, order in (
-            ("geqrf_block", m), ("ormqr_block", m), ("gels_solve", n), ("lascl_batched", m)))
+        factor = factoring.plan(m, m)
         if not sides:
-            return (factor, "alone"),
-        steps = (factor, "with b"), (solve, wide)
-        if not at_once:
-            then = (multiply, wide), (solve, wide)
-            steps = (factor, "alone"), *(then if fits else then[::-1])
+            return factor
+        if at_once and (few := solving("gels_warp", me, m, sides)):
+            return *factor, few
+        panels, solve, scale = (blocks(name, me, order) for name, order in (
+            ("geqrf_block", m), ("gels_solve", n), ("lascl_batched", m)))
+        if at_once:
+            steps = (panels, "with b"), (solve, wide)
+        else:
+            then = (_multiplying(me, m, sides), wide), (solve, wide)
+            steps = *factor, *(then if fits else then[::-1])
         return (scale, "there"), *steps, (scale, "back")
 
-    call = Call(me, n > 0, plan, m, n, wide.astype(np.int64),
-                np.minimum(width, SIDES_OF_GELS + 1))
-    no_b = call.add(np.zeros((len(a), 3))), call.sizes(0 * m)
+    call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), width)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
+    factoring.serve(call, of_a, of_qr, tau, m, n)
     of_b, of_x, of_tau, kept = (call.matrices(b), call.matrices(x), call.vectors(tau),
                                 call.vectors(exponents))
     m, n, width = map(call.sizes, (m, n, width))
-
-    def factor(block, part, b, width):
-        block(part.members, panel_bytes(me.letter, block.values, part.most(m))
-              + part.most(n) * me.real.itemsize, *part(of_a, of_qr, of_tau, b, m, n, width))
-
-    def multiply(block, part, fits, conjugated):
-        block(part.members, panel_bytes(me.letter, block.values, part.most(m)),
-              *part(of_qr, of_tau, 0, of_x, m, width, n, conjugated, fits))
 
     def solve(block, part, fits, conjugated):
         block(part.members, part.most(n) * block.values["COLUMNS"] * me.dtype.itemsize,
@@ -134,20 +181,27 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block(part.members, 0, *part(of, 0, GENERAL, of_x, kept, find,
                                      np.finfo(me.dtype).maxexp // 2, 0, m, width))
 
-    def at_once(block, part):
+    def small(block, part):
         room = gels_room(block.values, part.most(n), part.most(width))
         block(-(-part.members // (block.threads // block.values["LANES"])),
               gels_bytes(me.dtype, block.values, room),
               *part(of_a, of_qr, of_b, of_x, call.infos, m, n, width), room, part.members)
 
-    call.serve("gels_small", at_once)
+    def warp(block, part):
+        block(-(-part.members // block.values["WARPS"]),
+              passing_bytes(me.dtype, block.values, part.most(m)),
+              *part(of_qr, of_tau, 0, of_b, of_x, call.infos, m, n, width),
+              passing_numbers(block.values, part.most(m)), part.members)
+
+    call.serve("gels_small", small)
+    call.serve("gels_warp", warp)
     call.serve(("lascl_batched", "there"), partial(scale, of=of_b, find=1))
     call.serve(("lascl_batched", "back"), partial(scale, of=of_x, find=0))
-    call.serve(("geqrf_block", "alone"), lambda block, part: factor(block, part, *no_b))
-    call.serve(("geqrf_block", "with b"), lambda block, part: factor(block, part, of_x, width))
+    call.serve(("geqrf_block", "with b"), lambda block, part: factoring.by_panels(
+        block, part, (of_a, of_qr, of_tau), m, n, of_x, width))
     for kind in (0, 1):
         fits, conjugated, _ = least_squares(me, kind == 1, trans)
-        call.serve(("ormqr_block", kind), partial(multiply, fits=fits, conjugated=conjugated))
+        _multiply(call, (of_qr, of_tau, 0, of_x), m, width, n, fits, conjugated, kind)
         call.serve(("gels_solve", kind), partial(solve, fits=fits, conjugated=conjugated))
     call.run()
     call.larger(lambda a, b: _gpu_qr.gels(me, a, b, trans, 1, 1), (a, b), (lqr, x))

@@ -14,7 +14,16 @@ from cffi import FFI
 from scipy.linalg import lapack
 
 from blasx._types import TYPES
-from blasx.batched._block import gels_bytes, gels_room, left_bytes, qr_bytes
+from blasx.batched._block import (
+    gels_bytes,
+    gels_room,
+    left_bytes,
+    passing_bytes,
+    passing_numbers,
+    qr_bytes,
+    small_q_bytes,
+    small_q_numbers,
+)
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 
@@ -198,6 +207,49 @@ def ormqr_block(sim, rng, m, n, order, in_place):
             assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
 
 
+def ormqr_warp(sim, rng, m, n, order, in_place):
+    """op(Q) times n columns: of a block's room for members one is free."""
+    k, team = max(m - 2, 1), sim.constants["LANES"]
+    qr, tau = factors(sim, rng, m, k)
+    c, room = random(rng, sim.dtype, 2, m, n), passing_numbers(sim.constants, m)
+    for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus, target = Memory(qr, order), Memory(tau), Memory(c, order)
+            sim.run(schedule, -(-2 // (sim.threads // team)),
+                    passing_bytes(sim.dtype, sim.constants, m), *source.matrix(), taus.address, k,
+                    *target.matrix(), m, n, k, conjugated, adjoint, room, 2)
+            outputs.append([target.array.copy()])
+        (cq,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            Q = all_of_q(sim.letter, qr[i], tau[i])
+            Q = Q.conj() if conjugated else Q
+            right = (Q.conj().T if adjoint else Q) @ c[i]
+            assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+
+def ormqr_small(sim, rng, m, n, order, in_place):
+    """op(Q) times n columns, and n columns of Q; of a block's room for members some is free."""
+    k, teams = max(min(m, n) - 1, 1), sim.threads // sim.constants["LANES"]
+    qr, tau = factors(sim, rng, m, k)
+    c = random(rng, sim.dtype, 2, m, n)
+    for conjugated, adjoint, identity in ((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (0, 0, 1)):
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus = Memory(qr, order), Memory(tau)
+            target = poisoned(c.shape, c.dtype, order) if identity else Memory(c, order)
+            sim.run(schedule, -(-2 // teams), small_q_bytes(sim.dtype, sim.constants, k),
+                    *source.matrix(), taus.address, k, *target.matrix(), m, n, k, conjugated,
+                    adjoint, identity, small_q_numbers(sim.dtype, sim.constants, k), 2)
+            outputs.append([target.array.copy()])
+        (cq,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            Q = all_of_q(sim.letter, qr[i], tau[i])
+            Q = Q.conj() if conjugated else Q
+            right = (Q.conj().T if adjoint else Q) @ (np.eye(m, n) if identity else c[i])
+            assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+
 def orgqr_block(sim, rng, m, n, order, in_place):
     for k in {min(m, n), max(min(m, n) - 3, 1)}:
         qr, tau = factors(sim, rng, m, k)
@@ -285,6 +337,51 @@ def gels_small(sim, rng, m, n, order, in_place):
         back = np.triu(wide(qr[i])[:n] / size)
         assert np.abs(np.abs(back) - np.abs(np.triu(right[:n]))).max() < bound * n
         assert np.abs(np.tril(qr[i] - right, -1)).max() < 1e4 * m * limits.eps
+
+
+def gels_warp(sim, rng, m, n, order, in_place):
+    """Factors: usual, a zero in the middle of R, a zero first, R zero, R small, B small, B large,
+    nan in A; the reflectors of a zero member are none."""
+    nrhs, limits, team = 5 if n % 2 else 1, np.finfo(sim.dtype), sim.constants["LANES"]
+    geqrf = getattr(lapack, sim.letter + "geqrf")
+    found = [geqrf(random(rng, sim.dtype, m, n) + 4 * np.eye(m, n, dtype=sim.dtype))[:2]
+             for _ in range(8)]
+    qr, tau = (np.array([x[i] for x in found]) for i in (0, 1))
+    b = random(rng, sim.dtype, 8, m, nrhs)
+    qr[1, n // 2, n // 2] = qr[2, 0, 0] = 0
+    qr[3] = tau[3] = 0
+    qr[4] = np.tril(qr[4], -1) + np.triu(qr[4]) * limits.tiny * 4
+    b[4] *= limits.tiny * 64
+    b[5] *= limits.tiny * 4
+    b[6] *= limits.max / 64
+    qr[7, 0, 0] = np.nan
+    outputs = []
+    for schedule in SCHEDULES:
+        source, taus, given = Memory(qr, order), Memory(tau), Memory(b, order)
+        x = given if in_place else poisoned(b.shape, b.dtype, order)
+        info = poisoned((8,), np.int32, "C")
+        sim.run(schedule, -(-8 // (sim.threads // team)),
+                passing_bytes(sim.dtype, sim.constants, m), *source.matrix(), taus.address, n,
+                *given.matrix(), *x.matrix(), info.address, m, n, nrhs,
+                passing_numbers(sim.constants, m), 8)
+        outputs.append([y.array.copy() for y in (x, info)])
+    x, info = same_under_all_schedules(outputs)
+    assert list(info) == [0, n // 2 + 1 if n > 1 else 0, int(n > 1), 0, 0, 0, 0, 0], info
+    assert np.isnan(x[7]).any() and not x[3, :n].any() and (x[3, n:] == b[3, n:]).all()
+    for i in range(7) if n > 1 else (0, 4, 5, 6):
+        scale = 1 / np.abs(wide(b[i])).max()
+        y = all_of_q(sim.letter, qr[i], tau[i]).conj().T @ (wide(b[i]) * scale)
+        z, R = wide(x[i]) * scale, np.triu(wide(qr[i])[:n])
+        bound = PASS * m * limits.eps
+        assert np.isfinite(z).all()
+        if i == 3:
+            continue
+        if info[i]:
+            assert np.abs(z - y).max() < bound
+            continue
+        assert np.abs(z[n:] - y[n:]).max(initial=0) < bound
+        size = np.abs(R).max() * np.abs(z[:n]).max() + 1
+        assert np.abs(R @ z[:n] - y[:n]).max() < bound * size
 
 
 def lascl_batched(sim, rng, m, n, order, in_place):

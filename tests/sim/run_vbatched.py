@@ -19,6 +19,9 @@ from .run import general, positive
 WARP = dict(N=64, WARPS=1, BLOCKS=1, UPTO=2)
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
+BY_PANELS = dict(geqrf_small=None, geqrf_shared=None, geqrf_left=None, geqrf_block=PANELS,
+                 ormqr_block=PANELS, gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1))
+PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
@@ -33,9 +36,11 @@ VALUES = {
     "left": {"geqrf_small": None, "geqrf_shared": None,
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "lanes": {"gels_small": dict(N=8, LANES=8, C=1, KEPT=1, WARPS=1, BLOCKS=1)},
-    "panels": {"gels_small": None, "geqrf_small": None, "geqrf_shared": None,
-               "geqrf_left": None, "geqrf_block": PANELS, "ormqr_block": PANELS,
-               "gels_solve": dict(COLUMNS=2, WARPS=2, BLOCKS=1)},
+    "panels": {"gels_small": None, "gels_warp": None, "ormqr_warp": None, "ormqr_small": None,
+               **BY_PANELS},
+    "passing": {"gels_small": None, "gels_warp": PASSING,
+                "ormqr_warp": PASSING | dict(LANES=8, UPTO=2),
+                "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
     "eigen": {},
     "small": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
@@ -163,6 +168,11 @@ def panels(sim, me, members):
                 lambda *x: _gpu_qr.gels(me, *x, trans, 0, 0), 2, a, b)
 
 
+def passing(sim, me, members):
+    panels(sim, me, members)
+    assert all(sim.launched.count(name) > 1 for name in ("ormqr_warp", "ormqr_small", "gels_warp"))
+
+
 def lanes(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
     a = members((8, 5), (5, 8), (3, 2), (0, 1), (7, 1), (8, 8), (4, 3), (6, 1))
@@ -170,8 +180,8 @@ def lanes(sim, me, members):
     a[2][:, 1] = 0
     a[5][3, 3] = np.nan
     trans = "C" if me.is_complex else "T"
-    with _tuned.using(me.letter, geqrf_block=PANELS, ormqr_block=PANELS,
-                      gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1)):
+    with _tuned.using(me.letter, gels_warp=None, ormqr_warp=None,
+                      ormqr_small=None, **BY_PANELS):
         for op in ("N", trans):
             compare(lambda *x: _gpu_ragged_qr.gels(me, *x, op, 0, 0),
                     lambda *x: _gpu_qr.gels(me, *x, op, 0, 0), 2, a, b)
@@ -213,7 +223,7 @@ def eigen(sim, me, members):
 
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
-                left=left, lanes=lanes, panels=panels, blas=blas,
+                left=left, lanes=lanes, panels=panels, passing=passing, blas=blas,
                 eigen=eigen)
 
 
