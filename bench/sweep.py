@@ -43,6 +43,7 @@ def calls(letter, a):
         "potrs": lambda: named("potrs")(c, b, 1),
         "posv": lambda: named("posv")(a, b, 1),
         "geqrf": lambda: named("geqrf")(a),
+        "orgqr": lambda: named("ungqr" if letter in "cz" else "orgqr")(qr, tau),
         "ormqr": lambda: named("unmqr" if letter in "cz" else "ormqr")("L", "N", qr, tau, b),
         "gels": lambda: named("gels")(a, b),
         h + "evd": lambda: named(h + "evd")(a),

@@ -2,16 +2,18 @@
 //
 // A team of LANES lanes, of a warp or a block of two, holds a matrix, a lane one column in
 // registers, or two (qr_lanes.cuh). Memory is read and written once: the floor is 2 m n scalars;
-// 4/3 n^3 operations, two thirds more for what the window and the reading of dead lanes waste.
+// 4/3 n^3 operations, two thirds more for what the window and the reading of dead lanes waste. SLIM
+// members, whose columns are far fewer than their rows, have a lane to a column, and as many steps.
 #include "launch.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int N = 32;       // the largest order
 constexpr int LANES = 32;   // of a team
+constexpr int SLIM = 0;     // 1: n <= LANES
 constexpr int KEPT = 1;     // column k stays in registers; 0: it is read twice
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
-constexpr int C = (N + LANES - 1) / LANES;      // columns to a lane
+constexpr int C = SLIM ? 1 : (N + LANES - 1) / LANES;  // columns to a lane
 #include "qr_lanes.cuh"
 static_assert(C <= 2);
 
@@ -29,6 +31,14 @@ struct Member : Team {
         if (mine && j == k && k < n) tau[k] = h.tau;
     }
     __device__ void beside(int, const Vector*, Power, const Reflector&) const {}
+    // The rows in which no column begins are where the last step left them.
+    __device__ void put_rest(const scalar_t (&x)[N], int steps) const
+    {
+        const int lane = threadIdx.x % LANES;
+        #pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (steps + i < m && lane < n) out(steps + i, lane) = x[i];
+    }
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -45,9 +55,14 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     const int m = size_of(ms, b), n = size_of(ns, b);
     const auto in = matrix_of(A, a_row, a_col, a_next, b);
 
-    // Every row passes register 0: to store the last ones from where they are takes registers.
-    const int rows = RAGGED && LANES < 32 ? int(__reduce_max_sync(ALL, unsigned(m))) : m;
-    Member my{{columns[team], squares, {}, n, rows, rows}, matrix_of(QR, q_row, q_col, q_next, b),
+    // Unless SLIM every row passes register 0: to store the last ones from where they are takes
+    // registers.
+    int rows = m, steps = SLIM ? n : m;
+    if (RAGGED && LANES < 32) {
+        rows = int(__reduce_max_sync(ALL, unsigned(m)));
+        steps = SLIM ? int(__reduce_max_sync(ALL, unsigned(n))) : rows;
+    }
+    Member my{{columns[team], squares, {}, n, rows, steps}, matrix_of(QR, q_row, q_col, q_next, b),
               array_of(tau, m < n ? m : n, b), m, here};
     scalar_t a[C][N];
     #pragma unroll
@@ -74,4 +89,5 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     }
     team_sync();  // in place: all of the team have loaded
     all_steps<N>(a, my, 0);
+    if (SLIM && here) my.put_rest(a[0], steps);
 }

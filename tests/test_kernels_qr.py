@@ -85,6 +85,8 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
 @pytest.mark.parametrize("values, sizes", [
     ({"N": 12, "LANES": 16}, ("12,12", "9,11", "4,3")),
     ({"N": 64, "LANES": 32, "WARPS": 1}, ("64,64", "60,33")),
+    ({"N": 20, "LANES": 4, "SLIM": 1}, ("20,4", "17,3", "9,2", "3,3")),
+    ({"N": 12, "LANES": 1, "SLIM": 1, "WARPS": 1}, ("12,1", "7,1")),
     ({"N": 48, "LANES": 64, "KEPT": 0, "WARPS": 2}, ("48,48", "34,41"))])
 def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     run = simulate(tmp_path, "geqrf_small", "s", problem=(LANES | values, sizes))

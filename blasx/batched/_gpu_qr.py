@@ -50,7 +50,7 @@ def geqrf(me, a, overwrite_a):
 def _factor(me, a, qr, tau):
     """QR of every (m, n) member, not empty, to `qr` and `tau`."""
     batch, m, n = a.shape
-    small, shared = (blocks(name, me, max(m, n)) for name in ("geqrf_small", "geqrf_shared"))
+    small, shared = small_qr(me, m, n), blocks("geqrf_shared", me, max(m, n))
     left = blocks("geqrf_left", me, m)
     where = *matrix(a), *matrix(qr), tau.data.ptr
     if small:
@@ -62,6 +62,18 @@ def _factor(me, a, qr, tau):
         left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1], m, n)
     else:
         _by_panels(me, where, a, m, n)
+
+
+def small_qr(me, m, n):
+    """geqrf_small, where rows are twice as many as columns with as few lanes as these ask for, or
+    None."""
+    small = blocks("geqrf_small", me, max(m, n))
+    few = 1 << (n - 1).bit_length()
+    if small and 2 * n <= m and 2 * few <= small.values["LANES"]:
+        kept = (("KEPT", 1),) if few < 32 else ()
+        return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),
+                      ("BLOCKS", 1), *kept)
+    return small
 
 
 def of_t(steps, panel):

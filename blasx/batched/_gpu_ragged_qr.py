@@ -21,7 +21,7 @@ from ._block import (
     small_q_numbers,
 )
 from ._gpu import GENERAL, INT, LOST, blocks, past, solving
-from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t
+from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
 from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
 
 
@@ -30,7 +30,7 @@ def geqrf(me, a, overwrite_a):
     shapes = extents(a)
     qr, tau = outputs(a, overwrite_a), Ragged.empty_like(cupy.empty(0, me.dtype), shapes.min(1))
     factoring = Factoring(me)
-    call = Call(me, shapes.all(1), factoring.plan, shapes.max(1), shapes[:, 0])
+    call = Call(me, shapes.all(1), factoring.plan, shapes.max(1), shapes[:, 0], shapes[:, 1])
     factoring.serve(call, call.matrices(a), call.matrices(qr), tau, shapes[:, 0], shapes[:, 1])
     call.run()
     call.larger(lambda a: _gpu_qr.geqrf(me, a, 1), (a,), (qr, tau))
@@ -43,11 +43,11 @@ class Factoring:
     def __init__(self, me):
         self.me, self.panels = me, np.ones(1 + MOST, np.int64)  # of geqrf_left, by rows
 
-    def plan(self, most, m):
-        """The kernel for m rows, `most` the longer side."""
+    def plan(self, most, m, n):
+        """The kernel for (m, n) members, `most` the longer side."""
         if past(self.me, most):
             return None
-        found = blocks("geqrf_small", self.me, most) or blocks("geqrf_shared", self.me, most)
+        found = small_qr(self.me, m, n) or blocks("geqrf_shared", self.me, most)
         if not found and (found := blocks("geqrf_left", self.me, m)):
             self.panels[m] = found.values["NB"]
         return found or blocks("geqrf_block", self.me, m),
@@ -152,7 +152,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         fits, _, at_once = least_squares(me, wide == 1, trans)
         if at_once and (small := by_lanes(me, m, n, sides)):
             return small,
-        factor = factoring.plan(m, m)
+        factor = factoring.plan(m, m, n)
         if not sides:
             return factor
         if at_once and (few := solving("gels_warp", me, m, sides)):

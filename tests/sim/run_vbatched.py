@@ -128,7 +128,7 @@ def cholesky(sim, me, members):
 
 def qr(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
-    a = members((8, 8), (3, 7), (0, 2), (7, 2), (1, 1), (5, 5))
+    a = members((8, 8), (3, 7), (0, 2), (7, 2), (1, 1), (5, 5), (8, 3), (4, 1), (6, 2), (6, 3))
     a[1][1, 1] = np.nan
     compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
 
