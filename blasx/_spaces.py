@@ -419,7 +419,7 @@ def least_squares_fits(letter, n, v, gpu):
     part, size = v["N"] * max(v["C"], 1 + v["KEPT"]) * words(letter), TYPES[letter].dtype.itemsize
     static = 64 * v["WARPS"] // v["LANES"] * v["N"] * size
     return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] in LANES and v["C"] <= 2
-            and min(n, 16) <= v["LANES"] * v["C"] and (v["KEPT"] or v["LANES"] == 32)
+            and (v["KEPT"] or v["LANES"] == 32)
             and part <= 256 and v["WARPS"] <= 32
             and part // 2 * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and gels_bytes(TYPES[letter].dtype, v, gels_room(v, min(n, v["LANES"] * v["C"]),

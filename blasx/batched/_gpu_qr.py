@@ -69,7 +69,7 @@ def small_qr(me, m, n):
     None."""
     small = blocks("geqrf_small", me, max(m, n))
     few = 1 << (n - 1).bit_length()
-    if small and 2 * n <= m and 2 * few <= small.values["LANES"]:
+    if small and 2 * n <= m and few <= small.values["LANES"]:
         kept = (("KEPT", 1),) if few < 32 else ()
         return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),
                       ("BLOCKS", 1), *kept)
