@@ -327,8 +327,10 @@ def lane_stages(letter, n):
 
 
 def lane_fits(letter, n, v, gpu):
+    """A lane keeps little beside its columns."""
     part = v["N"] * v["C"] * words(letter)
-    return (n <= v["N"] <= 96 and v["N"] % (4 // min(words(letter), 4)) == 0 and part <= PART
+    return (n <= v["N"] <= 96 and v["N"] % (4 // min(words(letter), 4)) == 0
+            and part <= PART + 32
             and (v["LANES"] in LANES or v["LANES"] == 32 * v["WARPS"]) and v["WARPS"] <= 32
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
@@ -626,7 +628,7 @@ def merge_fits(letter, n, v, gpu):
 
 def thread_stages(letter, n):
     """As few threads as a member's rows and columns ask for."""
-    parts = options(PM=(1, 2, 3, 4, 5, 6), PN=(4, 2, 8, 12))
+    parts = options(PM=(1, 2, 3, 4, 5, 6), PN=(4, 2, 8, 12, 3, 6, 1))
     return ([v | dict(DOWN=-(-n // v["PM"]), ACROSS=-(-n // v["PN"])) for v in parts],
             options(WARPS=(4, 2, 8)))
 
@@ -1541,8 +1543,7 @@ SPACES = {
     "stedc_leaf": Space("syevd", leaf_of_tree_stages, leaf_of_tree_fits, (128, 256), True,
                         smallest=33),
     "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
-    "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True,
-                         letters="sc"),
+    "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
                         (17, 33, 49, 65, 97, 129, 161, 193), True, letters="sd", largest=255,
                         anywhere=True),
@@ -1550,7 +1551,7 @@ SPACES = {
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
-                        (48, 64, 96, 128, 256), True, letters="s"),
+                        (48, 64, 96, 128, 256), True, letters="sc"),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),

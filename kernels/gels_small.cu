@@ -139,20 +139,10 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             const int i = lane + LANES * q;
             if (i < m) my.b[c * N + i] = here ? given(i, c) : scalar_t{};
         }
-    #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        real_t most = 0;
-        #pragma unroll
-        for (int i = 0; i < N; ++i) most = larger(most, a[c][i]);
-        Power power{1, 1};
-        if (!is_usual(most)) {
-            power = to_one(most);
-            #pragma unroll
-            for (int i = 0; i < N; ++i) a[c][i] = power.times(a[c][i]);
-        }
+    to_usual(a, [&](int c, Power power) {
         my.back[c] = power.inverse().times(real_t(1));
         shift[c] = exponent(power);
-    }
+    });
     // Of B a power for all columns: what is solved is R X = Q^H B
     real_t most = 0;
     for (int c = 0; c < nrhs; ++c)

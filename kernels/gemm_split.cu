@@ -1,9 +1,9 @@
 // gemm_split.cu: C := alpha A B + beta C of every member of a batch of single precision, by tiles
 // (products.cuh), on the tensor cores: a number is the sum of two of 11 bits, a product three of
-// theirs (tensor.cuh).
+// theirs (tensor.cuh); complex numbers, too.
 //
-// The floor is gemm_block's in bytes; of operations 6 m n k of the tensor cores. Measured at order
-// 512: 53 Tflop/s of 2 m n k, cuBLAS on the vector units 44.
+// The floor is gemm_block's in bytes; of operations 6 m n k of the tensor cores, of complex numbers
+// 24 m n k. Measured at order 512, real: 53 Tflop/s of 2 m n k, cuBLAS on the vector units 44.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int BM = 64, BN = 64;   // the tile of a team
 constexpr int TM = 32, TN = 32;   // of a warp

@@ -4,7 +4,7 @@
 // PM DOWN rows and PN ACROSS columns, and neighbouring threads neighbouring members. Rows of A and
 // B come from the L1 cache, where the threads of a member meet, 16 bytes at a time where all lie so;
 // no thread waits for another. The launcher sends what does not lie by rows to gemm_warp.cu, which
-// sums in the same order and so to the same bits.
+// in single precision sums in the same order and so to the same bits.
 //
 // Floor: (m k + k n + m n) elements a member; 2 m n k operations.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone

@@ -74,19 +74,9 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
             if (here && i < m && j < n) a[c][i] = in(i, j);
         }
     }
-    #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        real_t most = 0;
-        #pragma unroll
-        for (int i = 0; i < N; ++i) most = larger(most, a[c][i]);
-        Power power{1, 1};
-        if (!is_usual(most)) {
-            power = to_one(most);
-            #pragma unroll
-            for (int i = 0; i < N; ++i) a[c][i] = power.times(a[c][i]);
-        }
+    to_usual(a, [&](int c, Power power) {
         my.back[c] = power.inverse().times(real_t(1));
-    }
+    });
     team_sync();  // in place: all of the team have loaded
     all_steps<N>(a, my, 0);
     if (SLIM && here) my.put_rest(a[0], steps);

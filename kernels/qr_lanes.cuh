@@ -31,6 +31,24 @@ struct Team {
     int rows, steps;             // of all teams of the warp, so many of the rows
 };
 
+// A lane's columns to within SMALL and LARGE where they are not; f(column, power of two)
+template <class F> __device__ void to_usual(scalar_t (&a)[C][N], F f)
+{
+    #pragma unroll
+    for (int c = 0; c < C; ++c) {
+        real_t most = 0;
+        #pragma unroll
+        for (int i = 0; i < N; ++i) most = larger(most, a[c][i]);
+        Power power{1, 1};
+        if (!is_usual(most)) {
+            power = to_one(most);
+            #pragma unroll
+            for (int i = 0; i < N; ++i) a[c][i] = power.times(a[c][i]);
+        }
+        f(c, power);
+    }
+}
+
 __device__ inline void team_sync()
 {
     if (LANES > 32) __syncthreads();

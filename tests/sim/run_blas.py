@@ -182,7 +182,7 @@ def run_beside_nothing(kernel, numbers, rng):
     for less in (0, 5):
         m, n = v["BM"] - less, v["BN"] - less
         A, B, out = Memory(a[:, :m].copy()), Memory(b[:, :, :n].copy()), Memory(
-            np.full((1, m, n), -7, "f4"))
+            np.full((1, m, n), -7, numbers.dtype))
         kernel(0, m, n, k, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(),
                1, 0, 1)
         bits_of.append(out.array[0, :v["BM"] - 5, :v["BN"] - 5].tobytes())
@@ -258,7 +258,7 @@ def main(library, name, letter, values):
         run_beside_nothing(kernel, numbers, rng)
     if name == "gemm_lines":
         run_alone(kernel, numbers, rng)
-    if name == "gemm_split" or name == "gemm_lines" and letter == "s":
+    if name in ("gemm_split", "gemm_lines") and letter == "s":
         with np.errstate(all="ignore"):
             run_extremes(kernel, numbers, rng)
 
