@@ -57,8 +57,10 @@ class Factoring:
         are."""
         me, m, n = self.me, call.sizes(rows), call.sizes(columns)
         of = a, qr, call.vectors(tau)
+        panels = self.panels[np.minimum(rows, MOST)]
+        # Whole panels, so that each begins at a multiple of 16 bytes
         self.ts = Ragged.empty_like(
-            tau.data, of_t(np.minimum(rows, columns), self.panels[np.minimum(rows, MOST)]))
+            tau.data, of_t(np.minimum(rows, columns), panels) * (panels > 1))
         of_left, no_b = call.vectors(self.ts), (call.add(np.zeros((len(rows), 3))),
                                                 call.sizes(0 * rows))
         call.serve("geqrf_small", lambda block, part: block(

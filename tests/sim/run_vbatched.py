@@ -35,6 +35,7 @@ VALUES = {
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
+    "mixed": {},
     "lanes": {"gels_small": dict(N=8, LANES=8, C=1, KEPT=1, WARPS=1, BLOCKS=1)},
     "panels": {"gels_small": None, "gels_warp": None, "ormqr_warp": None, "ormqr_small": None,
                **BY_PANELS},
@@ -148,6 +149,14 @@ def left(sim, me, members):
     assert set(sim.launched) == {"geqrf_left"}
 
 
+def mixed(sim, me, members):
+    """Odd numbers of reflectors before members by geqrf_left, by the rows that ship."""
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((3, 3), (113, 17), (2, 5), (6, 5), (114, 20))
+    compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
+    assert me.letter == "z" or {"geqrf_small", "geqrf_left"} == set(sim.launched)
+
+
 def panels(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
     a = members((19, 11), (9, 12), (0, 1), (26, 9))
@@ -223,8 +232,8 @@ def eigen(sim, me, members):
 
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
-                left=left, lanes=lanes, panels=panels, passing=passing, blas=blas,
-                eigen=eigen)
+                left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
+                blas=blas, eigen=eigen)
 
 
 def apart(arrays):
