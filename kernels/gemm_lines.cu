@@ -74,8 +74,8 @@ __host__ __device__ constexpr int pitch(int k)
     return RESIDENT ? k : DEEP + PACK - 1 + (k + PACK * CHUNK - DEEP - PACK + 1) % PACK;
 }
 
-// A's rows or a slice of them at the beginning of shared memory, then one of B; a_apart and
-// b_apart: from these to the next
+// A's rows or a slice of them at the beginning of shared memory, then one of B and what warps read
+// past its last row, where no copy is under way; a_apart and b_apart: from these to the next
 struct Slices {
     scalar_t *a, *b;
     int a_apart, b_apart;
@@ -84,7 +84,8 @@ struct Slices {
     {
         const int of_a = room(rows * pitch(w.k));
         a = own + past(w.a), b = own + of_a + past(w.b);
-        b_apart = room(min(DEEP, w.k) * w.n) + (RESIDENT ? 0 : of_a);
+        b_apart = room(min(DEEP, w.k) * w.n + max(0, 8 * RN * ACROSS - w.n))
+                  + (RESIDENT ? 0 : of_a);
         a_apart = RESIDENT ? 0 : b_apart;
     }
     // From column p of A and row p of B on

@@ -173,7 +173,8 @@ def product_bytes(letter, constants, half=False, split=False):
 
 def line_bytes(letter, constants, m, n, k):
     """kernels/gemm_lines.cu: of a team, slices of A and B, each a line with what of 16 bytes is
-    before it and after; then in their place rows of C."""
+    before it and after, of B with what is read past its last row; then in their place rows of
+    C."""
     v, size = constants, TYPES[letter].dtype.itemsize
     pack, deep, whole = 16 // size, v["DEEP"], v["RESIDENT"]
     rows, out = (min(m, 16 * tiles * v["DOWN"]) for tiles in (v["RM"], v["RM"] if whole else 1))
@@ -183,9 +184,9 @@ def line_bytes(letter, constants, m, n, k):
         return (count + 2 * pack - 2) // pack * pack
 
     stages = min(v["STAGES"], -(-k // deep))
-    slices = (1 if whole else stages) * room(rows * pitch) + stages * room(min(k, deep) * n)
-    beyond = room(8 * v["RN"] * v["ACROSS"])  # read of rows of B past the last column
-    return size * max(slices + beyond, room(out * n))
+    of_b = min(k, deep) * n + max(0, 8 * v["RN"] * v["ACROSS"] - n)
+    slices = (1 if whole else stages) * room(rows * pitch) + stages * room(of_b)
+    return size * max(slices, room(out * n))
 
 
 def tiled_bytes(letter, constants):
