@@ -132,7 +132,7 @@ trsm_block(const scalar_t* A, size a_row, size a_col, size a_next,
     if (columns <= 0) return;
     const auto in = part(matrix_of(B, b_row, b_col, b_next, b), 0, int(first));
     const auto out = part(matrix_of(X, x_row, x_col, x_next, b), 0, int(first));
-    if (info && info[b]) {
+    if (info && *array_of(info, size(1), b)) {
         if (in.p != out.p)
             for_each(n, columns, by_rows(out), [=](int i, int j) { out(i, j) = in(i, j); });
         return;

@@ -16,17 +16,21 @@ import cupy
 import numpy as np
 
 from .._ragged import Ragged
+from .._spaces import MOST
 from .._tuned import LARGEST
-from . import _gpu_cholesky, _gpu_lu
+from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
     lu_bytes,
+    panels_bytes,
     potrs_bytes,
     shared_bytes,
     solve_bytes,
     square_bytes,
+    triangle_bytes,
 )
 from ._gpu import INT, blocks, kernel, past, solving
+from ._gpu_blas import bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
@@ -169,12 +173,17 @@ def potrs(me, c, b, lower, overwrite_b):
 def _positive(me, n, nrhs):
     if n <= LARGEST:
         return kernel("potrs_small", me, n, plain=True),
-    block = solving("potrs_warp", me, n, nrhs) or solving("potrs_block", me, n, nrhs)
-    return (block,) if block else None
+    for name in "potrs_warp", "potrs_block", "potrs_panels":
+        if block := solving(name, me, n, nrhs):
+            return block,
+    if n > MOST:
+        return None
+    block = _gpu_triangular.by_strips(me, "trsm_block", n, nrhs)
+    return (block, "first"), (block, "then")
 
 
-def _substitute_positive(call, c, b, x, n, nrhs, lower, kept=False):
-    n, nrhs = call.sizes(n), call.sizes(nrhs)
+def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
+    n, nrhs = call.sizes(order), call.sizes(count)
     of = call.matrices(c, not lower), call.matrices(b), call.matrices(x)
     failed = call.infos if kept else 0
 
@@ -188,8 +197,47 @@ def _substitute_positive(call, c, b, x, n, nrhs, lower, kept=False):
     call.serve("potrs_warp", lambda block, part: block(
         part.members, square_bytes(call.me.dtype, part.most(n)),
         *part(*of, failed, not lower, n, nrhs)))
+    def by_panels(block, part):
+        parts = -(-part.most(nrhs) // block.values["WIDTH"])
+        block(part.members * parts, panels_bytes(call.me.dtype, part.most(n), block.values),
+              *part(*of, failed, not lower, n, nrhs), parts)
+
     call.serve("potrs_block", by_blocks)
+    call.serve("potrs_panels", by_panels)
+    # L and its adjoint, or U's adjoint and U
+    for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
+        table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
+        call.serve(("trsm_block", way), by_strips(
+            call.me, (*table, *bits(1), failed, n, nrhs, trans == 2, 0), n, nrhs))
     return call
+
+
+def triangles(call, a, b, x, order, side, lower, trans):
+    """The lines of A, B and X as _gpu_triangular.launch has them: sides, transposes and triangles
+    are strides and their signs; and of which members B or X lies by columns."""
+    turned = (trans != 0) != side
+    flipped, size = lower == turned, call.me.dtype.itemsize
+    table, by_columns = [], np.zeros(len(order), bool)
+    for operand, transposed, both in ((a, turned, True), (b, side, False), (x, side, False)):
+        line = lines(operand, transposed)
+        if not both:
+            by_columns |= abs(line[:, 2]) >= abs(line[:, 1])
+        if flipped:
+            line[:, 0] += (order - 1) * (line[:, 1] + line[:, 2] * both) * size
+            line[:, 1] *= -1
+            line[:, 2] *= -1 if both else 1
+        table.append(call.add(line))
+    return table, by_columns
+
+
+def by_strips(me, of, n, count):
+    """What launches trsm_block."""
+    def launch(block, part):
+        v = block.values
+        slabs = -(-part.most(count) // (v["R"] * v["WARPS"]))
+        block(part.members * slabs, triangle_bytes("trsm_block", me.letter, part.most(n), v),
+              *part(*of), slabs)
+    return launch
 
 
 def posv(me, a, b, lower, overwrite_a, overwrite_b):

@@ -9,10 +9,10 @@ from .._kernel import current_device, pack
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
-from ._block import small_triangle_bytes, triangle_bytes
+from ._block import small_triangle_bytes
 from ._gpu import blocks
 from ._gpu_blas import _plan, bits
-from ._gpu_ragged import Call, extents, like, lines, outputs
+from ._gpu_ragged import Call, by_strips, extents, like, lines, outputs, triangles
 
 
 def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
@@ -70,19 +70,7 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         return blocks("trsm_small", me, n) or blocks("trsm_block", me, n),
 
     call = Call(me, shapes.prod(1) > 0, plan, order)
-    # As _gpu_triangular.launch: sides, transposes and triangles are strides and their signs
-    turned = (trans != 0) != side
-    flipped, size = lower == turned, me.dtype.itemsize
-    table, by_columns = [], np.zeros(len(b), bool)
-    for operand, transposed, both in ((a, turned, True), (b, side, False), (x, side, False)):
-        line = lines(operand, transposed)
-        if not both:
-            by_columns |= abs(line[:, 2]) >= abs(line[:, 1])
-        if flipped:
-            line[:, 0] += (order - 1) * (line[:, 1] + line[:, 2] * both) * size
-            line[:, 1] *= -1
-            line[:, 2] *= -1 if both else 1
-        table.append(call.add(line))
+    table, by_columns = triangles(call, a, b, x, order, side, lower, trans)
     staged, count, n = call.sizes(by_columns), call.sizes(count), call.sizes(order)
     of = (*table, *bits(alpha), 0, n, count, trans == 2, diag)
 
@@ -93,14 +81,8 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         block(-(-teams * v["LANES"] // block.threads),
               small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
 
-    def large(block, part):
-        v = block.values
-        slabs = -(-part.most(count) // (v["R"] * v["WARPS"]))
-        block(part.members * slabs, triangle_bytes("trsm_block", me.letter, part.most(n), v),
-              *part(*of), slabs)
-
     call.serve("trsm_small", small)
-    call.serve("trsm_block", large)
+    call.serve("trsm_block", by_strips(me, of, n, count))
     call.run()
     call.larger(lambda a, b: (_gpu_triangular.triangular(
         me, "trsm", alpha, a, b, side, lower, trans, diag, 1), 0), (a, b), (x,))

@@ -58,14 +58,20 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
               small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
         return
     name = "trsm_split" if split and blocks("trsm_split", me, order) else routine + "_block"
+    block = by_strips(me, name, order, count)
+    v = block.values
+    slabs = -(-count // (v["R"] * v["WARPS"]))
+    block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
+
+
+def by_strips(me, name, order, count):
+    """That kernel for triangles of this order and so many columns."""
     block = blocks(name, me, order)
     strips = -(-count // block.values["R"])
     if 2 * strips <= block.values["WARPS"] and (
             block.values["RESIDENT"] or noted(name, me, order, "narrow")):
-        block = narrower(block, strips)
-    v = block.values
-    slabs = -(-strips // v["WARPS"])
-    block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
+        return narrower(block, strips)
+    return block
 
 
 @cache

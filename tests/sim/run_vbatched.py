@@ -31,6 +31,14 @@ VALUES = {
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2)},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                  "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32), "potrs_warp": WARP},
+    "panels of L": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
+                    "potrs_block": None,
+                    "potrs_panels": dict(WIDTH=2, DEEP=32, STAGES=3, WARPS=4, BLOCKS=1,
+                                         UPTO=16)},
+    "two sweeps": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
+                   "potrs_block": None, "potrs_panels": None, "trsm_small": None,
+                   "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
+                                      GROUP=4)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
@@ -233,7 +241,7 @@ def eigen(sim, me, members):
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
-                blas=blas, eigen=eigen)
+                blas=blas, eigen=eigen) | {"panels of L": cholesky, "two sweeps": cholesky}
 
 
 def apart(arrays):
