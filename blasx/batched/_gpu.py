@@ -52,6 +52,17 @@ def kernel(name, me, n, plain=False):
     return _kernel_on(name, me.letter, n, current_device(), plain)
 
 
+@looked_up
+def _alike_on(kernel, letter, n, device):
+    found = capitals(row(kernel, letter, n, gpu(device)))
+    return teams(kernel, letter, **{k: v for k, v in found.items() if k != "ONE_LINE"})
+
+
+def alike(name, me, n):
+    """The Teams that serve order n, but each member by itself: the order of sums is its team's."""
+    return _alike_on(name, me.letter, n, current_device())
+
+
 class Blocks:
     """A kernel whose blocks have a member each, or a part of one, with one set of constants; called
     with the blocks, the bytes of dynamic shared memory, and the parameters."""

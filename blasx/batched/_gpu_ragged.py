@@ -1,12 +1,13 @@
 """Members of different sizes on the GPU.
 
 Members are sorted into classes: those of a class are served by the same kernels with the same tuned
-constants as in `_batched`, but for rows of equal members alone (_tuned.by_line), and compiled
-RAGGED; a class is one launch of each. What a kernel needs to know about a member, its addresses,
-strides and sizes, stands in one table for all classes (kernels/memory.cuh), which one copy brings
-to the GPU. Classes run beside each other, the largest members first. Members above 1024, and those
-that a routine has no kernel for here, are copied to stacks, one for each shape that occurs, which
-the `_batched` routine takes.
+constants as in `_batched`, and compiled RAGGED; a class is one launch of each. Rows for equal
+members as lines (_tuned.by_line) do not serve here: LU goes by others, with the same bits, Cholesky
+to order 32 by their constants, member by member. What a kernel needs to know about a member, its
+addresses, strides and sizes, stands in one table for all classes (kernels/memory.cuh), which one
+copy brings to the GPU. Classes run beside each other, the largest members first. Members above
+1024, and those that a routine has no kernel for here, are copied to stacks, one for each shape that
+occurs, which the `_batched` routine takes.
 """
 
 import threading
@@ -29,7 +30,7 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import INT, blocks, kernel, past, solving
+from ._gpu import INT, alike, blocks, kernel, past, solving
 from ._gpu_blas import bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
@@ -148,6 +149,8 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n):
+    if n <= LARGEST:
+        return alike("potrf_small", me, n),
     block = _gpu_cholesky.factoring(me, n, plain=True)
     return (block,) if block else None
 
@@ -172,7 +175,7 @@ def potrs(me, c, b, lower, overwrite_b):
 
 def _positive(me, n, nrhs):
     if n <= LARGEST:
-        return kernel("potrs_small", me, n, plain=True),
+        return alike("potrs_small", me, n),
     for name in "potrs_warp", "potrs_block", "potrs_panels":
         if block := solving(name, me, n, nrhs):
             return block,
@@ -247,7 +250,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 
     def plan(n, nrhs):
         if n <= LARGEST:
-            return kernel("posv_small", me, n, plain=True),
+            return alike("posv_small", me, n),
         factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 

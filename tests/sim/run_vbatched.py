@@ -96,8 +96,9 @@ def lu(sim, me, members):
 
 
 def small(sim, me, members):
-    """By the rows that ship, which for equal members are others: the same bits of LU."""
-    from blasx.batched import _gpu_lu, _gpu_ragged
+    """By the rows that ship: of LU, whose bits are the same, others for equal members; of Cholesky
+    the same, member by member."""
+    from blasx.batched import _gpu_cholesky, _gpu_lu, _gpu_ragged
     a, b = members((9, 9), (0, 0), (5, 5)), members((9, 2), (0, 1), (5, 1))
     a[2][:, 3] = 0
     compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
@@ -106,6 +107,13 @@ def small(sim, me, members):
     for n in (9, 5):
         one, ragged = (_tuned.row("getrf_small", me.letter, n, 90, plain=x) for x in (False, True))
         assert one["ONE_LINE"] == 2 and "ONE_LINE" not in ragged
+    orders = 7, 13
+    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in orders]
+    b = members(*((n, 2) for n in orders))
+    compare(lambda *x: _gpu_ragged.posv(me, *x, 1, 0, 0),
+            lambda *x: _gpu_cholesky.posv(me, *x, 1, 0, 0), 2, a, b)
+    compare(lambda *x: _gpu_ragged.potrs(me, *x, 1, 0),
+            lambda *x: _gpu_cholesky.potrs(me, *x, 1, 0), 1, a, b)
 
 
 def windows(sim, me, members):
