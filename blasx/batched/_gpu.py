@@ -35,9 +35,10 @@ class Teams:
 
 
 @looked_up
-def _kernel_on(kernel, letter, n, device, plain):
+def _kernel_on(kernel, letter, n, device, plain, singly):
     found = row(kernel, letter, n, gpu(device), plain=plain)
-    return found and teams(kernel, letter, **capitals(found))
+    return found and teams(kernel, letter, **{
+        k: v for k, v in capitals(found).items() if not (singly and k == "ONE_LINE")})
 
 
 @cache
@@ -46,21 +47,11 @@ def teams(kernel, letter, **values):
     return Teams(kernel, letter, values)
 
 
-def kernel(name, me, n, plain=False):
+def kernel(name, me, n, plain=False, singly=False):
     """The Teams that serve order n, or None where the row says that others do; `plain`: not by a
-    row that takes members as lines."""
-    return _kernel_on(name, me.letter, n, current_device(), plain)
-
-
-@looked_up
-def _alike_on(kernel, letter, n, device):
-    found = capitals(row(kernel, letter, n, gpu(device)))
-    return teams(kernel, letter, **{k: v for k, v in found.items() if k != "ONE_LINE"})
-
-
-def alike(name, me, n):
-    """The Teams that serve order n, but each member by itself: the order of sums is its team's."""
-    return _alike_on(name, me.letter, n, current_device())
+    row that takes members as lines; `singly`: by the constants of such a row, which say in what
+    order sums are, but each member by itself."""
+    return _kernel_on(name, me.letter, n, current_device(), plain, singly)
 
 
 class Blocks:

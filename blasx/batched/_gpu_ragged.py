@@ -30,7 +30,7 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import INT, alike, blocks, kernel, past, solving
+from ._gpu import INT, blocks, kernel, past, solving
 from ._gpu_blas import bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
@@ -149,9 +149,8 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n):
-    if n <= LARGEST:
-        return alike("potrf_small", me, n),
-    block = _gpu_cholesky.factoring(me, n, plain=True)
+    block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
+        _gpu_cholesky.factoring(me, n, plain=True))
     return (block,) if block else None
 
 
@@ -175,7 +174,7 @@ def potrs(me, c, b, lower, overwrite_b):
 
 def _positive(me, n, nrhs):
     if n <= LARGEST:
-        return alike("potrs_small", me, n),
+        return kernel("potrs_small", me, n, singly=True),
     for name in "potrs_warp", "potrs_block", "potrs_panels":
         if block := solving(name, me, n, nrhs):
             return block,
@@ -195,23 +194,24 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
         block(part.members * slabs, potrs_bytes(call.me.dtype, part.most(n)),
               *part(*of, failed, not lower, n, nrhs), slabs)
 
-    call.serve("potrs_small", lambda block, part: block(
-        part.members, *part(*of, call.infos, not lower, n, nrhs)))
-    call.serve("potrs_warp", lambda block, part: block(
-        part.members, square_bytes(call.me.dtype, part.most(n)),
-        *part(*of, failed, not lower, n, nrhs)))
     def by_panels(block, part):
         parts = -(-part.most(nrhs) // block.values["WIDTH"])
         block(part.members * parts, panels_bytes(call.me.dtype, part.most(n), block.values),
               *part(*of, failed, not lower, n, nrhs), parts)
 
+    call.serve("potrs_small", lambda block, part: block(
+        part.members, *part(*of, call.infos, not lower, n, nrhs)))
+    call.serve("potrs_warp", lambda block, part: block(
+        part.members, square_bytes(call.me.dtype, part.most(n)),
+        *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_block", by_blocks)
     call.serve("potrs_panels", by_panels)
-    # L and its adjoint, or U's adjoint and U
-    for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
-        table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
-        call.serve(("trsm_block", way), by_strips(
-            call.me, (*table, *bits(1), failed, n, nrhs, trans == 2, 0), n, nrhs))
+    if any(step.__class__ is tuple for kernels, *_ in call.classes for step in kernels):
+        # L and its adjoint, or U's adjoint and U
+        for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
+            table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
+            call.serve(("trsm_block", way), triangles_by_strips(
+                call.me, (*table, *bits(1), failed, n, nrhs, trans == 2, 0), n, nrhs))
     return call
 
 
@@ -233,7 +233,7 @@ def triangles(call, a, b, x, order, side, lower, trans):
     return table, by_columns
 
 
-def by_strips(me, of, n, count):
+def triangles_by_strips(me, of, n, count):
     """What launches trsm_block."""
     def launch(block, part):
         v = block.values
@@ -250,7 +250,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 
     def plan(n, nrhs):
         if n <= LARGEST:
-            return alike("posv_small", me, n),
+            return kernel("posv_small", me, n, singly=True),
         factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 

@@ -12,7 +12,15 @@ from . import _gpu_triangular
 from ._block import small_triangle_bytes
 from ._gpu import blocks
 from ._gpu_blas import _plan, bits
-from ._gpu_ragged import Call, by_strips, extents, like, lines, outputs, triangles
+from ._gpu_ragged import (
+    Call,
+    extents,
+    like,
+    lines,
+    outputs,
+    triangles,
+    triangles_by_strips,
+)
 
 
 def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
@@ -82,7 +90,7 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
               small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
 
     call.serve("trsm_small", small)
-    call.serve("trsm_block", by_strips(me, of, n, count))
+    call.serve("trsm_block", triangles_by_strips(me, of, n, count))
     call.run()
     call.larger(lambda a, b: (_gpu_triangular.triangular(
         me, "trsm", alpha, a, b, side, lower, trans, diag, 1), 0), (a, b), (x,))
