@@ -279,11 +279,10 @@ def warp_solve_fits(letter, n, v, gpu):
 
 def cholesky_stages(letter, n):
     """The whole matrix as one panel, shared by few warps or many; panels of a few tile columns."""
-    tiles = -(-n // 8)
-    each = {w: -(-tiles // w) for w in (1, 2, 3, 4, 5, 8, 10, 16)}
+    each = {w: -(-n // (8 * w)) for w in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16)}
     return ([dict(COLUMNS=w * rows, ROWS=rows, WARPS=w) for w, rows in each.items()]
-            + [dict(COLUMNS=c, ROWS=2 * -(-tiles // (2 * w)), WARPS=w)
-               for c in (4, 2, 1) for w in (4, 8, 16)],
+            + [dict(COLUMNS=c, ROWS=each[w], WARPS=w)
+               for c in (6, 4, 3, 2, 1) for w in (4, 8, 12, 13, 16)],
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12)))
 
 

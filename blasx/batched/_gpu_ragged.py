@@ -483,7 +483,11 @@ class Branches:
         return self
 
     def __getitem__(self, i):
-        i %= 1 + len(self.others)
+        """The stream of the i-th thing: back and forth over them, so that where the largest come
+        first the smallest follow the largest."""
+        turn, i = divmod(i, 1 + len(self.others))
+        if turn % 2:
+            i = len(self.others) - i
         return self.others[i - 1] if i else self.main
 
     def __exit__(self, *error):

@@ -27,7 +27,7 @@ def potrf_batched(me, a, lower=0, overwrite_a=0):
     Notes
     -----
     n^3/3 operations each. CPU: a compiled core for small members, LAPACK for others. GPU: own
-    kernels as far as the tuned rows go (on Hopper to 2048, from 209 on, s 225 and z 161, by
+    kernels as far as the tuned rows go (on Hopper to 2048, from 225 on, c 217 and z 161, by
     panels), above that the one-matrix routine in a loop.
     Golub, Van Loan: Matrix Computations, 4.2.
     """
