@@ -86,9 +86,11 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "s", panel(4, 2, 2, 2, 1)))
 
 
-def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
+def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: F811
     from tests.sim import build, run_lu
-    orders = ("33", "20") if "N" not in values else (str(values["N"]), "33", str(values["N"] - 7))
+    if orders is None:
+        orders = (("33", "20") if "N" not in values else
+                  (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
     if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
         orders = "57", "64", "34"
@@ -107,6 +109,14 @@ def simulate(folder, kernel, letter, values, plant=None):  # noqa: F811
 def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Under AddressSanitizer and UBSan, four schedules, results judged (run_cholesky.py)."""
     run = simulate(folder, kernel, letter, values)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter, n", [("s", 255), ("d", 223), ("c", 241), ("d", 301)])
+def test_the_rows_of_large_members_run_on_the_cpu(folder, letter, n):  # noqa: F811
+    """potrf_block with the constants that serve ragged members of order n on Hopper."""
+    row = next(x for x in rows(letter, "potrf_block") if n <= x["to"])
+    run = simulate(folder, "potrf_block", letter, _tuned.capitals(row), orders=(str(n),))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
