@@ -377,14 +377,11 @@ class Call:
         for x in extents:
             code = code * (1 + int(x.max(initial=0))) + x
         _, first, which = np.unique(code[members], return_index=True, return_inverse=True)
-        found = np.stack(extents, 1)[members[first]]
-        plans, rank = [], np.empty(len(found), np.int64)
-        for i in reversed(range(len(found))):  # the largest first
-            kernels = plan(*map(int, found[i]))
-            if kernels is not None and kernels not in plans:
-                plans.append(kernels)
-            rank[i] = -1 if kernels is None else plans.index(kernels)
-        rank = rank[which]
+        found = [x[members[first]][::-1].tolist() for x in extents]  # the largest first
+        plans = {None: -1}  # kernels, in the order in which they are met: their rank
+        ranks = [plans.setdefault(plan(*x), len(plans) - 1) for x in zip(*found)]
+        del plans[None]
+        rank = np.array(ranks, np.int64)[::-1][which]
         self.rest = members[rank < 0].tolist()
         members, rank, order = (x[rank >= 0] for x in (members, rank, extents[0][members]))
         within = np.lexsort((-order, rank))
