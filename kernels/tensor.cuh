@@ -44,6 +44,13 @@ __device__ inline void tensor_product(double (&c)[4], const double (&a)[4], cons
 #endif
 }
 
+// (c0, c1) += A B for 8 x 8 tiles, the upper half of those above
+__device__ inline void tensor_product(double (&c)[2], const double (&a)[2], const double (&b)[2])
+{
+    #pragma unroll
+    for (int k = 0; k < 2; ++k) tensor_product(c[0], c[1], a[k], b[k]);
+}
+
 // C += A B likewise for 16 of k: A(g, t + 4 e), A(g + 8, t + 4 e) and B(t + 4 e, g), e = 0 ... 3
 __device__ inline void tensor_product(double (&c)[4], const double (&a)[8], const double (&b)[4])
 {
@@ -103,13 +110,13 @@ __device__ inline void tensor_product(float (&c)[4], const float (&a)[4], const 
 }
 
 // The same of complex numbers: four products of their parts
-template <class R, int M, int N>
-__device__ void tensor_product(complex<R> (&c)[4], const complex<R> (&a)[M],
+template <class R, int C, int M, int N>
+__device__ void tensor_product(complex<R> (&c)[C], const complex<R> (&a)[M],
                                const complex<R> (&b)[N])
 {
-    R re[4], im[4], x[M], y[M], minus[M], u[N], v[N];
+    R re[C], im[C], x[M], y[M], minus[M], u[N], v[N];
     #pragma unroll
-    for (int e = 0; e < 4; ++e) re[e] = c[e].re, im[e] = c[e].im;
+    for (int e = 0; e < C; ++e) re[e] = c[e].re, im[e] = c[e].im;
     #pragma unroll
     for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im, minus[e] = -a[e].im;
     #pragma unroll
@@ -119,5 +126,5 @@ __device__ void tensor_product(complex<R> (&c)[4], const complex<R> (&a)[M],
     tensor_product(re, minus, v);
     tensor_product(im, y, u);
     #pragma unroll
-    for (int e = 0; e < 4; ++e) c[e] = {re[e], im[e]};
+    for (int e = 0; e < C; ++e) c[e] = {re[e], im[e]};
 }

@@ -36,12 +36,7 @@ __device__ void add_adjoint(T (&c)[COUNT], const T (&a)[COUNT], const T& b)
             tensor_product(its, left, right);
             c[q] = {its[0], its[1]}, c[q + 1] = {its[2], its[3]};
         }
-        if constexpr (COUNT % 2) {
-            T& last = c[COUNT - 1];
-            #pragma unroll
-            for (int e = 0; e < 2; ++e)
-                tensor_product(last.x[0], last.x[1], a[COUNT - 1].x[e], right[e]);
-        }
+        if constexpr (COUNT % 2) tensor_product(c[COUNT - 1].x, a[COUNT - 1].x, right);
     }
 }
 

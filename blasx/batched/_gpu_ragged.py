@@ -1,13 +1,13 @@
 """Members of different sizes on the GPU.
 
 Members are sorted into classes: those of a class are served by the same kernels with the same tuned
-constants as in `_batched`, and compiled RAGGED; a class is one launch of each. Rows for equal
-members as lines (_tuned.by_line) do not serve here: LU goes by others, with the same bits, Cholesky
-to order 32 by their constants, member by member. What a kernel needs to know about a member, its
-addresses, strides and sizes, stands in one table for all classes (kernels/memory.cuh), which one
-copy brings to the GPU. Classes run beside each other, the largest members first. Members above
-1024, and those that a routine has no kernel for here, are copied to stacks, one for each shape that
-occurs, which the `_batched` routine takes.
+constants as in `_batched`, and compiled RAGGED; a class is one launch of each, or of Cholesky above
+order 512 one for each panel. Rows for equal members as lines (_tuned.by_line) do not serve here: LU
+goes by others, with the same bits, Cholesky to order 32 by their constants, member by member. What
+a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
+classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
+largest members first. Members above 1024, and those that a routine has no kernel for here, are
+copied to stacks, one for each shape that occurs, which the `_batched` routine takes.
 """
 
 import threading
@@ -16,6 +16,7 @@ from functools import cache
 import cupy
 import numpy as np
 
+from .._kernel import current_device, pack
 from .._ragged import Ragged
 from .._spaces import MOST
 from .._tuned import LARGEST
@@ -30,8 +31,8 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import INT, blocks, kernel, past, solving
-from ._gpu_blas import bits
+from ._gpu import GENERAL, INT, blocks, kernel, past, solving
+from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
@@ -142,25 +143,86 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
 def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     n, c = extents(a)[:, 0], outputs(a, overwrite_a)
-    call = Call(me, n > 0, lambda n: _cholesky(me, n), n)
-    _factor_positive(call, a, c, n, lower).run()
+    of_c = lines(c, not lower)
+    call = Call(me, n > 0, lambda n, across: _cholesky(me, n, across), n, lies_across(of_c))
+    _factor_positive(call, a, of_c, n, lower).run()
     call.larger(lambda a: _gpu_cholesky.potrf(me, a, lower, 1), (a,), (c,))
     return like(a, c), call.info()
 
 
-def _cholesky(me, n):
+def _cholesky(me, n, across):
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
         _gpu_cholesky.factoring(me, n, plain=True))
-    return (block,) if block else None
+    return (block,) if block else _by_panels(me, n, across) if n <= MOST else None
 
 
-def _factor_positive(call, a, c, n, lower):
-    n = call.sizes(n)
-    of = call.matrices(a, not lower), call.matrices(c, not lower), call.infos, n
+def _by_panels(me, n, across):
+    """The kernels of one panel after the other, as _gpu_cholesky._potrf_by_panels has them, each
+    with the number of its panel; before them A is copied."""
+    device = current_device()
+    width = _gpu_cholesky.width_of(me.letter, n, device)
+    if not width:
+        return None
+    factor = blocks("potrf_block", me, width)
+    solve = blocks("trsm_split", me, width) or blocks("trsm_block", me, width)
+    steps, last = [(blocks("lascl_batched", me, n), "copy")], -(-n // width) - 1
+    for panel in range(last):
+        of = me.letter, max(n - (panel + 1) * width, width), device, (), (across, 0)
+        product = _plan("syrk_split", *of) or _plan("syrk_block", *of)
+        steps += (factor, panel), (solve, panel), (product, panel)
+    return *steps, (factor, last)
+
+
+def _factor_positive(call, a, of_c, order, lower):
+    """Register the kernels of a Cholesky factorization; `of_c`: the lines of C."""
+    n, c = call.sizes(order), call.add(of_c)
+    of = call.matrices(a, not lower), c, call.infos, n
     call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
     call.serve("potrf_block", lambda block, part: block(
         part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of), 0))
+    call.serve(("lascl_batched", "copy"), lambda block, part: block(  # times 2^info, 1 as yet
+        part.members, 0, *part(of[0], 0, GENERAL, c, call.infos, 0, 0, 0, n, n)))
+    if panels := call.ways("potrf_block"):
+        device = current_device()
+        widths = np.array([_gpu_cholesky.width_of(call.me.letter, n, device) or 0
+                           for n in order.tolist()])
+        for panel, in panels:
+            _factor_panel(call, of_c, order, widths, panel)
     return call
+
+
+def _factor_panel(call, of_c, order, widths, panel):
+    """Register the kernels of this panel of every member."""
+    me, k, end = call.me, panel * widths, (panel + 1) * widths
+
+    def part_of_c(i, j):
+        found = of_c.copy()
+        found[:, 0] += (i * found[:, 1] + j * found[:, 2]) * me.dtype.itemsize
+        return found
+
+    lines_below = part_of_c(end, k)
+    top, below, right = map(call.add, (part_of_c(k, k), lines_below, part_of_c(end, end)))
+    # X L^H = B is conj(L) X^T = B^T; of A A^H the second lies as A^T
+    turned = call.add(lines_below[:, [0, 2, 1]])
+    width, rest = call.sizes(np.minimum(order - k, widths)), call.sizes(order - end)
+    before = call.sizes(k) if panel else 0
+
+    def product(block, part):
+        down = -(-part.most(rest) // block.values["BM"])
+        tiles = down * (down + 1) // 2 * part.members
+        block.kernel.launch(
+            -(-tiles // block.teams), 1, block.threads, 1,
+            pack(*part(rest, rest, width, 1, down, down, below, 0, turned, me.is_complex, right,
+                       right), *bits(-1), *bits(1), part.members), block.shared)
+
+    call.serve(("potrf_block", panel), lambda block, part: block(
+        part.members, cholesky_bytes(me.dtype, part.most(width), block.values),
+        *part(top, top, call.infos, width, before)))
+    solve = triangles_by_strips(
+        me, (top, turned, turned, *bits(1), call.infos, width, rest, 1, 0), width, rest)
+    for name, launch in (("trsm_block", solve), ("trsm_split", solve), ("syrk_block", product),
+                         ("syrk_split", product)):
+        call.serve((name, panel), launch)
 
 
 def potrs(me, c, b, lower, overwrite_b):
@@ -206,7 +268,7 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
         *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_block", by_blocks)
     call.serve("potrs_panels", by_panels)
-    if any(step.__class__ is tuple for kernels, *_ in call.classes for step in kernels):
+    if ("first",) in call.ways("trsm_block"):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
             table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
@@ -234,11 +296,11 @@ def triangles(call, a, b, x, order, side, lower, trans):
 
 
 def triangles_by_strips(me, of, n, count):
-    """What launches trsm_block."""
+    """What launches trsm_block, or trsm_split."""
     def launch(block, part):
         v = block.values
         slabs = -(-part.most(count) // (v["R"] * v["WARPS"]))
-        block(part.members * slabs, triangle_bytes("trsm_block", me.letter, part.most(n), v),
+        block(part.members * slabs, triangle_bytes(block.kernel.name, me.letter, part.most(n), v),
               *part(*of), slabs)
     return launch
 
@@ -248,14 +310,15 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     n, nrhs = extents(a)[:, 0], columns(b)
     c, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
 
-    def plan(n, nrhs):
+    def plan(n, nrhs, across):
         if n <= LARGEST:
             return kernel("posv_small", me, n, singly=True),
-        factor, solve = _cholesky(me, n), _positive(me, n, nrhs) if nrhs else ()
+        factor, solve = _cholesky(me, n, across), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 
-    call = Call(me, n > 0, plan, n, nrhs)
-    _factor_positive(call, a, c, n, lower)
+    of_c = lines(c, not lower)
+    call = Call(me, n > 0, plan, n, nrhs, lies_across(of_c))
+    _factor_positive(call, a, of_c, n, lower)
     _substitute_positive(call, c, b, x, n, nrhs, lower, kept=True)
     of = (call.matrices(a, not lower), call.matrices(c, not lower), call.matrices(b),
           call.matrices(x), call.infos, not lower, call.sizes(n), call.sizes(nrhs))
@@ -308,6 +371,11 @@ def lines(x, transposed=False):
             found[i] = (y.data.ptr, strides[0] // size,
                         strides[1] // size if len(strides) == 2 else 0)
     return found[:, [0, 2, 1]] if transposed else found
+
+
+def lies_across(lines):
+    """Whether neighbours in a column, and not those in a row, are next to each other."""
+    return ((lines[:, 1] == 1) & (lines[:, 2] != 1)).astype(np.int64)
 
 
 def like(x, result):
@@ -410,6 +478,11 @@ class Call:
         self.columns.append(Column(numbers[self.order], self.cells))
         self.cells += self.columns[-1].numbers.size
         return self.columns[-1]
+
+    def ways(self, name):
+        """The ways in which kernels of this name are to be launched."""
+        return {step[1:] for kernels, *_ in self.classes for step in kernels
+                if step.__class__ is tuple and step[0].kernel.name == name}
 
     def serve(self, name, launch):
         """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""

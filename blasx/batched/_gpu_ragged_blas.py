@@ -15,6 +15,7 @@ from ._gpu_blas import _plan, bits
 from ._gpu_ragged import (
     Call,
     extents,
+    lies_across,
     like,
     lines,
     outputs,
@@ -37,7 +38,7 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
                 or _plan("gemm_block", me.letter, n, device, (), across)),
 
     call = Call(me, m * n > 0, plan, np.maximum(np.maximum(m, n), k),
-                *((x[:, 1] == 1) & (x[:, 2] != 1) for x in (of_a, of_b)))
+                *map(lies_across, (of_a, of_b)))
     m, n, k = call.sizes(m), call.sizes(n), call.sizes(k)
     of_a, of_b = call.add(of_a), call.add(of_b)
     of_c, of_x = call.matrices(c), call.matrices(x)

@@ -39,6 +39,13 @@ VALUES = {
                    "potrs_block": None, "potrs_panels": None, "trsm_small": None,
                    "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                       GROUP=4)},
+    "by panels": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+                  "potrf_panels": dict(NB=16), "trsm_small": None, "trsm_split": None,
+                  "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
+                                     GROUP=4),
+                  "gemm_warp": None, "syrk_split": None,
+                  "syrk_block": dict(BM=16, BN=16, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0,
+                                     WARPS=2, BLOCKS=1)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
@@ -141,6 +148,23 @@ def cholesky(sim, me, members):
         b = members((33, 1), (0, 2), (41, 9))
         compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
                 lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
+
+
+def by_panels(sim, me, members):
+    """Of members that have no room in a block, failed ones and nan among them, in each order."""
+    from blasx.batched import _gpu_cholesky, _gpu_ragged
+    _gpu_cholesky.factoring = lambda me, n, plain: None  # so large is nothing here
+    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0])
+         for n in (33, 49, 64, 41, 70, 48)]
+    a[1][20, 20], a[2][40, 3], a[2][3, 40] = -1, np.nan, np.nan
+    a[3], a[5] = (copied(np.asfortranarray(a[i])) for i in (3, 5))
+    for lower in (0, 1):
+        compare(lambda x: _gpu_ragged.potrf(me, x, lower, 0),
+                lambda x: _gpu_cholesky.potrf(me, x, lower, 0), 1, a)
+        b = members(*((len(x), 1 + i) for i, x in enumerate(a)))
+        compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
+                lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
+    assert {"lascl_batched", "trsm_block", "syrk_block"} < set(sim.launched)
 
 
 def qr(sim, me, members):
@@ -249,7 +273,8 @@ def eigen(sim, me, members):
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
-                blas=blas, eigen=eigen) | {"panels of L": cholesky, "two sweeps": cholesky}
+                blas=blas, eigen=eigen) | {"panels of L": cholesky, "two sweeps": cholesky,
+                                           "by panels": by_panels}
 
 
 def apart(arrays):
