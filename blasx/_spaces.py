@@ -279,7 +279,7 @@ def warp_solve_fits(letter, n, v, gpu):
 
 def cholesky_stages(letter, n):
     """The whole matrix as one panel, shared by few warps or many; panels of a few tile columns."""
-    each = {w: -(-n // (8 * w)) for w in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16)}
+    each = {w: -(-n // (8 * w)) for w in range(1, 17)}
     return ([dict(COLUMNS=w * rows, ROWS=rows, WARPS=w) for w, rows in each.items()]
             + [dict(COLUMNS=c, ROWS=each[w], WARPS=w)
                for c in (6, 4, 3, 2, 1) for w in (4, 8, 12, 13, 16)],

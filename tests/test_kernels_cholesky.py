@@ -88,9 +88,8 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
 
 def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: F811
     from tests.sim import build, run_lu
-    if orders is None:
-        orders = (("33", "20") if "N" not in values else
-                  (str(values["N"]), "33", str(values["N"] - 7)))
+    orders = orders or (("33", "20") if "N" not in values else
+                        (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
     if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
         orders = "57", "64", "34"

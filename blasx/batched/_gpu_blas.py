@@ -90,12 +90,16 @@ class Blocks(Tiles):
         self.teams = values["WARPS"] * values["TM"] * values["TN"] // (values["BM"] * values["BN"])
 
     def launch(self, m, n, k, half, symmetric, *operands):
-        down, across = -(-m // self.values["BM"]), -(-n // self.values["BN"])
-        tiles = (down * (down + 1) // 2 if self.half else down * across) * operands[-1]
-        self.kernel.launch(
-            -(-tiles // self.teams) if self.teams > 1 else tiles, 1, self.threads, 1,
-            pack(m, n, k, half == HERMITIAN or symmetric == 2, down, across, *numbers(*operands)),
-            self.shared)
+        self.by_tiles(m, n, operands[-1], m, n, k, half == HERMITIAN or symmetric == 2,
+                      numbers(*operands))
+
+    def by_tiles(self, most_m, most_n, batch, m, n, k, hermitian, rest):
+        """Tiles enough for members of so many rows and columns; m, n, k and `rest` as the kernel
+        is told them."""
+        down, across = -(-most_m // self.values["BM"]), -(-most_n // self.values["BN"])
+        tiles = (down * (down + 1) // 2 if self.half else down * across) * batch
+        self.kernel.launch(-(-tiles // self.teams), 1, self.threads, 1,
+                           pack(m, n, k, hermitian, down, across, *rest), self.shared)
 
 
 class Lines(Tiles):

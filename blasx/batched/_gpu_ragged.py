@@ -16,10 +16,10 @@ from functools import cache
 import cupy
 import numpy as np
 
-from .._kernel import current_device, pack
+from .._kernel import current_device
 from .._ragged import Ragged
 from .._spaces import MOST
-from .._tuned import LARGEST
+from .._tuned import LARGEST, looked_up
 from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
@@ -153,13 +153,15 @@ def potrf(me, a, lower, overwrite_a):
 def _cholesky(me, n, across):
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
         _gpu_cholesky.factoring(me, n, plain=True))
-    return (block,) if block else _by_panels(me, n, across) if n <= MOST else None
+    if block:
+        return block,
+    return _by_panels(me, n, across, current_device()) if n <= MOST else None
 
 
-def _by_panels(me, n, across):
+@looked_up
+def _by_panels(me, n, across, device):
     """The kernels of one panel after the other, as _gpu_cholesky._potrf_by_panels has them, each
     with the number of its panel; before them A is copied."""
-    device = current_device()
     width = _gpu_cholesky.width_of(me.letter, n, device)
     if not width:
         return None
@@ -168,8 +170,8 @@ def _by_panels(me, n, across):
     steps, last = [(blocks("lascl_batched", me, n), "copy")], -(-n // width) - 1
     for panel in range(last):
         of = me.letter, max(n - (panel + 1) * width, width), device, (), (across, 0)
-        product = _plan("syrk_split", *of) or _plan("syrk_block", *of)
-        steps += (factor, panel), (solve, panel), (product, panel)
+        take = _plan("syrk_split", *of) or _plan("syrk_block", *of)
+        steps += (factor, panel), (solve, panel), (take, panel)
     return *steps, (factor, last)
 
 
@@ -180,7 +182,7 @@ def _factor_positive(call, a, of_c, order, lower):
     call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
     call.serve("potrf_block", lambda block, part: block(
         part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of), 0))
-    call.serve(("lascl_batched", "copy"), lambda block, part: block(  # times 2^info, 1 as yet
+    call.serve(("lascl_batched", "copy"), lambda block, part: block(  # times 2^info, as yet 1
         part.members, 0, *part(of[0], 0, GENERAL, c, call.infos, 0, 0, 0, n, n)))
     if panels := call.ways("potrf_block"):
         device = current_device()
@@ -207,22 +209,23 @@ def _factor_panel(call, of_c, order, widths, panel):
     width, rest = call.sizes(np.minimum(order - k, widths)), call.sizes(order - end)
     before = call.sizes(k) if panel else 0
 
-    def product(block, part):
-        down = -(-part.most(rest) // block.values["BM"])
-        tiles = down * (down + 1) // 2 * part.members
-        block.kernel.launch(
-            -(-tiles // block.teams), 1, block.threads, 1,
-            pack(*part(rest, rest, width, 1, down, down, below, 0, turned, me.is_complex, right,
-                       right), *bits(-1), *bits(1), part.members), block.shared)
-
     call.serve(("potrf_block", panel), lambda block, part: block(
         part.members, cholesky_bytes(me.dtype, part.most(width), block.values),
         *part(top, top, call.infos, width, before)))
     solve = triangles_by_strips(
         me, (top, turned, turned, *bits(1), call.infos, width, rest, 1, 0), width, rest)
-    for name, launch in (("trsm_block", solve), ("trsm_split", solve), ("syrk_block", product),
-                         ("syrk_split", product)):
+    take = product(rest, rest, width, 1, (below, 0, turned, me.is_complex, right, right), -1, 1)
+    for name, launch in (("trsm_block", solve), ("trsm_split", solve), ("syrk_block", take),
+                         ("syrk_split", take)):
         call.serve((name, panel), launch)
+
+
+def product(m, n, k, hermitian, of, alpha, beta):
+    """What launches a kernel of kernels/products.cuh; `of`: its operands."""
+    def launch(block, part):
+        block.by_tiles(part.most(m), part.most(n), part.members, *part(m, n, k), hermitian,
+                       (*part(*of), *bits(alpha), *bits(beta), part.members))
+    return launch
 
 
 def potrs(me, c, b, lower, overwrite_b):

@@ -5,7 +5,7 @@ trsm_block."""
 import cupy
 import numpy as np
 
-from .._kernel import current_device, pack
+from .._kernel import current_device
 from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
@@ -19,6 +19,7 @@ from ._gpu_ragged import (
     like,
     lines,
     outputs,
+    product,
     triangles,
     triangles_by_strips,
 )
@@ -43,16 +44,8 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
     of_a, of_b = call.add(of_a), call.add(of_b)
     of_c, of_x = call.matrices(c), call.matrices(x)
 
-    def launch(block, part):
-        v = block.values
-        down, across = -(-part.most(m) // v["BM"]), -(-part.most(n) // v["BN"])
-        tiles = down * across * part.members
-        block.kernel.launch(
-            -(-tiles // block.teams) if block.teams > 1 else tiles, 1, block.threads, 1,
-            pack(*part(m, n, k, 0, down, across, of_a, trans_a == 2 and me.is_complex,
-                       of_b, trans_b == 2 and me.is_complex, of_c, of_x),
-                 *bits(alpha), *bits(beta), part.members), block.shared)
-
+    launch = product(m, n, k, 0, (of_a, trans_a == 2 and me.is_complex, of_b,
+                                  trans_b == 2 and me.is_complex, of_c, of_x), alpha, beta)
     call.serve("gemm_split", launch)
     call.serve("gemm_block", launch)
     call.run()
