@@ -6,9 +6,10 @@
 // -e = 0; if always, members that are not finite become zero, -e = LOST. A launch that is not to
 // find it scales by what is kept, LOST giving nan.
 //
-// A block has a member. The floor: A read, X written, once; A is read again where e has to be found,
-// from the cache if it is small. Multiplied in two steps, no power of two overflows; a number that
-// becomes subnormal is rounded once.
+// A member has `parts` blocks, one where e is to be found: each goes through the lines of X, as far
+// from its next number as all threads of these blocks are many. The floor: A read, X written, once;
+// A is read again where e has to be found, from the cache if it is small. Multiplied in two steps,
+// no power of two overflows; a number that becomes subnormal is rounded once.
 #include "block.cuh"
 #include "launch.cuh"
 
@@ -31,14 +32,24 @@ template <class R> __device__ int exponent(complex<R> x)
     return re > im ? re : im;
 }
 
-// for_each of block.cuh for m n of any size
-template <class F> __device__ void each(size m, size n, bool by_rows, F f)
+// for_each of block.cuh for m n of any size, by one of `parts` blocks
+template <class F>
+__device__ void each(size m, size n, bool by_rows, size part, size parts, F f)
 {
-    const size inner = by_rows ? n : m;
-    for (size e = thread(); e < m * n; e += THREADS) {
-        const size o = e / inner, i = e - o * inner;
+    const size inner = by_rows ? n : m, outer = by_rows ? m : n;
+    if (!inner) return;
+    const size first = part * THREADS + thread(), step = parts * THREADS;
+    const size lines = step / inner, ahead = step - lines * inner;
+    size o = first / inner, i = first - o * inner;
+    while (o < outer) {
         if (by_rows) f(o, i);
         else f(i, o);
+        o += lines;
+        i += ahead;
+        if (i >= inner) {
+            i -= inner;
+            ++o;
+        }
     }
 }
 
@@ -57,11 +68,12 @@ __device__ inline int largest(int e, unsigned (&found)[WARPS])
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conjugated, size part,
               scalar_t* X, size x_row, size x_col, size x_next, int* kept, size find, size target,
-              size always, size ms, size ns)
+              size always, size ms, size ns, size parts)
 {
     wait_for_stream();
     __shared__ unsigned found[WARPS];
-    const size b = blockIdx.x, m = RAGGED ? size_of(ms, b) : ms, n = RAGGED ? size_of(ns, b) : ns;
+    const size b = blockIdx.x / parts, its_part = blockIdx.x - b * parts;
+    const size m = RAGGED ? size_of(ms, b) : ms, n = RAGGED ? size_of(ns, b) : ns;
     const Strided<const scalar_t> a = matrix_of(A, a_row, a_col, a_next, b);
     const Strided<scalar_t> x = matrix_of(X, x_row, x_col, x_next, b);
     const bool by_rows = x.cs == 1;
@@ -75,7 +87,7 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
     int e;
     if (find) {
         int mine = LOWEST;
-        each(m, n, by_rows, [&](size i, size j) {
+        each(m, n, by_rows, its_part, parts, [&](size i, size j) {
             const int its = exponent(of(i, j));
             mine = its > mine ? its : mine;
         });
@@ -90,9 +102,11 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
     if (e == NONE && x.p == a.p) return;
     if (e == LOST) {
         const real_t lost = find ? real_t(0) : real_t(__int_as_float(0x7fc00000));
-        each(m, n, by_rows, [=](size i, size j) { x(i, j) = scalar_t(lost); });
+        each(m, n, by_rows, its_part, parts, [=](size i, size j) { x(i, j) = scalar_t(lost); });
         return;
     }
     const real_t half = ldexp(real_t(1), e / 2), rest = ldexp(real_t(1), e - e / 2);
-    each(m, n, by_rows, [=](size i, size j) { x(i, j) = mul(mul(of(i, j), half), rest); });
+    each(m, n, by_rows, its_part, parts, [=](size i, size j) {
+        x(i, j) = mul(mul(of(i, j), half), rest);
+    });
 }

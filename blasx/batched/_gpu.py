@@ -18,6 +18,7 @@ INT = np.dtype(np.int32)
 ANYWHERE = 256  # the order up to which blocks of all GPUs have room
 GENERAL, LOWER, UPPER = range(3)  # what of A counts (kernels/lascl_batched.cu)
 LOST = 2**20  # the exponent of a member that is not finite
+NUMBERS = 64  # that a thread scales where a member may have several blocks
 
 
 class Teams:
@@ -128,8 +129,14 @@ def scale(a, x, kept, find=True, target=0, always=True, conjugated=False, part=G
     batch, m, n = x.shape
     letter = BY_DTYPE[x.dtype].letter
     kernel = _blocks_on("lascl_batched", letter, min(max(m, n), MOST), current_device())
-    kernel(batch, 0, *matrix(a), conjugated, part, *matrix(x), kept.data.ptr, find, target, always,
-           m, n)
+    parts = parts_of(kernel, m * n, find)
+    kernel(batch * parts, 0, *matrix(a), conjugated, part, *matrix(x), kept.data.ptr, find, target,
+           always, m, n, parts)
+
+
+def parts_of(block, numbers, find):
+    """How many blocks of kernels/lascl_batched.cu have a member."""
+    return 1 if find else max(1, -(-numbers // (NUMBERS * block.threads)))
 
 
 def nrhs(b):

@@ -19,7 +19,7 @@ from ._block import (
     sytrd_bytes,
     sytrd_cluster_bytes,
 )
-from ._gpu import LOST, LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
+from ._gpu import LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
 from ._gpu_blas import operand, product
 from ._gpu_jacobi import in_parts, jacobi, parts
 from ._gpu_ragged import Branches
@@ -196,7 +196,7 @@ def both_triangles(a, lower):
     """The Hermitian matrices that a triangle gives, also of subnormal numbers, which CuPy's
     arithmetic takes for zeros."""
     x = cupy.ndarray(a.shape, a.dtype)
-    scale(a, x, infos(len(a)), target=LOST, always=False, part=LOWER if lower else UPPER)
+    scale(a, x, infos(len(a), zero=True), find=False, part=LOWER if lower else UPPER)
     return x
 
 

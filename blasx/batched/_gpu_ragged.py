@@ -31,7 +31,7 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import GENERAL, INT, blocks, kernel, past, solving
+from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solving
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
@@ -182,19 +182,20 @@ def _factor_positive(call, a, of_c, order, lower):
     call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
     call.serve("potrf_block", lambda block, part: block(
         part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of), 0))
-    call.serve(("lascl_batched", "copy"), lambda block, part: block(  # times 2^info, as yet 1
-        part.members, 0, *part(of[0], 0, GENERAL, c, call.infos, 0, 0, 0, n, n)))
+    call.serve(("lascl_batched", "copy"), scaling(of[0], c, call.infos, n, n))  # infos: as yet 0
     if panels := call.ways("potrf_block"):
-        device = current_device()
+        members, device = call.order[:max(panels.values())], current_device()
+        of_c, order = of_c[members], order[members]
         widths = np.array([_gpu_cholesky.width_of(call.me.letter, n, device) or 0
                            for n in order.tolist()])
-        for panel, in panels:
-            _factor_panel(call, of_c, order, widths, panel)
+        for (panel,), reach in panels.items():
+            _factor_panel(call, of_c[:reach], order[:reach], widths[:reach], panel)
     return call
 
 
 def _factor_panel(call, of_c, order, widths, panel):
-    """Register the kernels of this panel of every member."""
+    """Register the kernels of this panel; the members in the order of their classes, as far as
+    there is one that has it."""
     me, k, end = call.me, panel * widths, (panel + 1) * widths
 
     def part_of_c(i, j):
@@ -203,11 +204,11 @@ def _factor_panel(call, of_c, order, widths, panel):
         return found
 
     lines_below = part_of_c(end, k)
-    top, below, right = map(call.add, (part_of_c(k, k), lines_below, part_of_c(end, end)))
+    top, below, right = map(call.place, (part_of_c(k, k), lines_below, part_of_c(end, end)))
     # X L^H = B is conj(L) X^T = B^T; of A A^H the second lies as A^T
-    turned = call.add(lines_below[:, [0, 2, 1]])
-    width, rest = call.sizes(np.minimum(order - k, widths)), call.sizes(order - end)
-    before = call.sizes(k) if panel else 0
+    turned = call.place(lines_below[:, [0, 2, 1]])
+    width, rest = call.place(np.minimum(order - k, widths)), call.place(order - end)
+    before = call.place(k) if panel else 0
 
     call.serve(("potrf_block", panel), lambda block, part: block(
         part.members, cholesky_bytes(me.dtype, part.most(width), block.values),
@@ -218,6 +219,15 @@ def _factor_panel(call, of_c, order, widths, panel):
     for name, launch in (("trsm_block", solve), ("trsm_split", solve), ("syrk_block", take),
                          ("syrk_split", take)):
         call.serve((name, panel), launch)
+
+
+def scaling(a, x, kept, m, n, find=0, target=0, always=0):
+    """What launches lascl_batched for members m x n."""
+    def launch(block, part):
+        parts = parts_of(block, part.most(m) * part.most(n), find)
+        block(part.members * parts, 0, *part(a, 0, GENERAL, x, kept, find, target, always, m, n),
+              parts)
+    return launch
 
 
 def product(m, n, k, hermitian, of, alpha, beta):
@@ -478,13 +488,18 @@ class Call:
 
     def add(self, numbers):
         """A column of the table from one or three numbers for every member."""
-        self.columns.append(Column(numbers[self.order], self.cells))
-        self.cells += self.columns[-1].numbers.size
+        return self.place(numbers[self.order])
+
+    def place(self, numbers):
+        """The same from numbers in the order of the classes, of all members or the first."""
+        self.columns.append(Column(numbers, self.cells))
+        self.cells += numbers.size
         return self.columns[-1]
 
     def ways(self, name):
-        """The ways in which kernels of this name are to be launched."""
-        return {step[1:] for kernels, *_ in self.classes for step in kernels
+        """The ways in which kernels of this name are to be launched, with how many members, in the
+        order of the classes, are those of the classes up to the last that has it."""
+        return {step[1:]: last for kernels, _, last in self.classes for step in kernels
                 if step.__class__ is tuple and step[0].kernel.name == name}
 
     def serve(self, name, launch):

@@ -20,9 +20,9 @@ from ._block import (
     small_q_bytes,
     small_q_numbers,
 )
-from ._gpu import GENERAL, INT, LOST, blocks, past, solving
+from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
-from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs
+from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs, scaling
 
 
 def geqrf(me, a, overwrite_a):
@@ -179,10 +179,6 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block(part.members, part.most(n) * block.values["COLUMNS"] * me.dtype.itemsize,
               *part(of_qr, of_x, call.infos, not fits, conjugated != (not fits), m, n, width))
 
-    def scale(block, part, of, find):  # as gels_batched
-        block(part.members, 0, *part(of, 0, GENERAL, of_x, kept, find,
-                                     np.finfo(me.dtype).maxexp // 2, 0, m, width))
-
     def small(block, part):
         room = gels_room(block.values, part.most(n), part.most(width))
         block(-(-part.members // (block.threads // block.values["LANES"])),
@@ -197,8 +193,9 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
     call.serve("gels_small", small)
     call.serve("gels_warp", warp)
-    call.serve(("lascl_batched", "there"), partial(scale, of=of_b, find=1))
-    call.serve(("lascl_batched", "back"), partial(scale, of=of_x, find=0))
+    there = 1, np.finfo(me.dtype).maxexp // 2, 0  # as gels_batched
+    call.serve(("lascl_batched", "there"), scaling(of_b, of_x, kept, m, width, *there))
+    call.serve(("lascl_batched", "back"), scaling(of_x, of_x, kept, m, width))
     call.serve(("geqrf_block", "with b"), lambda block, part: factoring.by_panels(
         block, part, (of_a, of_qr, of_tau), m, n, of_x, width))
     for kind in (0, 1):
@@ -217,13 +214,12 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     order = np.argsort(n, kind="stable")
     x, w = by_order(me.dtype, shapes, order), by_order(me.real, n[:, None], order)
     call = Call(me, n > 0, lambda n: (blocks("lascl_batched", me, min(n, MOST)),), n)
-    exponents = Ragged.empty_like(cupy.empty(0, INT), np.ones_like(n))
+    zero = cupy.zeros(1, INT)
     of_a, of_x, of_n, kept = (call.matrices(a), call.matrices(x), call.sizes(n),
-                              call.vectors(exponents))
+                              call.add(np.full(len(n), zero.data.ptr)))
 
-    def copy(source, target):  # of no member is a number larger than 2^LOST
-        call.serve("lascl_batched", lambda block, part: block(part.members, 0, *part(
-            source, 0, GENERAL, target, kept, 1, LOST, 0, of_n, of_n)))
+    def copy(source, target):
+        call.serve("lascl_batched", scaling(source, target, kept, of_n, of_n))
         call.run()
 
     copy(of_a, of_x)

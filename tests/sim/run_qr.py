@@ -409,10 +409,10 @@ def lascl_batched(sim, rng, m, n, order, in_place):
             source, kept = Memory(a, order), poisoned((6,), np.int32, "C")
             target_ = source if in_place else poisoned(a.shape, a.dtype, order)
             sim.run(schedule, 6, 0, *source.matrix(), conjugated, 0, *target_.matrix(),
-                    kept.address, 1, target, always, m, n)
+                    kept.address, 1, target, always, m, n, 1)
             x = target_.array.copy()
-            sim.run(schedule, 6, 0, *target_.matrix(), 0, 0, *target_.matrix(), kept.address, 0, 0,
-                    0, m, n)
+            sim.run(schedule, 6 * 3, 0, *target_.matrix(), 0, 0, *target_.matrix(), kept.address, 0,
+                    0, 0, m, n, 3)
             outputs.append([x, kept.array.copy(), target_.array.copy()])
         x, kept, back = same_under_all_schedules(outputs)
         assert list(kept) == list(e), (kept, e)
@@ -427,10 +427,10 @@ def lascl_batched(sim, rng, m, n, order, in_place):
             right = half + triangle(half, -1 if part == 1 else 1).conj().swapaxes(1, 2)
             right[:, range(n), range(n)] = right[:, range(n), range(n)].real
             source, x = Memory(a[:3], order), poisoned((3, n, n), a.dtype, order)
-            kept = poisoned((3,), np.int32, "C")
-            sim.run(0, 3, 0, *source.matrix(), 0, part, *x.matrix(), kept.address, 1, 2**20, 0, n,
-                    n)
-            assert not kept.array.any() and np.array_equal(x.array, right)
+            kept = Memory(np.zeros(3, np.int32), "C")
+            sim.run(0, 3 * 2, 0, *source.matrix(), 0, part, *x.matrix(), kept.address, 0, 0, 0, n,
+                    n, 2)
+            assert np.array_equal(x.array, right)
 
 
 def main(library, name, letter, constants, *sizes):
