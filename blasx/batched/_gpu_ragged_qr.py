@@ -22,7 +22,17 @@ from ._block import (
 )
 from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
-from ._gpu_ragged import Call, columns, contiguous, extents, like, lines, outputs, scaling
+from ._gpu_ragged import (
+    Branches,
+    Call,
+    columns,
+    contiguous,
+    extents,
+    like,
+    lines,
+    outputs,
+    scaling,
+)
 
 
 def geqrf(me, a, overwrite_a):
@@ -208,7 +218,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
-    """w, v, info of every member: copied to one buffer, in which those of one order are a stack."""
+    """w, v, info of every member: copied to one buffer, in which those of one order are a stack;
+    stacks are solved beside each other."""
     shapes = extents(a)
     n = shapes[:, 0]
     order = np.argsort(n, kind="stable")
@@ -223,15 +234,24 @@ def syevd(me, a, compute_v, lower, overwrite_a):
         call.run()
 
     copy(of_a, of_x)
-    known = []
-    for group in np.split(order, 1 + np.flatnonzero(np.diff(n[order]))):
-        if not group.size or not n[group[0]]:
-            continue
+    first = np.flatnonzero(np.diff(n[order], prepend=0))[::-1]  # of each order, the largest first
+    found = cupy.ndarray((len(n),), INT)
+
+    def solve(first):
+        group = order[first:np.searchsorted(n[order], n[order[first]], "right")]
         values, _, infos = _gpu_eig.syevd(me, stack_of(x, group), compute_v, lower, 1)
         stack_of(w, group)[...] = values
-        known.append(infos)
-    if known:
-        call.info()[cupy.asarray(order[n[order] > 0])] = cupy.concatenate(known)
+        found[first:first + len(group)] = infos
+
+    large = sum(past(me, k) for k in n[order[first]].tolist())
+    for i in first[:large]:  # one matrix after the other, by routines with one workspace
+        solve(i)
+    with Branches(len(first) - large) as branches:
+        for i, at in enumerate(first[large:]):
+            with branches[i]:
+                solve(at)
+    if len(first):
+        call.info()[cupy.asarray(order[first[-1]:])] = found[first[-1]:]
     if not compute_v:
         x = Ragged.empty_like(x.data, np.ones_like(shapes))
     elif overwrite_a:
