@@ -1,8 +1,8 @@
 """Members of different sizes on the GPU.
 
 Members are sorted into classes: those of a class are served by the same kernels with the same tuned
-constants as in `_batched`, and compiled RAGGED; a class is one launch of each, or of Cholesky above
-order 512 one for each panel. Rows for equal members as lines (_tuned.by_line) do not serve here: LU
+constants as in `_batched`, and compiled RAGGED; a class is one launch of each, or of Cholesky by
+panels one for each panel. Rows for equal members as lines (_tuned.by_line) do not serve here: LU
 goes by others, with the same bits, Cholesky to order 32 by their constants, member by member. What
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
@@ -31,12 +31,13 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solving
+from ._gpu import GENERAL, INT, blocks, kernel, noted, parts_of, past, solving
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
 BRANCHES = 15  # streams beside the current one, a class of 16 to each
+PRIORITIES = 5  # above that of other streams: blocks of what comes first are not kept waiting
 _local = threading.local()
 
 
@@ -151,11 +152,14 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n, across):
+    """As equal members, but where a row of potrf_panels says that members of different sizes are
+    faster `at_once`."""
+    panels = _by_panels(me, n, across, current_device()) if n <= MOST else None
+    if panels and not noted("potrf_panels", me, n, "at_once"):
+        return panels
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
         _gpu_cholesky.factoring(me, n, plain=True))
-    if block:
-        return block,
-    return _by_panels(me, n, across, current_device()) if n <= MOST else None
+    return (block,) if block else panels
 
 
 @looked_up
@@ -571,12 +575,12 @@ class Branches:
         return self
 
     def __getitem__(self, i):
-        """The stream of the i-th thing: back and forth over them, so that where the largest come
-        first the smallest follow the largest."""
+        """The stream of the i-th thing, the current one last: back and forth over them, so that
+        where the largest come first the smallest follow the largest."""
         turn, i = divmod(i, 1 + len(self.others))
         if turn % 2:
             i = len(self.others) - i
-        return self.others[i - 1] if i else self.main
+        return self.others[i] if i < len(self.others) else self.main
 
     def __exit__(self, *error):
         for stream in self.others:
@@ -589,5 +593,6 @@ def side_streams():
     device = cupy.cuda.runtime.getDevice()
     known = _local.__dict__.setdefault("streams", {})
     if device not in known:
-        known[device] = [cupy.cuda.Stream(non_blocking=True) for _ in range(BRANCHES)]
+        known[device] = [cupy.cuda.Stream(non_blocking=True, priority=-p)
+                         for p in np.linspace(PRIORITIES, 0, BRANCHES).round().astype(int).tolist()]
     return known[device]

@@ -6,8 +6,8 @@ are known to the host. On the GPU members are sorted into classes by the tuned c
 them, each one launch, whatever the number of members, with a table of addresses and sizes that is
 uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
 share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
-which are cuBLAS's there (gemm_vbatched), and Cholesky (potrf, posv), which to order 512 is in one
-launch where there it may be by panels, and for small members may sum in another order.
+which are cuBLAS's there (gemm_vbatched), and single-precision Cholesky (potrf, posv) of order 225
+to 256, which is by panels there and in one launch here.
 """
 
 import numpy as np
@@ -133,8 +133,8 @@ def potrf_vbatched(me, a, lower=0, overwrite_a=0):
 
     Notes
     -----
-    n^3/3 operations each. GPU: to order 512 (where the tuned rows of potrf_block end) one launch to
-    a class, to 1024 three to a panel of a class, as potrf_batched.
+    n^3/3 operations each. GPU: one launch to a class where potrf_batched has one, to order 1024
+    three to a panel of a class.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     lower = me.choice(lower, "lower", (0, 1))
