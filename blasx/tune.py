@@ -40,7 +40,7 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 # Of a row, beside its order: they are kept.
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
-         "between", "often", "pairs", "triangles", "fewer", "rest", "rows", "at_once",
+         "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
          "part", "every", "apart", "pays", "halved", "odd", "gram", "values", "whole", "alone",
          "narrow")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row

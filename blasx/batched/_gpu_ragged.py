@@ -31,13 +31,13 @@ from ._block import (
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import GENERAL, INT, blocks, kernel, noted, parts_of, past, solving
+from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solving
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_lu import BESIDE
 
 BRANCHES = 15  # streams beside the current one, a class of 16 to each
-PRIORITIES = 5  # above that of other streams: blocks of what comes first are not kept waiting
+FIRST = 4  # of them are of higher priority: blocks of the largest members do not wait for others
 _local = threading.local()
 
 
@@ -152,14 +152,13 @@ def potrf(me, a, lower, overwrite_a):
 
 
 def _cholesky(me, n, across):
-    """As equal members, but where a row of potrf_panels says that members of different sizes are
-    faster `at_once`."""
-    panels = _by_panels(me, n, across, current_device()) if n <= MOST else None
-    if panels and not noted("potrf_panels", me, n, "at_once"):
+    if n > MOST:
+        return None
+    if panels := _by_panels(me, n, across, current_device()):
         return panels
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
         _gpu_cholesky.factoring(me, n, plain=True))
-    return (block,) if block else panels
+    return block and (block,)
 
 
 @looked_up
@@ -593,6 +592,6 @@ def side_streams():
     device = cupy.cuda.runtime.getDevice()
     known = _local.__dict__.setdefault("streams", {})
     if device not in known:
-        known[device] = [cupy.cuda.Stream(non_blocking=True, priority=-p)
-                         for p in np.linspace(PRIORITIES, 0, BRANCHES).round().astype(int).tolist()]
+        known[device] = [cupy.cuda.Stream(non_blocking=True, priority=-1 if i < FIRST else 0)
+                         for i in range(BRANCHES)]
     return known[device]

@@ -6,8 +6,7 @@ are known to the host. On the GPU members are sorted into classes by the tuned c
 them, each one launch, whatever the number of members, with a table of addresses and sizes that is
 uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
 share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
-which are cuBLAS's there (gemm_vbatched), and single-precision Cholesky (potrf, posv) of order 225
-to 256, which is by panels there and in one launch here.
+which are cuBLAS's there (gemm_vbatched).
 """
 
 import numpy as np

@@ -156,6 +156,31 @@ typedef struct {
     ptrdiff_t step, row, column;
 } view;
 
+/* Whether neighbours in a column are nearer to each other than those in a row. */
+static inline int lies_by_columns(const view *x)
+{
+    return (x->row < 0 ? -x->row : x->row) < (x->column < 0 ? -x->column : x->column);
+}
+
+/* Of row or column `line` of an m x n matrix the entries (i, j) with j >= i - i % triangle; all if
+   that is 0. */
+typedef struct {
+    ptrdiff_t first, end;
+} part;
+
+static inline part part_of(ptrdiff_t line, int is_column, ptrdiff_t m, ptrdiff_t n, int triangle)
+{
+    part p = {0, is_column ? m : n};
+    if (triangle) {
+        const ptrdiff_t begin = line - line % triangle;
+        if (!is_column)
+            p.first = begin;
+        else if (begin + triangle < m)
+            p.end = begin + triangle;
+    }
+    return p;
+}
+
 /* Factor every m x n member of a into f and, with nrhs > 0, solve b into x; from `least` members on
    they share vectors. `conjugate`: Cholesky of conj(a); of LU's factors see getrs. */
 typedef struct {

@@ -12,27 +12,9 @@ INLINE V OWN(diagonal)(E *pivot, VI *bad)
     return 1 / root;
 }
 
-INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t ld, VI *info)
-{
-    *info = (VI){0};
-    for (ptrdiff_t k = 0; k < n; ++k) {
-        E *row = a + k * ld;
-        for (ptrdiff_t s = 0; s < k; ++s) {
-            const E *above = a + s * ld;
-            E l = above[k];
-            for (ptrdiff_t j = k; j < ld; ++j)
-                row[j] = OWN(less_conjugate)(row[j], l, above[j]);
-        }
-        VI bad;
-        V inverse = OWN(diagonal)(row + k, &bad);
-        *info |= bad & (VI)(*info == 0) & OWN(integers)(k + 1);
-        for (ptrdiff_t j = k + 1; j < ld; ++j)
-            row[j] = OWN(scaled)(row[j], inverse);
-    }
-}
-
-/* C -= conj(U)^T U for rows i to i + R - 1 of elements u to u + N - 1, by the rows above i. */
-#define ABOVE(R, N)                                                                              \
+/* C -= conj(U)^T U for rows i to i + R - 1 of elements u to u + N - 1, by the rows above i;
+   LEFT(s, j): all numbers of an element, or those of the members, at column j of row s. */
+#define ABOVE(R, N, LEFT)                                                                        \
     do {                                                                                         \
         E c[R][N];                                                                               \
         for (int r = 0; r < R; ++r)                                                              \
@@ -43,7 +25,7 @@ INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t ld, VI *info)
             for (int v = 0; v < N; ++v)                                                          \
                 y[v] = a[s * ld + u + v];                                                        \
             for (int r = 0; r < R; ++r) {                                                        \
-                E l = OWN(spread)(OWN(number)(a + s * ld, i + r));                               \
+                E l = LEFT(s, i + r);                                                            \
                 for (int v = 0; v < N; ++v)                                                      \
                     c[r][v] = OWN(less_conjugate)(c[r][v], l, y[v]);                             \
             }                                                                                    \
@@ -52,6 +34,36 @@ INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t ld, VI *info)
             for (int v = 0; v < N; ++v)                                                          \
                 a[(i + r) * ld + u + v] = c[r][v];                                               \
     } while (0)
+#define OF_MEMBERS(s, j) a[(s) * ld + (j)]
+#define OF_ONE(s, j) OWN(spread)(OWN(number)(a + (s) * ld, j))
+
+INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t end, ptrdiff_t ld, VI *info)
+{
+    *info = (VI){0};
+    for (ptrdiff_t i = 0; i < n; i += ROWS) {
+        ptrdiff_t rows = n - i < ROWS ? n - i : ROWS, u = i;
+        if (rows == ROWS) {
+            for (; u + 1 < end; u += 2)
+                ABOVE(ROWS, 2, OF_MEMBERS);
+            for (; u < end; ++u)
+                ABOVE(ROWS, 1, OF_MEMBERS);
+        }
+        for (ptrdiff_t k = i; k < i + rows; ++k) {
+            E *row = a + k * ld;
+            for (ptrdiff_t s = rows == ROWS ? i : 0; s < k; ++s) {
+                const E *above = a + s * ld;
+                E l = above[k];
+                for (u = k; u < end; ++u)
+                    row[u] = OWN(less_conjugate)(row[u], l, above[u]);
+            }
+            VI bad;
+            V inverse = OWN(diagonal)(row + k, &bad);
+            *info |= bad & (VI)(*info == 0) & OWN(integers)(k + 1);
+            for (u = k + 1; u < end; ++u)
+                row[u] = OWN(scaled)(row[u], inverse);
+        }
+    }
+}
 
 INLINE void OWN(cholesky_alone)(E *a, ptrdiff_t n, ptrdiff_t ld, int *info)
 {
@@ -60,9 +72,9 @@ INLINE void OWN(cholesky_alone)(E *a, ptrdiff_t n, ptrdiff_t ld, int *info)
         ptrdiff_t rows = n - i < ROWS ? n - i : ROWS, u = i / W;
         if (rows == ROWS) {
             for (; u + 1 < ld; u += 2)
-                ABOVE(ROWS, 2);
+                ABOVE(ROWS, 2, OF_ONE);
             for (; u < ld; ++u)
-                ABOVE(ROWS, 1);
+                ABOVE(ROWS, 1, OF_ONE);
         }
         for (ptrdiff_t k = i; k < i + rows; ++k) {
             E *row = a + k * ld;
@@ -105,19 +117,22 @@ INLINE ptrdiff_t OWN(rest_of_cholesky)(const problem *p, ptrdiff_t member, ptrdi
 
 static void OWN(posv_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count, E *a)
 {
-    ptrdiff_t n = p->n, nrhs = p->nrhs, ld = n + nrhs;
+    ptrdiff_t n = p->n, nrhs = p->nrhs, end = n + nrhs, ld = end | 1; /* no power of two */
     VI info;
-    OWN(pack_apart)(a, ld, &p->a, first, count, n, n, 1, (int)p->conjugate);
+    OWN(pack_apart)(a, ld, &p->a, first, count, n, n, ROWS, (int)p->conjugate);
     if (nrhs)
         OWN(pack_apart)(a + n, ld, &p->b, first, count, n, nrhs, 0, 0);
-    OWN(cholesky_apart)(a, n, ld, &info);
+    OWN(cholesky_apart)(a, n, end, ld, &info);
     if (nrhs)
-        OWN(back_apart)(a, n, ld);
-    for (ptrdiff_t w = 0; w < count; ++w) {
-        ptrdiff_t member = first + w, done = OWN(rest_of_cholesky)(p, member, info[w]);
-        OWN(unpack_apart)(a, ld, &p->f, member, w, done, n, 1, (int)p->conjugate);
+        OWN(back_apart)(a, n, end, ld);
+    const ptrdiff_t together = OWN(any)(info) ? 1 : count; /* as far as all are done alike */
+    for (ptrdiff_t w = 0; w < count; w += together) {
+        ptrdiff_t done = n;
+        for (ptrdiff_t v = w; v < w + together; ++v)
+            done = OWN(rest_of_cholesky)(p, first + v, info[v]);
+        OWN(unpack_apart)(a, ld, &p->f, first, w, w + together, done, n, 1, (int)p->conjugate);
         if (nrhs && !info[w])
-            OWN(unpack_apart)(a + n, ld, &p->x, member, w, n, nrhs, 0, 0);
+            OWN(unpack_apart)(a + n, ld, &p->x, first, w, w + together, n, nrhs, 0, 0);
     }
 }
 

@@ -60,14 +60,14 @@ INLINE void OWN(lu_apart)(E *a, ptrdiff_t m, ptrdiff_t n, ptrdiff_t ld, VI *piv,
 }
 
 /* U X = Y, Y in columns n to ld - 1, X in its place. */
-INLINE void OWN(back_apart)(E *a, ptrdiff_t n, ptrdiff_t ld)
+INLINE void OWN(back_apart)(E *a, ptrdiff_t n, ptrdiff_t end, ptrdiff_t ld)
 {
     for (ptrdiff_t k = n - 1; k >= 0; --k) {
         E *x = a + k * ld;
-        for (ptrdiff_t j = n; j < ld; ++j)
+        for (ptrdiff_t j = n; j < end; ++j)
             x[j] = OWN(quotient)(x[j], x[k]);
         for (ptrdiff_t i = 0; i < k; ++i)
-            for (ptrdiff_t j = n; j < ld; ++j)
+            for (ptrdiff_t j = n; j < end; ++j)
                 a[i * ld + j] = OWN(less)(a[i * ld + j], a[i * ld + k], x[j]);
     }
 }
@@ -208,18 +208,20 @@ static void OWN(gesv_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count, 
         OWN(pack_apart)(a + n, ld, &p->b, first, count, n, nrhs, 0, 0);
     OWN(lu_apart)(a, m, n, ld, piv, &info);
     if (nrhs)
-        OWN(back_apart)(a, n, ld);
+        OWN(back_apart)(a, n, ld, ld);
     for (ptrdiff_t w = 0; w < count; ++w) {
         ptrdiff_t member = first + w;
         p->info[member] = (int32_t)info[w];
         for (ptrdiff_t k = 0; k < steps; ++k)
             p->piv[member * steps + k] = (int32_t)piv[k][w];
-        OWN(unpack_apart)(a, ld, &p->f, member, w, m, n, 0, 0);
         if (nrhs && info[w])
             OWN(copy)(&p->b, &p->x, member, 0, n, nrhs, 0);
-        else if (nrhs)
-            OWN(unpack_apart)(a + n, ld, &p->x, member, w, n, nrhs, 0, 0);
     }
+    OWN(unpack_apart)(a, ld, &p->f, first, 0, count, m, n, 0, 0);
+    const ptrdiff_t together = OWN(any)(info) ? 1 : count;
+    for (ptrdiff_t w = 0; nrhs && w < count; w += together)
+        if (!info[w])
+            OWN(unpack_apart)(a + n, ld, &p->x, first, w, w + together, n, nrhs, 0, 0);
 }
 
 static void OWN(gesv_alone)(const problem *p, ptrdiff_t member, E *a)

@@ -10,43 +10,61 @@ INLINE REAL OWN(load)(const char *from)
 
 INLINE void OWN(store)(char *to, REAL x) { memcpy(to, &x, sizeof x); }
 
+/* Members lie any power of two apart, where a cache keeps few lines: so many go together. */
+#define TOGETHER (W < 4 ? W : 4)
+
 /* W members beside each other: number w of element (i, j) is entry (i, j) of member w. Members past
-   the last repeat it. `triangle`: only j >= i. */
+   the last repeat it. `triangle`: see part_of. */
 INLINE void OWN(pack_apart)(E *to, ptrdiff_t ld, const view *x, ptrdiff_t first, ptrdiff_t count,
                             ptrdiff_t m, ptrdiff_t n, int triangle, int conjugate)
 {
-    for (ptrdiff_t w = 0; w < W; ++w) {
-        const char *member = x->data + (first + (w < count ? w : count - 1)) * x->step;
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            ptrdiff_t j = triangle ? i : 0;
-            const char *from = member + i * x->row + j * x->column;
-            REAL *out = (REAL *)(to + i * ld + j) + w;
-            for (; j < n; ++j, from += x->column, out += PARTS * W) {
-                out[0] = OWN(load)(from);
+    const int by_columns = lies_by_columns(x);
+    const ptrdiff_t next = by_columns ? x->row : x->column, line = by_columns ? x->column : x->row;
+    const ptrdiff_t lines = by_columns ? n : m, ahead = by_columns ? ld : 1;
+    const char *members[W];
+    for (ptrdiff_t w = 0; w < W; ++w)
+        members[w] = x->data + (first + (w < count ? w : count - 1)) * x->step;
+    for (ptrdiff_t l = 0; l < lines; ++l) {
+        const part its = part_of(l, by_columns, m, n, triangle);
+        for (ptrdiff_t w0 = 0; w0 < W; w0 += TOGETHER) {
+            E *out = to + (by_columns ? l : l * ld) + its.first * ahead;
+            ptrdiff_t at = l * line + its.first * next;
+            for (ptrdiff_t k = its.first; k < its.end; ++k, at += next, out += ahead)
+                for (ptrdiff_t w = w0; w < w0 + TOGETHER; ++w) {
+                    ((REAL *)out)[w] = OWN(load)(members[w] + at);
 #if COMPLEX
-                REAL im = OWN(load)(from + sizeof(REAL));
-                out[W] = conjugate ? -im : im;
+                    const REAL im = OWN(load)(members[w] + at + sizeof(REAL));
+                    ((REAL *)out)[w + W] = conjugate ? -im : im;
 #endif
-            }
+                }
         }
     }
     (void)conjugate;
 }
 
-/* Member w of the group to where `x` says, rows below `rows` only. */
-INLINE void OWN(unpack_apart)(const E *from, ptrdiff_t ld, const view *x, ptrdiff_t member,
-                              ptrdiff_t w, ptrdiff_t rows, ptrdiff_t n, int triangle,
-                              int conjugate)
+/* Members `first` + w of the group, w from `lane` to `end` - 1, to where `x` says; rows below `rows`
+   only. */
+INLINE void OWN(unpack_apart)(const E *from, ptrdiff_t ld, const view *x, ptrdiff_t first,
+                              ptrdiff_t lane, ptrdiff_t end, ptrdiff_t rows, ptrdiff_t n,
+                              int triangle, int conjugate)
 {
-    for (ptrdiff_t i = 0; i < rows; ++i) {
-        ptrdiff_t j = triangle ? i : 0;
-        char *to = x->data + member * x->step + i * x->row + j * x->column;
-        const REAL *in = (const REAL *)(from + i * ld + j) + w;
-        for (; j < n; ++j, to += x->column, in += PARTS * W) {
-            OWN(store)(to, in[0]);
+    const int by_columns = lies_by_columns(x);
+    const ptrdiff_t next = by_columns ? x->row : x->column, line = by_columns ? x->column : x->row;
+    const ptrdiff_t lines = by_columns ? n : rows, ahead = by_columns ? ld : 1;
+    for (ptrdiff_t l = 0; l < lines; ++l) {
+        const part its = part_of(l, by_columns, rows, n, triangle);
+        for (ptrdiff_t w0 = lane; w0 < end; w0 += TOGETHER) {
+            const ptrdiff_t w1 = w0 + TOGETHER < end ? w0 + TOGETHER : end;
+            const E *in = from + (by_columns ? l : l * ld) + its.first * ahead;
+            char *to = x->data + first * x->step + l * line + its.first * next;
+            for (ptrdiff_t k = its.first; k < its.end; ++k, to += next, in += ahead)
+                for (ptrdiff_t w = w0; w < w1; ++w) {
+                    const REAL *number = (const REAL *)in + w;
+                    OWN(store)(to + w * x->step, number[0]);
 #if COMPLEX
-            OWN(store)(to + sizeof(REAL), conjugate ? -in[W] : in[W]);
+                    OWN(store)(to + w * x->step + sizeof(REAL), conjugate ? -number[W] : number[W]);
 #endif
+                }
         }
     }
     (void)conjugate;

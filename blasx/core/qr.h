@@ -169,11 +169,10 @@ static void OWN(geqrf_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count,
     E *tau = a + m * n, *w = tau + steps;
     OWN(pack_apart)(a, n, &p->a, first, count, m, n, 0, 0);
     OWN(qr_apart)(a, m, n, tau, w);
-    for (ptrdiff_t w = 0; w < count; ++w) {
-        OWN(unpack_apart)(a, n, &p->f, first + w, w, m, n, 0, 0);
-        OWN(unpack_apart)(tau, 1, &p->x, first + w, w, steps, 1, 0, 0);
+    OWN(unpack_apart)(a, n, &p->f, first, 0, count, m, n, 0, 0);
+    OWN(unpack_apart)(tau, 1, &p->x, first, 0, count, steps, 1, 0, 0);
+    for (ptrdiff_t w = 0; w < count; ++w)
         p->info[first + w] = 0;
-    }
 }
 
 static void OWN(geqrf_alone)(const problem *p, ptrdiff_t member, E *a)
@@ -183,7 +182,7 @@ static void OWN(geqrf_alone)(const problem *p, ptrdiff_t member, E *a)
     OWN(pack_alone)(a, ld, &p->a, member, m, n, 0, 0);
     OWN(qr_alone)(a, m, n, ld, tau, tau + steps);
     OWN(unpack_alone)(a, ld, &p->f, member, m, n, 0, 0);
-    OWN(unpack_apart)(tau, 1, &p->x, member, 0, steps, 1, 0, 0);
+    OWN(unpack_apart)(tau, 1, &p->x, member, 0, 1, steps, 1, 0, 0);
     p->info[member] = 0;
 }
 

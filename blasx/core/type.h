@@ -13,6 +13,9 @@
 #undef WORKER
 #undef TILE
 #undef ABOVE
+#undef OF_MEMBERS
+#undef OF_ONE
+#undef TOGETHER
 #undef SUBSTITUTE
 #undef REFLECT
 #undef MULTIPLY
