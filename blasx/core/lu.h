@@ -21,45 +21,78 @@ INLINE E OWN(multiplier)(E x, E pivot, E inverse, VI tiny, int any_tiny)
 
 /* -- apart: element (i, j) = a[i ld + j] */
 
-INLINE void OWN(lu_apart)(E *a, ptrdiff_t m, ptrdiff_t n, ptrdiff_t ld, VI *piv, VI *info)
+/* Columns j to j + N - 1 right of D columns from k on that are done: their rows of U, and what these
+   take off the rows below. */
+#define RIGHT(D, N)                                                                              \
+    do {                                                                                         \
+        E top[ROWS][N];                                                                          \
+        for (ptrdiff_t r = 0; r < D; ++r)                                                        \
+            for (int v = 0; v < N; ++v) {                                                        \
+                E c = a[(k + r) * ld + j + v];                                                   \
+                for (ptrdiff_t s = 0; s < r; ++s)                                                \
+                    c = OWN(less)(c, a[(k + r) * ld + k + s], top[s][v]);                        \
+                a[(k + r) * ld + j + v] = top[r][v] = c;                                         \
+            }                                                                                    \
+        for (E *row = a + (k + D) * ld; row < a + m * ld; row += ld)                             \
+            for (int v = 0; v < N; ++v) {                                                        \
+                E c = row[j + v];                                                                \
+                for (ptrdiff_t s = 0; s < D; ++s)                                                \
+                    c = OWN(less)(c, row[k + s], top[s][v]);                                     \
+                row[j + v] = c;                                                                  \
+            }                                                                                    \
+    } while (0)
+
+/* The columns from n to `end` - 1 are eliminated with A. */
+INLINE void OWN(lu_apart)(E *a, ptrdiff_t m, ptrdiff_t n, ptrdiff_t end, ptrdiff_t ld, VI *piv,
+                          VI *info)
 {
-    ptrdiff_t steps = m < n ? m : n;
+    const ptrdiff_t steps = m < n ? m : n;
     *info = (VI){0};
-    for (ptrdiff_t k = 0; k < steps; ++k) {
-        E *top = a + k * ld;
-        V best = OWN(size)(top[k]);
-        VI at = OWN(integers)(k);
-        for (ptrdiff_t i = k + 1; i < m; ++i) {
-            V next = OWN(size)(a[i * ld + k]);
-            VI more = (VI)(next > best);
-            best = OWN(select)(more, next, best);
-            at = OWN(select_integers)(more, OWN(integers)(i), at);
-        }
-        piv[k] = at;
-        for (ptrdiff_t w = 0; w < W; ++w)
-            if (at[w] != k) {
-                REAL *p = (REAL *)top + w, *q = (REAL *)(a + at[w] * ld) + w;
-                for (ptrdiff_t j = 0; j < PARTS * ld; ++j) {
-                    REAL t = p[j * W];
-                    p[j * W] = q[j * W];
-                    q[j * W] = t;
-                }
+    for (ptrdiff_t k = 0; k < steps; k += ROWS) {
+        const ptrdiff_t depth = steps - k < ROWS ? steps - k : ROWS;
+        for (ptrdiff_t c = k; c < k + depth; ++c) {
+            E *top = a + c * ld;
+            V best = OWN(size)(top[c]);
+            VI at = OWN(integers)(c);
+            for (ptrdiff_t i = c + 1; i < m; ++i) {
+                V next = OWN(size)(a[i * ld + c]);
+                VI more = (VI)(next > best);
+                best = OWN(select)(more, next, best);
+                at = OWN(select_integers)(more, OWN(integers)(i), at);
             }
-        VI zero, tiny;
-        E pivot = top[k], inverse = OWN(reciprocal)(pivot, &zero, &tiny);
-        *info |= zero & (VI)(*info == 0) & OWN(integers)(k + 1);
-        int any_tiny = OWN(any)(tiny);
-        for (ptrdiff_t i = k + 1; i < m; ++i) {
-            E *row = a + i * ld;
-            E l = OWN(multiplier)(row[k], pivot, inverse, tiny, any_tiny);
-            row[k] = l;
-            for (ptrdiff_t j = k + 1; j < ld; ++j)
-                row[j] = OWN(less)(row[j], l, top[j]);
+            piv[c] = at;
+            for (ptrdiff_t w = 0; w < W; ++w)
+                if (at[w] != c) {
+                    REAL *p = (REAL *)top + w, *q = (REAL *)(a + at[w] * ld) + w;
+                    for (ptrdiff_t j = 0; j < PARTS * end; ++j) {
+                        REAL t = p[j * W];
+                        p[j * W] = q[j * W];
+                        q[j * W] = t;
+                    }
+                }
+            VI zero, tiny;
+            E pivot = top[c], inverse = OWN(reciprocal)(pivot, &zero, &tiny);
+            *info |= zero & (VI)(*info == 0) & OWN(integers)(c + 1);
+            int any_tiny = OWN(any)(tiny);
+            for (ptrdiff_t i = c + 1; i < m; ++i) {
+                E *row = a + i * ld;
+                E l = OWN(multiplier)(row[c], pivot, inverse, tiny, any_tiny);
+                row[c] = l;
+                for (ptrdiff_t j = c + 1; j < k + depth; ++j)
+                    row[j] = OWN(less)(row[j], l, top[j]);
+            }
         }
+        ptrdiff_t j = k + depth;
+        if (depth == ROWS) {
+            for (; j + 1 < end; j += 2)
+                RIGHT(ROWS, 2);
+        }
+        for (; j < end; ++j)
+            RIGHT(depth, 1);
     }
 }
 
-/* U X = Y, Y in columns n to ld - 1, X in its place. */
+/* U X = Y, Y in columns n to `end` - 1, X in its place. */
 INLINE void OWN(back_apart)(E *a, ptrdiff_t n, ptrdiff_t end, ptrdiff_t ld)
 {
     for (ptrdiff_t k = n - 1; k >= 0; --k) {
@@ -201,14 +234,15 @@ INLINE void OWN(back_alone)(E *a, ptrdiff_t n, ptrdiff_t units, ptrdiff_t ld)
 
 static void OWN(gesv_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count, E *a)
 {
-    ptrdiff_t m = p->m, n = p->n, nrhs = p->nrhs, ld = n + nrhs, steps = m < n ? m : n;
+    ptrdiff_t m = p->m, n = p->n, nrhs = p->nrhs, steps = m < n ? m : n;
+    ptrdiff_t end = n + nrhs, ld = end | 1; /* no power of two */
     VI *piv = (VI *)(a + m * ld), info;
     OWN(pack_apart)(a, ld, &p->a, first, count, m, n, 0, 0);
     if (nrhs)
         OWN(pack_apart)(a + n, ld, &p->b, first, count, n, nrhs, 0, 0);
-    OWN(lu_apart)(a, m, n, ld, piv, &info);
+    OWN(lu_apart)(a, m, n, end, ld, piv, &info);
     if (nrhs)
-        OWN(back_apart)(a, n, ld, ld);
+        OWN(back_apart)(a, n, end, ld);
     for (ptrdiff_t w = 0; w < count; ++w) {
         ptrdiff_t member = first + w;
         p->info[member] = (int32_t)info[w];

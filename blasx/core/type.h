@@ -12,6 +12,7 @@
 
 #undef WORKER
 #undef TILE
+#undef RIGHT
 #undef ABOVE
 #undef OF_MEMBERS
 #undef OF_ONE
