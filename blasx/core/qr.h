@@ -71,23 +71,23 @@ INLINE E OWN(reflector)(E *alpha, V sum, V scale, V back, E *inverse)
 
 /* -- apart; w: a row of elements */
 
-INLINE void OWN(qr_apart)(E *a, ptrdiff_t m, ptrdiff_t n, E *tau, E *w)
+INLINE void OWN(qr_apart)(E *a, ptrdiff_t m, ptrdiff_t n, ptrdiff_t ld, E *tau, E *w)
 {
     ptrdiff_t steps = m < n ? m : n;
     for (ptrdiff_t k = 0; k < steps; ++k) {
-        E *top = a + k * n;
+        E *top = a + k * ld;
         V largest = {0}, sum = {0}, back;
         for (ptrdiff_t i = k; i < m; ++i)
-            largest = OWN(larger)(largest, a[i * n + k]);
+            largest = OWN(larger)(largest, a[i * ld + k]);
         V scale = OWN(scale_of)(largest, &back);
         for (ptrdiff_t i = k + 1; i < m; ++i)
-            sum = OWN(plus_square)(sum, OWN(scaled)(a[i * n + k], scale));
+            sum = OWN(plus_square)(sum, OWN(scaled)(a[i * ld + k], scale));
         E inverse;
         tau[k] = OWN(reflector)(top + k, sum, scale, back, &inverse);
         for (ptrdiff_t j = k + 1; j < n; ++j)
             w[j] = top[j];
         for (ptrdiff_t i = k + 1; i < m; ++i) {
-            E *row = a + i * n, v = OWN(times)(OWN(scaled)(row[k], scale), inverse);
+            E *row = a + i * ld, v = OWN(times)(OWN(scaled)(row[k], scale), inverse);
             row[k] = v;
             for (ptrdiff_t j = k + 1; j < n; ++j)
                 w[j] = OWN(plus_product)(w[j], v, row[j]);
@@ -97,7 +97,7 @@ INLINE void OWN(qr_apart)(E *a, ptrdiff_t m, ptrdiff_t n, E *tau, E *w)
             top[j] = OWN(minus)(top[j], w[j]);
         }
         for (ptrdiff_t i = k + 1; i < m; ++i) {
-            E *row = a + i * n, v = row[k];
+            E *row = a + i * ld, v = row[k];
             for (ptrdiff_t j = k + 1; j < n; ++j)
                 row[j] = OWN(less)(row[j], v, w[j]);
         }
@@ -165,11 +165,11 @@ INLINE void OWN(qr_alone)(E *a, ptrdiff_t m, ptrdiff_t n, ptrdiff_t ld, E *tau, 
 
 static void OWN(geqrf_apart)(const problem *p, ptrdiff_t first, ptrdiff_t count, E *a)
 {
-    ptrdiff_t m = p->m, n = p->n, steps = m < n ? m : n;
-    E *tau = a + m * n, *w = tau + steps;
-    OWN(pack_apart)(a, n, &p->a, first, count, m, n, 0, 0);
-    OWN(qr_apart)(a, m, n, tau, w);
-    OWN(unpack_apart)(a, n, &p->f, first, 0, count, m, n, 0, 0);
+    ptrdiff_t m = p->m, n = p->n, steps = m < n ? m : n, ld = n | 1; /* no power of two */
+    E *tau = a + m * ld, *w = tau + steps;
+    OWN(pack_apart)(a, ld, &p->a, first, count, m, n, 0, 0);
+    OWN(qr_apart)(a, m, n, ld, tau, w);
+    OWN(unpack_apart)(a, ld, &p->f, first, 0, count, m, n, 0, 0);
     OWN(unpack_apart)(tau, 1, &p->x, first, 0, count, steps, 1, 0, 0);
     for (ptrdiff_t w = 0; w < count; ++w)
         p->info[first + w] = 0;
