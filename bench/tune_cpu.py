@@ -44,7 +44,8 @@ def rows(routine, letter):
     for n in ORDERS:
         batch = max(20, min(2000, 200_000 // n**2))
         a = matrices(letter, batch, n, n, definite=routine not in ("getrf", "geqrf", "gesvd"))
-        shared, alone = fastest(batch, partial(CORE[routine], a, 0), partial(CORE[routine], a, 1000))
+        run = CORE[routine]
+        shared, alone = fastest(batch, partial(run, a, 0), partial(run, a, 1000))
         peer, = fastest(batch, partial(PEER[routine], a))  # apart: it leaves another cache behind
         if min(shared, alone) > MARGIN * peer:
             break
