@@ -1,5 +1,5 @@
-"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems are of one order at a
-time, through the `_batched` routine, on stacks to which one launch copies all."""
+"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems of one order go together
+through the `_batched` routine, on stacks to which one launch copies all, orders beside each other."""
 
 from functools import partial
 
