@@ -1,5 +1,6 @@
-"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems of one order go together
-through the `_batched` routine, on stacks to which one launch copies all, orders beside each other."""
+"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems of one order go
+together through the `_batched` routine, on stacks to which one launch copies all, orders beside
+each other."""
 
 from functools import partial
 

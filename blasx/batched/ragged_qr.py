@@ -152,8 +152,8 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
 
     Notes
     -----
-    About 9 n^3 operations each with vectors. GPU: members of one order together, by syevd_batched on
-    copies, orders to 1024 beside each other.
+    About 9 n^3 operations each with vectors. GPU: members of one order together by syevd_batched,
+    on copies, orders to 1024 beside each other.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     compute_v = me.choice(compute_v, "compute_v", (0, 1))
