@@ -1,5 +1,5 @@
-"""Members of different sizes on the GPU: gesv, potrf and geqrf of 1000 matrices of random order up
-to 256, and one of order 512 beside a thousand of order 16.
+"""Members of different sizes on the GPU: gesv, potrf, geqrf and syevd (with vectors) of 1000
+matrices of random order up to 256, and one of order 512 beside a thousand of order 16.
 
 Peers: a Python loop over cupy.linalg; a batch of equal members with the same operations
 (`equal flops`); and of the two orders each alone (`the 512`, `the 16s`). They do not give our
@@ -15,7 +15,7 @@ from blasx import _errors as errors
 from . import timing
 from .timing import Row, Side
 
-ROUTINES = ("gesv", "potrf", "geqrf")
+ROUTINES = ("gesv", "potrf", "geqrf", "syevd")
 
 
 def rows(letters, quick, family):
@@ -43,7 +43,7 @@ def row(routine, letter, name, orders):
 
 
 def problem(routine, letter, orders):
-    """[(A, B)], A definite where the routine wants it, B with one column."""
+    """[(A, B)], A definite or Hermitian where the routine wants it, B with one column."""
     cupy = timing.gpu()
     dtype = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter]
     random = cupy.random.RandomState(7)
@@ -57,6 +57,8 @@ def problem(routine, letter, orders):
         a, b = normal(n, n), normal(n, 1)
         if routine == "potrf":
             a = a @ a.conj().T / n + cupy.eye(n, dtype=dtype)
+        elif routine == "syevd":
+            a = a + a.conj().T
         members.append((a, b))
     return members
 
@@ -65,18 +67,30 @@ def worst(routine, answer):
     """The largest error of some members of an answer, (A, B, result) each."""
     check = {"gesv": lambda a, b, x: errors.solution(a[None], b[None], x[None]),
              "potrf": lambda a, b, c: errors.cholesky(a[None], c[None]),
-             "geqrf": lambda a, b, qr: errors.triangular_of_qr(a[None], qr[None])}[routine]
+             "geqrf": lambda a, b, qr: errors.triangular_of_qr(a[None], qr[None]),
+             "syevd": lambda a, b, found: errors.eigen(a, *found)}[routine]
     return max(check(*member) for member in answer[::max(1, len(answer) // 20)])
 
 
 def blasx_side(routine, letter, given):
     import blasx
-    run = getattr(blasx, f"{letter}{routine}_vbatched")
     a, b = (blasx.Ragged.pack([member[k] for member in given]) for k in (0, 1))
-    calls = {"gesv": lambda a, b: run(a, b)[2], "potrf": lambda a, b: run(a, 1)[0],
-             "geqrf": lambda a, b: run(a)[0]}
-    return Side(lambda: (copied(a), copied(b)), calls[routine],
-                lambda r: [(*x, y) for x, y in zip(given, r)])
+    return Side(lambda: (copied(a), copied(b)), calling(letter, routine, "_vbatched"),
+                partial(answer, routine, given))
+
+
+def calling(letter, routine, suffix):
+    """What is timed, of (A, B)."""
+    import blasx
+    name = "heevd" if routine == "syevd" and letter in "cz" else routine
+    run = getattr(blasx, letter + name + suffix)
+    return {"gesv": lambda a, b: run(a, b)[2], "potrf": lambda a, b: run(a, 1)[0],
+            "geqrf": lambda a, b: run(a)[0], "syevd": lambda a, b: run(a)[:2]}[routine]
+
+
+def answer(routine, given, r):
+    """(A, B, result) of every member."""
+    return [(*x, y) for x, y in zip(given, zip(*r) if routine == "syevd" else r)]
 
 
 def copied(r):
@@ -88,7 +102,8 @@ def loop_side(routine, given):
     """cupy.linalg, one member after the other."""
     import cupy
     one = {"gesv": cupy.linalg.solve, "potrf": lambda a, b: cupy.linalg.cholesky(a),
-           "geqrf": lambda a, b: cupy.linalg.qr(a, mode="r")}[routine]
+           "geqrf": lambda a, b: cupy.linalg.qr(a, mode="r"),
+           "syevd": lambda a, b: cupy.linalg.eigh(a)}[routine]
     return Side(lambda: ([(a.copy(), b.copy()) for a, b in given],),
                 lambda members: [one(*member) for member in members],
                 lambda r: [(*x, y) for x, y in zip(given, r)])
@@ -98,11 +113,7 @@ def equal_side(routine, letter, n, batch):
     """The same operations in a batch of equal members."""
     import cupy
 
-    import blasx
-    run = getattr(blasx, f"{letter}{routine}_batched")
     given = problem(routine, letter, [n] * batch)
     a, b = (cupy.stack([member[k] for member in given]) for k in (0, 1))
-    calls = {"gesv": lambda a, b: run(a, b)[2], "potrf": lambda a, b: run(a, 1)[0],
-             "geqrf": lambda a, b: run(a)[0]}
-    return Side(lambda: (a.copy(), b.copy()), calls[routine],
-                lambda r: [(*x, y) for x, y in zip(given, r)])
+    return Side(lambda: (a.copy(), b.copy()), calling(letter, routine, "_batched"),
+                partial(answer, routine, given))

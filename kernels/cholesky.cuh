@@ -11,7 +11,7 @@
 __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
 {
     f.info = 0, f.lifted = 0;
-    const int steps = steps_of_warp(n);
+    const int steps = most_of_warp<TEAM>(n);
     #pragma unroll
     for (int k = 0; k < N; ++k) {
         if (k >= steps) break;

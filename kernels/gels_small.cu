@@ -108,12 +108,8 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
     const bool here = at < batch;
     const size number = here ? at : batch - 1;
     const int m = size_of(ms, number), n = size_of(ns, number), nrhs = size_of(sides_of, number);
-    int rows = m, steps = n, sides = nrhs;
-    if (RAGGED && LANES < 32) {
-        rows = int(__reduce_max_sync(ALL, unsigned(m)));
-        steps = int(__reduce_max_sync(ALL, unsigned(n)));
-        sides = int(__reduce_max_sync(ALL, unsigned(nrhs)));
-    }
+    const int rows = most_of_warp<LANES>(m), steps = most_of_warp<LANES>(n),
+              sides = most_of_warp<LANES>(nrhs);
     const auto in = matrix_of(A, a_row, a_col, a_next, number);
     const auto given = matrix_of(B, b_row, b_col, b_next, number);
     const auto out = matrix_of(X, x_row, x_col, x_next, number);

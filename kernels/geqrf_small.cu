@@ -57,11 +57,7 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
 
     // Unless SLIM every row passes register 0: to store the last ones from where they are takes
     // registers.
-    int rows = m, steps = SLIM ? n : m;
-    if (RAGGED && LANES < 32) {
-        rows = int(__reduce_max_sync(ALL, unsigned(m)));
-        steps = SLIM ? int(__reduce_max_sync(ALL, unsigned(n))) : rows;
-    }
+    const int rows = most_of_warp<LANES>(m), steps = SLIM ? most_of_warp<LANES>(n) : rows;
     Member my{{columns[team], squares, {}, n, rows, steps}, matrix_of(QR, q_row, q_col, q_next, b),
               array_of(tau, m < n ? m : n, b), m, here};
     scalar_t a[C][N];

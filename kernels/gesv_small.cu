@@ -65,7 +65,7 @@ gesv_small(const scalar_t* A, size a_row, size a_col, size a_next,
             for (int j = 0; j < nrhs; j += 4) solve_rows<4>(s, at, f, b, x, order, n, nrhs, j);
         return;
     }
-    const int most = steps_of_warp(nrhs);
+    const int most = most_of_warp<TEAM>(nrhs);
     #pragma unroll 1
     for (int first = 0; first < most; first += LC) {
         const int j = first + t();

@@ -16,5 +16,6 @@ gesvd_values(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a
     const int m = int(ms), n = int(ns);
     const Strided<scalar_t> none{nullptr, 0, 0};
     svd({A + b * a_next, a_row, a_col}, conj_a, none, false, none, false,
-        S + b * n, info + b, m, n, n, here, scratch(work, n, b));
+        S + b * n, info + b, m, n, n, here,
+        scratch(SHARED ? nullptr : work + b * columns_of(n) * LD, n));
 }

@@ -20,5 +20,6 @@ gesvd_vectors(const scalar_t* A, size a_row, size a_col, size a_next, size conj_
     const int m = int(ms), n = int(ns);
     svd({A + b * a_next, a_row, a_col}, conj_a, {T + b * t_next, t_row, t_col},
         conj_t, {W + b * w_next, w_row, w_col}, conj_w, S + b * n,
-        info + b, m, n, int(ks), here, scratch(work, n, b));
+        info + b, m, n, int(ks), here,
+        scratch(SHARED ? nullptr : work + b * columns_of(n) * LD, n));
 }

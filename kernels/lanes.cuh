@@ -64,11 +64,6 @@ __device__ inline Place team_matrix(size batch)
     return {b < batch ? b : batch - 1, b < batch && (FULL || team() < TEAMS)};
 }
 
-// The steps that the warp takes where its teams have n each: all lanes go together.
-__device__ inline int steps_of_warp(int n)
-{
-    return RAGGED && TEAM < 32 ? int(__reduce_max_sync(0xffffffffu, unsigned(n))) : n;
-}
 
 // -- what crosses between lanes
 

@@ -203,14 +203,17 @@ __device__ inline void vectors(Strided<scalar_t> V, const scalar_t* F, size f_co
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 lasr_rows(scalar_t* V, size v_row, size v_col, size v_next, const scalar_t* F, size f_col,
-          size f_next, const scalar_t* tau, size forms, const Turn* turns, size room,
+          size f_next, const scalar_t* tau, size forms, const Turn* turns, size rooms,
           const int* sweeps, size most_sweeps, const State* states, const int* order,
-          const real_t* most, size first, size last, size ns)
+          const real_t* most, size first, size last, size ns, size slabs)
 {
     wait_for_stream();
-    const int n = int(ns), slabs = (n + ROWS - 1) / ROWS;
-    const size b = blockIdx.x / slabs;
-    vectors(matrix_of(V, v_row, v_col, v_next, b), F + b * f_next, f_col, tau + b * n, forms,
-            turns + b * room, sweeps + b * most_sweeps, states[b], first, last, order + b * n,
-            most[b], int(blockIdx.x % slabs) * ROWS, n);
+    const unsigned each = unsigned(slabs);  // blocks of a member
+    const size b = blockIdx.x / each;
+    const int n = size_of(ns, b), row0 = int(blockIdx.x % each) * ROWS;
+    if (RAGGED && row0 >= n) return;
+    vectors(matrix_of(V, v_row, v_col, v_next, b), array_of(F, f_next, b), stride_of(f_col, b),
+            array_of(tau, n, b), forms, array_of(turns, rooms, b),
+            array_of(sweeps, most_sweeps, b), *array_of(states, 1, b), first, last,
+            array_of(order, n, b), *array_of(most, 1, b), row0, n);
 }

@@ -94,7 +94,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
     f.info = 0, f.lifted = 0;
     #pragma unroll
     for (int i = 0; i < RN; ++i) tag[i] = row(i) < m ? row(i) << PLACE | row(i) : -1;
-    const int own = m < n ? m : n, steps = steps_of_warp(own);
+    const int own = m < n ? m : n, steps = most_of_warp<TEAM>(own);
     #pragma unroll
     for (int k = 0; k < N - 1; ++k) {
         if (k >= steps) return;

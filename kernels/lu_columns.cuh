@@ -8,7 +8,7 @@
 // The row of b that the interchanges bring to row(i), found backwards from there
 __device__ inline int origin(int at, const int (&piv)[KEEP], int n)
 {
-    const int i = at, steps = steps_of_warp(n);
+    const int i = at, steps = most_of_warp<TEAM>(n);
     #pragma unroll
     for (int k = N - 1; k >= 0; --k)
         if (k < steps) {
@@ -68,7 +68,7 @@ __device__ inline void solve_columns(const Block& a, const Factors& f,
     #pragma unroll
     for (int i = 0; i < RN; ++i) at[i] = origin(row(i), f.piv, n);
 
-    const int most = steps_of_warp(nrhs);
+    const int most = most_of_warp<TEAM>(nrhs);
     #pragma unroll 1
     for (int first = 0; first < most; first += LC) {
         const int j = first + t();

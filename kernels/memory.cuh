@@ -41,8 +41,16 @@ template <class T> __device__ T* array_of(T* p, size next, size b)
     return RAGGED ? reinterpret_cast<T* const*>(p)[b] : p + b * next;
 }
 
-// A size of member b: the same for all; RAGGED: of a table at that address
-__device__ inline int size_of(size n, size b)
+// A stride of member b, or a size: the same for all; RAGGED: of a table at that address
+__device__ inline size stride_of(size s, size b)
 {
-    return RAGGED ? int(reinterpret_cast<const size*>(n)[b]) : int(n);
+    return RAGGED ? reinterpret_cast<const size*>(s)[b] : s;
+}
+__device__ inline int size_of(size n, size b) { return int(stride_of(n, b)); }
+
+// The most of any member of a warp whose teams of TEAM lanes have one each: all lanes go together
+template <int TEAM> __device__ int most_of_warp(int n)
+{
+    if constexpr (RAGGED && TEAM < 32) n = int(__reduce_max_sync(0xffffffffu, unsigned(n)));
+    return n;
 }

@@ -11,15 +11,16 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 orgqr_block(const scalar_t* QR, size q_row, size q_col, size q_next, const scalar_t* tau,
-            size tau_next, scalar_t* Q, size o_row, size o_col, size o_next, size m, size n,
-            size k)
+            size tau_next, scalar_t* Q, size o_row, size o_col, size o_next, size ms, size ns,
+            size ks)
 {
     wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
-    const Strided<scalar_t> out{Q + b * o_next, o_row, o_col};
+    const int m = size_of(ms, b), n = size_of(ns, b), k = size_of(ks, b);
+    const auto out = matrix_of(Q, o_row, o_col, o_next, b);
     for_each(m, n, out.cs == 1, [=](int i, int j) { out(i, j) = scalar_t{real_t(i == j)}; });
     __syncthreads();
-    apply_q({QR + b * q_next, q_row, q_col}, tau + b * tau_next, false, false, out,
+    apply_q(matrix_of(QR, q_row, q_col, q_next, b), array_of(tau, tau_next, b), false, false, out,
             panel_memory(s), s, m, n, k, true);
 }

@@ -35,9 +35,9 @@ ormqr_warp(const scalar_t* QR, size q_row, size q_col, size q_next, const scalar
     const int m = size_of(ms, b), n = size_of(ns, b), k = size_of(ks, b);
     const Passing q{matrix_of(QR, q_row, q_col, q_next, b), array_of(tau, tau_next, b),
                     reinterpret_cast<scalar_t*>(dynamic_shared) + team * STAGES * int(apart),
-                    int(apart), m, k, of_warp(k)};
+                    int(apart), m, k, most_of_warp<LANES>(k)};
     const auto c = matrix_of(C, c_row, c_col, c_next, b);
-    const int columns = of_warp(n);
+    const int columns = most_of_warp<LANES>(n);
     if (columns == 1) multiply<1>(q, c, adjoint, conjugated, n, 0, at < batch);
     else
         #pragma unroll 1

@@ -28,11 +28,6 @@ constexpr int TOGETHER = UPTO > 1 ? 4 : 1;     // right-hand sides that a team h
 
 __device__ inline int lane() { return threadIdx.x % LANES; }
 __device__ inline int row(int q) { return lane() + LANES * q; }
-// The largest of the teams of a warp
-__device__ inline int of_warp(int x)
-{
-    return RAGGED && LANES < 32 ? int(__reduce_max_sync(ALL, unsigned(x))) : x;
-}
 template <class T> __device__ T sum_of_team(T x)
 {
     #pragma unroll

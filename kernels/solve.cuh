@@ -17,7 +17,7 @@ __device__ inline void in_order(Tags& tag)
 __device__ inline void invert_diagonal(const Block& a, Factors& f, int n)
 {
     f.lifted = 0;
-    const int steps = steps_of_warp(n);
+    const int steps = most_of_warp<TEAM>(n);
     #pragma unroll
     for (int q = 0; q < KEEP; ++q) f.inverse[q] = scalar_t{1};
     #pragma unroll
@@ -47,7 +47,7 @@ template <bool DOWN, bool MOVED>
 __device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Column& b, int n,
                            bool unit)
 {
-    const int steps = steps_of_warp(n);
+    const int steps = most_of_warp<TEAM>(n);
     #pragma unroll
     for (int step = 0; step < N; ++step) {
         const int k = DOWN ? step : N - 1 - step;
@@ -72,7 +72,7 @@ __device__ void substitute(const Block& a, const Tags& tag, const Factors& f, Co
 // product of a column with the part of the solution that is known.
 __device__ inline void substitute_adjoint(const Block& a, const Factors& f, Column& b, int n)
 {
-    const int steps = steps_of_warp(n);
+    const int steps = most_of_warp<TEAM>(n);
     #pragma unroll
     for (int k = N - 1; k >= 0; --k) {
         if (k < steps) {
@@ -129,7 +129,7 @@ __device__ inline void solve_positive(const Block& a, const Factors& f,
     }
     Tags tag;
     in_order(tag);
-    const int columns = steps_of_warp(nrhs);
+    const int columns = most_of_warp<TEAM>(nrhs);
     #pragma unroll 1
     for (int first = 0; first < columns; first += LC) {
         const int j = first + t();

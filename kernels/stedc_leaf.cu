@@ -78,15 +78,17 @@ stedc_leaf(const real_t* D, const real_t* E, const real_t* most, real_t* values,
            size ns, size leaves, size batch)
 {
     wait_for_stream();
-    const int n = int(ns), lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % 32;
     const size index = size(blockIdx.x) * WARPS + warp(), b = index / leaves, k = index % leaves;
     if (b >= batch) return;
+    const int n = size_of(ns, b);
     Leaf& leaf = reinterpret_cast<Leaf*>(dynamic_shared)[warp()];
     const int low = int(k * n / leaves), m = int((k + 1) * n / leaves) - low;
-    if (!(most[b] - most[b] == 0)) return;  // stedc_merge says so
+    const real_t largest = *array_of(most, 1, b);
+    if (!(largest - largest == 0)) return;  // stedc_merge says so
     if (lane < m) {
-        const real_t* const e = E + b * n + low;
-        real_t d = D[b * n + low + lane];
+        const real_t* const e = array_of(E, n, b) + low;
+        real_t d = array_of(D, n, b)[low + lane];
         if (lane == 0 && low > 0) d -= fabs(e[-1]);
         if (lane == m - 1 && low + m < n) d -= fabs(e[lane]);
         leaf.d[lane] = d;
@@ -96,13 +98,13 @@ stedc_leaf(const real_t* D, const real_t* E, const real_t* most, real_t* values,
     for (int j = 0; j < m; ++j) row[j] = j == lane;
     __syncwarp();
     const bool converged = diagonal(leaf, row, m);
-    if (!converged && lane == 0) atomicAdd(info + b, 1);
+    if (!converged && lane == 0) atomicAdd(array_of(info, 1, b), 1);
     int rank = 0;
     if (lane < m) {
         const real_t x = leaf.d[lane];
         for (int j = 0; j < m; ++j) rank += leaf.d[j] < x || (leaf.d[j] == x && j < lane);
-        values[b * n + low + rank] = x;
-        real_t* const to = Z + b * n * n + size(low) * (n + 1);
+        array_of(values, n, b)[low + rank] = x;
+        real_t* const to = array_of(Z, size(n) * n, b) + size(low) * (n + 1);
         for (int i = 0; i < m; ++i) to[size(i) * n + rank] = leaf.z[i * PITCH + lane];
     }
 }

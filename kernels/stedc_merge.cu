@@ -214,23 +214,25 @@ stedc_merge(real_t* values, const real_t* E, const real_t* most, const real_t* Z
             real_t* w, int* info, size ns, size parts)
 {
     wait_for_stream();
-    const int n = int(ns), me = thread();
+    const int me = thread();
     const size b = blockIdx.x / parts, index = blockIdx.x - b * parts;
+    const int n = size_of(ns, b);
     const int first = int(index * n / parts), middle = int((2 * index + 1) * n / (2 * parts)),
               m = int((index + 1) * n / parts) - first, half = middle - first;
-    real_t* const u = U + b * n * n + size(first) * (n + 1);
-    if (!(most[b] - most[b] == 0)) {
-        const real_t nan = most[b] - most[b];
+    real_t* const u = array_of(U, size(n) * n, b) + size(first) * (n + 1);
+    const real_t nan = *array_of(most, 1, b) - *array_of(most, 1, b);
+    if (!(nan == 0)) {
         for_each(m, m, true, [=](int i, int j) { u[size(i) * n + j] = nan; });
-        for (int i = me; i < m && w; i += THREADS) w[b * n + first + i] = nan;
-        if (me == 0 && w) info[b] = 1;
+        for (int i = me; i < m && w; i += THREADS) array_of(w, n, b)[first + i] = nan;
+        if (me == 0 && w) *array_of(info, 1, b) = 1;
         return;
     }
 
     const Part part = part_of(dynamic_shared, m);
-    real_t* const d = values + b * n + first;
-    const real_t* const z = Z + (b * n + middle - 1) * n + first;  // two rows of it, one for each
-    const real_t joins = E[b * n + middle - 1], rho = 2 * fabs(joins);
+    real_t* const d = array_of(values, n, b) + first;
+    // Two rows of it, one for each
+    const real_t* const z = array_of(Z, size(n) * n, b) + size(middle - 1) * n + first;
+    const real_t joins = array_of(E, n, b)[middle - 1], rho = 2 * fabs(joins);
     const real_t unit = real_t(0.70710678118654752440);
     for (int i = me; i < m; i += THREADS) {
         const bool upper = i < half;
@@ -283,7 +285,7 @@ stedc_merge(real_t* values, const real_t* E, const real_t* most, const real_t* Z
         for (int j = 0; j < m; ++j) rank += part.d[j] < x || (part.d[j] == x && j < i);
         part.rank[i] = rank;
         part.at[rank] = i;
-        if (w) w[b * n + rank] = scale_of(most[b]).inverse().times(x);
+        if (w) array_of(w, n, b)[rank] = scale_of(*array_of(most, 1, b)).inverse().times(x);
         else d[rank] = x;
     }
     __syncthreads();

@@ -193,24 +193,40 @@ __device__ inline void sorted(const Pair* t, real_t most, real_t* w, int* order,
 }
 
 extern "C" __global__ void __launch_bounds__(32)
-steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int* sweeps,
-           size most_sweeps, const State* before, State* states, size vectors, size first_pass,
+steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size rooms, int* sweeps,
+           size sweeps_of, const State* before, State* states, size vectors, size first_pass,
            size last_pass, real_t* w, int* order, int* info, size ns, size batch)
 {
     wait_for_stream();
-    const int n = int(ns), lane = threadIdx.x;
-    const size b0 = size(blockIdx.x) * LANES, b = b0 + lane;
+    const int lane = threadIdx.x;
+    const size b0 = size(blockIdx.x) * LANES;
     Pair* const t = reinterpret_cast<Pair*>(dynamic_shared);
     const int members = int(batch - b0 < LANES ? batch - b0 : LANES);
-    for (int at = lane; at < n * members; at += 32) {
-        const int k = at / n, i = at - k * n;
-        t[i * LANES + k] = {D[b0 * n + at], i < n - 1 ? E[b0 * n + at] : real_t(0)};
+    const auto take = [=](const real_t* d, const real_t* e, int k, int i, int n) {
+        t[i * LANES + k] = {d[i], i < n - 1 ? e[i] : real_t(0)};
+    };
+    if (RAGGED) {
+        for (int k = 0; k < members; ++k) {
+            const int n = size_of(ns, b0 + k);
+            for (int i = lane; i < n; i += 32)
+                take(array_of(D, n, b0 + k), array_of(E, n, b0 + k), k, i, n);
+        }
+    } else {
+        const int n = int(ns);
+        for (int at = lane; at < n * members; at += 32) {
+            const int k = at / n;
+            take(D + (b0 + k) * n, E + (b0 + k) * n, k, at - k * n, n);
+        }
     }
     __syncwarp();
 
     const bool mine = lane < members;
+    const size b = b0 + (mine ? lane : 0);
+    const int n = size_of(ns, b), room = size_of(rooms, b), most_sweeps = size_of(sweeps_of, b);
+    const real_t size_of_a = *array_of(most, 1, b);
+    int* const sweep = array_of(sweeps, most_sweeps, b);
     State state{0, 0, RUNNING, 0};
-    if (mine && !first_pass) state = before[b];
+    if (mine && !first_pass) state = *array_of(before, 1, b);
     if (state.stage != RUNNING) state.stage = FINISHED_BEFORE;
     state.sweeps = 0;
     Lane ql;
@@ -222,10 +238,10 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
     ql.chasing = false;
     const bool works = mine && state.stage == RUNNING;
     if (works && first_pass) state.turned = ql.turn_round();
-    if (works && !(most[b] - most[b] == 0)) ql.l = n;
+    if (works && !(size_of_a - size_of_a == 0)) ql.l = n;
     bool active = works && !ql.done();
-    Turn* turn = turns + (mine ? b : 0) * room;
-    size left = room;
+    Turn* turn = array_of(turns, room, b);
+    int left = room;
     while (__any_sync(ALL, active)) {
         if (active && ql.i < ql.l) {
             if (ql.chasing) {
@@ -237,7 +253,7 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
                 || (vectors && left < ql.m - ql.l)) {
                 active = false;
             } else {
-                if (vectors) sweeps[b * most_sweeps + state.sweeps] = ql.m << 16 | ql.l;
+                if (vectors) sweep[state.sweeps] = ql.m << 16 | ql.l;
                 left -= ql.m - ql.l;
                 ++state.sweeps;
                 ql.begin_sweep();
@@ -254,21 +270,23 @@ steqr_lane(real_t* D, real_t* E, const real_t* most, Turn* turns, size room, int
         state.low = ql.l;
         if (ql.done()) state.stage = FINISHED;
         int found = 0;
-        if (state.stage == FINISHED) found = !(most[b] - most[b] == 0);
+        if (state.stage == FINISHED) found = !(size_of_a - size_of_a == 0);
         else if (last_pass)
             for (int k = ql.l; k < n - 1; ++k) found += !ql.apart(k);
-        if (state.stage == FINISHED || last_pass) info[b] = found;
+        if (state.stage == FINISHED || last_pass) *array_of(info, 1, b) = found;
         if (state.stage == RUNNING && !last_pass)
             for (int k = 0; k < n; ++k) {
-                D[b * n + k] = ql.at(k).d;
-                if (k < n - 1) E[b * n + k] = ql.at(k).e;
+                array_of(D, n, b)[k] = ql.at(k).d;
+                if (k < n - 1) array_of(E, n, b)[k] = ql.at(k).e;
             }
     }
-    if (mine) states[b] = state;
+    if (mine) *array_of(states, 1, b) = state;
     __syncwarp();
     for (int k = 0; k < members; ++k) {
         const int stage = __shfl_sync(ALL, state.stage, k);
+        const int own = size_of(ns, b0 + k);
         if (stage == FINISHED || (stage == RUNNING && last_pass))
-            sorted(t + k, most[b0 + k], w + (b0 + k) * n, order + (b0 + k) * n, n);
+            sorted(t + k, *array_of(most, 1, b0 + k), array_of(w, own, b0 + k),
+                   array_of(order, own, b0 + k), own);
     }
 }

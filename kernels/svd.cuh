@@ -318,17 +318,19 @@ __device__ inline void inside(Part (&x)[WIDTH], Part (&y)[WIDTH], double limit, 
     }
 }
 
-// One sweep over the nb blocks of a member; true if a cosine was above the limit.
+// One sweep over the nb blocks of a member; true if a cosine was above the limit. Teams of a warp
+// go together: rounds and pairs that others have are not `valid`.
 __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit, bool active)
 {
     bool moved = false;
     const int p = first_pair();
+    const int most = RAGGED ? most_of_warp<TEAM>(nb) : nb;  // a call takes registers here
     #pragma unroll 1
-    for (int t = 0; t < nb - 1; ++t) {
+    for (int t = 0; t < most - 1; ++t) {
         #pragma unroll 1
-        for (int first = 0; first < nb / 2; first += GROUPS) {
+        for (int first = 0; first < most / 2; first += GROUPS) {
             const int k = first + group();
-            const bool valid = k < nb / 2 && active;
+            const bool valid = k < nb / 2 && (!RAGGED || t < nb - 1) && active;
             const int ba = k == 0 ? nb - 1 : (t + k) % (nb - 1);
             const int bb = k == 0 ? t : (t - k + nb - 1) % (nb - 1);
             scalar_t* const a = X + size(ba) * (WIDTH * LD);
@@ -459,6 +461,9 @@ __device__ inline void complete(Strided<scalar_t> T, int m, int done, int count,
     team_sync();
 }
 
+// Columns with those that fill up the last two blocks
+__device__ inline int columns_of(int n) { return 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH)); }
+
 // X has room for `columns` columns, lengths and inverses one number for each.
 struct Scratch {
     scalar_t* X;
@@ -482,7 +487,8 @@ __device__ inline bool orthogonalized(Scratch room, int m, int n, bool active)
 // The squared lengths of the columns and one over their lengths.
 __device__ inline void measure(Scratch room, int columns)
 {
-    for (int first = 0; first < columns; first += GROUPS) {
+    const int most = RAGGED ? most_of_warp<TEAM>(columns) : columns;
+    for (int first = 0; first < most; first += GROUPS) {
         const int c = first + group();
         Part x;
         take(x, room.X + size(c) * LD, c < columns);
@@ -504,7 +510,7 @@ __device__ inline void svd(Strided<const scalar_t> A, bool conj_a, Strided<scala
                            bool conj_t, Strided<scalar_t> W, bool conj_w, real_t* S, int* info,
                            int m, int n, int k, bool here, Scratch room)
 {
-    const int columns = 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
+    const int columns = columns_of(n);
     scalar_t* const X = room.X;
     for (int e = member(); e < columns * LD; e += TEAM) {
         const int c = e / LD, i = e - c * LD;
@@ -564,17 +570,18 @@ __device__ inline void svd(Strided<const scalar_t> A, bool conj_a, Strided<scala
     complete(T, m, here && finite ? done : k, k, X, room.sums);
 }
 
-// What one block needs of dynamic shared memory for each member, beside SHARED columns:
-// two real numbers and an int for each column, and a number for each warp.
-__device__ inline Scratch scratch(scalar_t* global, int n, size b)
+// What one block needs of dynamic shared memory for each member of up to `most` columns, beside
+// SHARED columns: two real numbers and an int for each column, and a number for each warp. `global`
+// is the member's room for columns that are not.
+__device__ inline Scratch scratch(scalar_t* global, int most)
 {
-    const int columns = 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
+    const int columns = columns_of(most);
     const size numbers = size(columns) * LD * sizeof(scalar_t);
     const size rest = (columns * (2 * sizeof(real_t) + sizeof(int)) + WARPS * sizeof(real_t) + 15)
         / 16 * 16;
     char* p = dynamic_shared + threadIdx.x / TEAM * ((SHARED ? numbers : 0) + rest);
     Scratch s;
-    s.X = SHARED ? reinterpret_cast<scalar_t*>(p) : global + b * columns * LD;
+    s.X = SHARED ? reinterpret_cast<scalar_t*>(p) : global;
     s.lengths = reinterpret_cast<real_t*>(p + (SHARED ? numbers : 0));
     s.inverses = s.lengths + columns;
     s.sums = s.inverses + columns;

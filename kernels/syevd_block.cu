@@ -16,7 +16,7 @@ constexpr int VECTORS = 0;
 __device__ inline void eigen(Strided<const scalar_t> A, bool conj_a, Strided<scalar_t> V,
                              bool vectors, real_t* w, int* info, int n, bool here, Scratch room)
 {
-    const int columns = 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
+    const int columns = columns_of(n);
     scalar_t* const X = room.X;
     for (int e = member(); e < columns * LD; e += TEAM) X[e] = scalar_t(0);
     team_sync();
@@ -75,13 +75,14 @@ __device__ inline void eigen(Strided<const scalar_t> A, bool conj_a, Strided<sca
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 syevd_block(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
             scalar_t* V, size v_row, size v_col, size v_next, size vectors,
-            real_t* w, int* info, scalar_t* work, size ns, size batch)
+            real_t* w, int* info, scalar_t* work, size ns, size most, size batch)
 {
     wait_for_stream();
     const size at = size(blockIdx.x) * MEMBERS + threadIdx.x / TEAM;
     const bool here = at < batch;
     const size b = here ? at : batch - 1;
-    const int n = int(ns);
-    eigen({A + b * a_next, a_row, a_col}, conj_a, {V + b * v_next, v_row, v_col}, vectors,
-          w + b * n, info + b, n, here, scratch(work, n, b));
+    const int n = size_of(ns, b);
+    scalar_t* const columns = SHARED ? nullptr : array_of(work, columns_of(n) * LD, b);
+    eigen(matrix_of(A, a_row, a_col, a_next, b), conj_a, matrix_of(V, v_row, v_col, v_next, b),
+          vectors, array_of(w, n, b), array_of(info, 1, b), n, here, scratch(columns, int(most)));
 }

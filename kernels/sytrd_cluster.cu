@@ -287,7 +287,8 @@ sytrd_cluster(const scalar_t* A, size a_row, size a_col, size a_next, size conj_
     wait_for_stream();
     const size b = blockIdx.x / CLUSTER;
     const int n = size_of(ns, b);
-    tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, F + b * f_next, f_col,
-                tau + b * n, vectors, d + b * n, e + b * n, most + b, n,
-                room(work + b * work_next, n));
+    tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, array_of(F, f_next, b),
+                stride_of(f_col, b), array_of(tau, n, b), vectors, array_of(d, n, b),
+                array_of(e, n, b), array_of(most, 1, b), n,
+                room(array_of(work, work_next, b), n));
 }

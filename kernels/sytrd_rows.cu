@@ -83,25 +83,26 @@ __device__ inline void tridiagonal(Strided<const scalar_t> A, bool conj_a, scala
     for (int i = me; i < 2 * N; i += TEAM) s.v[i] = s.w[i] = scalar_t{};
     team_sync();
 
+    const int steps = most_of_warp<TEAM>(n);
     #pragma unroll 1
-    for (int j = 0; j < n; ++j) {   // register c holds column j + c
+    for (int j = 0; j < steps; ++j) {   // register c holds column j + c
         scalar_t v[EACH], w[EACH];
         real_t squares = 0;
         #pragma unroll
         for (int r = 0; r < EACH; ++r) {
             const int row = me + r * TEAM;
-            if (row == j && here) d[j] = real(a[r][0]);
+            if (row == j && here && (!RAGGED || j < n)) d[j] = real(a[r][0]);
             if (row == j + 1) s.head = a[r][0];
             if (row > j + 1) squares += square(a[r][0]);
         }
         squares = team_sum(squares, s.norms);
-        if (j == n - 1) return;
+        if (j == steps - 1) return;
         team_sync();
         const scalar_t alpha = s.head;
         const bool none = squares + square(alpha) < LEAST
             || (squares == 0 && imaginary(alpha) == 0);
         const Reflector h = reflector(alpha, squares, none);
-        if (me == 0 && here) {
+        if (me == 0 && here && (!RAGGED || j < n - 1)) {
             e[j] = h.beta;
             if (vectors) tau[j] = h.tau;
         }
@@ -165,8 +166,8 @@ sytrd_rows(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
     const size at = size(blockIdx.x) * MEMBERS + threadIdx.x / TEAM;
     const bool here = at < batch;
     const size b = here ? at : batch - 1;
-    const int n = int(ns);
-    tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, F + b * f_next, f_col,
-                tau + b * n, vectors, d + b * n, e + b * n, most + b, n, here,
-                members[threadIdx.x / TEAM]);
+    const int n = size_of(ns, b);
+    tridiagonal(matrix_of(A, a_row, a_col, a_next, b), conj_a, array_of(F, f_next, b),
+                stride_of(f_col, b), array_of(tau, n, b), vectors, array_of(d, n, b),
+                array_of(e, n, b), array_of(most, 1, b), n, here, members[threadIdx.x / TEAM]);
 }

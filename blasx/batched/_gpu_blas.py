@@ -147,6 +147,13 @@ def _plan(kernel, letter, n, device, when=(), across=(0, 0)):
     return tiles(kernel, letter, **values)
 
 
+def tiled(letter, n, device, across=(0, 0)):
+    """The kernel of tiles for order n, also where cuBLAS is better: what a product goes by that
+    is to have the same bits among others of other sizes."""
+    return (_plan("gemm_split", letter, n, device, (), across)
+            or _plan("gemm_block", letter, n, device, (), across))
+
+
 @looked_up
 def left_to_cublas(letter, order, device):
     """Whether no product of that order by operands in whole steps is by a kernel of ours."""

@@ -7,7 +7,6 @@ above the largest order of these the one-matrix routine in a loop."""
 import cupy
 
 from .._kernel import current_device, multiprocessors
-from .._routine import Typed
 from .._types import BY_DTYPE
 from . import _gpu_qr
 from ._block import (
@@ -20,7 +19,7 @@ from ._block import (
     sytrd_cluster_bytes,
 )
 from ._gpu import LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
-from ._gpu_blas import operand, product
+from ._gpu_blas import ALL, operand, tiled
 from ._gpu_jacobi import in_parts, jacobi, parts
 from ._gpu_ragged import Branches
 
@@ -28,31 +27,42 @@ from ._gpu_ragged import Branches
 def syevd(me, a, compute_v, lower, overwrite_a):
     """w, v, info of every member."""
     batch, n, _ = a.shape
-    kernel, steps = jacobi("syevd_block", me, n), ()
-    if not kernel and not past(me, n):
-        reduce = (blocks("sytrd_rows", me, n) or blocks("sytrd_block", me, n)
-                  or _clusters(me, n, batch))
-        steps = reduce, blocks("steqr_lane", me, n), blocks("lasr_rows", me, n)
-    if not (kernel or steps and all(steps)):
+    kernel = jacobi("syevd_block", me, n)
+    steps = (kernel,) if kernel else tridiagonal(me, n)
+    if not all(steps):
         return _each(me, a, compute_v, lower, overwrite_a)
     w, info = cupy.ndarray((batch, n), me.real), infos(batch)
     v = like(a, overwrite_a) if compute_v else cupy.zeros((batch, 1, 1), me.dtype)
-    if not kernel:
-        leaf = blocks("stedc_leaf", me, n)
-        if (leaf and blocks("stedc_merge", me, n)
-                and (compute_v or noted("stedc_leaf", me, n, "values"))):
-            _by_division(me, steps[0], leaf, a, v, w, info, compute_v, lower)
-        else:
-            _by_tridiagonal(me, steps, a, v, w, info, compute_v, lower)
-    else:
+    if kernel:
         # The upper triangle is the lower one of the transpose, which is the conjugate
         kernel(batch, n, a.itemsize, lambda part, work: (
             *matrix(a[part], not lower), not lower, *matrix(v[part]), compute_v,
-            w[part].data.ptr, info[part].data.ptr, work, n))
+            w[part].data.ptr, info[part].data.ptr, work, n, n))
+    elif leaf := dividing(me, n, compute_v):
+        _by_division(me, steps[0], leaf, a, v, w, info, compute_v, lower)
+    else:
+        _by_ql(me, *steps, a, v, w, info, compute_v, lower)
     return w, v, info
 
 
-class _Room:
+def tridiagonal(me, n):
+    """The kernels that make members of order n tridiagonal, take these to their eigenvalues, and
+    turn vectors; None for each that there is not."""
+    if past(me, n):
+        return None, None, None
+    reduce = (blocks("sytrd_rows", me, n) or blocks("sytrd_block", me, n)
+              or blocks("sytrd_cluster", me, n))
+    return reduce, blocks("steqr_lane", me, n), blocks("lasr_rows", me, n)
+
+
+def dividing(me, n, vectors):
+    """stedc_leaf, where tridiagonal matrices of order n are divided, or None."""
+    leaf = blocks("stedc_leaf", me, n)
+    return (leaf if leaf and blocks("stedc_merge", me, n)
+            and (vectors or noted("stedc_leaf", me, n, "values")) else None)
+
+
+class Room:
     """A workspace of the size that its parts come to, each of which is given an address in it."""
 
     def __init__(self, **sizes):
@@ -66,26 +76,45 @@ class _Room:
         return {name: base + members * at for name, at in self.at.items()}
 
 
-def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
+def reflectors(me, n, reduce):
+    """How many bytes behind the beginning of `factors` they lie, and numbers from one column to the
+    next: where the matrix was, unless that was on chip."""
+    return (me.dtype.itemsize, n) if "CLUSTER" in reduce.values else (0, n - 1)
+
+
+def ql_limits(n, ql, vectors):
+    """Passes, and the rotations and sweeps of one for which there is room."""
+    passes = ql.values["PARTS"] if vectors else 1
+    return (passes, 4 * n * n // passes + 16 * n, 4 * n) if vectors else (passes, 0, 30 * n)
+
+
+def room_of_ql(me, n, reduce, ql, vectors):
+    """What a member of order n has of workspace."""
+    (_, lead), (_, turns, sweeps) = reflectors(me, n, reduce), ql_limits(n, ql, vectors)
+    size, real = me.dtype.itemsize, me.real.itemsize
+    return Room(factors=lead * lead * size * (vectors or lead == n), tau=n * size, d=n * real,
+                e=n * real, most=real, order=4 * n, states=2 * 16, turns=turns * 2 * real,
+                sweeps=4 * sweeps * vectors)
+
+
+def forms(me, n, rotate):
+    """Whether lasr_rows makes Q of the reflectors."""
+    return n <= rotate.values["ROWS"] and forms_q(me.letter, rotate.values)
+
+
+def _by_ql(me, reduce, ql, rotate, a, v, w, info, vectors, lower):
     """QL is done in passes, each followed by its rotations, for which there is room for a part of
     what QL may take; a random matrix has none left for the last."""
     batch, n, _ = a.shape
-    reduce, ql, rotate = steps
-    size, real, lanes = a.itemsize, me.real.itemsize, ql.values["LANES"]
-    on_chip = "CLUSTER" not in reduce.values
-    passes = ql.values["PARTS"] if vectors else 1
-    turns, sweeps = (4 * n * n // passes + 16 * n, 4 * n) if vectors else (0, 30 * n)
-    lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
-    room = _Room(factors=lead * lead * size * (vectors or not on_chip), tau=n * size,
-                 d=n * real, e=n * real, most=real, order=4 * n, states=2 * 16,
-                 turns=turns * 2 * real, sweeps=4 * sweeps * vectors)
+    real, lanes, formed = me.real.itemsize, ql.values["LANES"], forms(me, n, rotate)
+    behind, lead = reflectors(me, n, reduce)
+    passes, turns, sweeps = ql_limits(n, ql, vectors)
     slabs = -(-n // rotate.values["ROWS"])
-    forms = slabs == 1 and forms_q(me.letter, rotate.values)
-    for part, base in in_parts(batch, room.nbytes):
+    for part, base in in_parts(batch, (room := room_of_ql(me, n, reduce, ql, vectors)).nbytes):
         members = part.stop - part.start
         at = room.addresses(base, members)
-        reflectors = at["factors"] + (not on_chip) * size
-        _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
+        factors = at["factors"] + behind
+        _reduce(me, reduce, a[part], lower, vectors, factors, lead, at)
         states = [at["states"], at["states"] + 16 * members]
         for k in range(passes):
             before, after = states[::-1] if k % 2 == 0 else states
@@ -95,36 +124,59 @@ def _by_tridiagonal(me, steps, a, v, w, info, vectors, lower):
                w[part].data.ptr, at["order"], info[part].data.ptr, n, members)
             if not vectors:
                 continue
-            if first and not forms:
-                _gpu_qr.form_q_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n,
+            if first and not formed:
+                _gpu_qr.form_q_at(me, (factors, 1, lead, lead * lead), at["tau"], n,
                                   v[part, 1:, 1:])
             rotate(members * slabs, rotation_bytes(me.letter, n, rotate.values), *matrix(v[part]),
-                   reflectors, lead, lead * lead, at["tau"], forms, at["turns"], turns,
-                   at["sweeps"], sweeps, after, at["order"], at["most"], first, last, n)
+                   factors, lead, lead * lead, at["tau"], formed, at["turns"], turns,
+                   at["sweeps"], sweeps, after, at["order"], at["most"], first, last, n, slabs)
+
+
+def leaves_of(n):
+    """How many parts a tridiagonal matrix is cut in."""
+    leaves = 2
+    while leaves * LEAF < n:
+        leaves *= 2
+    return leaves
+
+
+def strip_of(me, n):
+    """How many columns are multiplied by Q at a time, side by side with others."""
+    return min(n, noted("stedc_leaf", me, n, "strip") or n)
+
+
+def room_of_division(me, n, reduce, **more):
+    """What a member of order n has of workspace, beside three matrices of vectors: `more`."""
+    size, real, (_, lead) = me.dtype.itemsize, me.real.itemsize, reflectors(me, n, reduce)
+    return Room(factors=lead * lead * size, tau=n * size, d=n * real, e=n * real, most=real,
+                values=n * real, **more)
+
+
+def merging(me, n, count):
+    """stedc_merge where it makes `count` parts."""
+    warps = blocks("stedc_merge", me, n).values["WARPS"]
+    return blocks("stedc_merge", me, n, ("WARPS", max(1, warps // count)))
+
+
+def put_by(me, n, count, device):
+    """The product of two parts' vectors."""
+    return tiled(BY_DTYPE[me.real].letter, -(-n // count), device)
 
 
 def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
     """The tridiagonal matrices are cut in two until parts have LEAF rows at most; the vectors of
     parts are put together by twos, by products (of the whole only if they are wanted), and
-    multiplied by Q, as many columns side by side as the row says."""
+    multiplied by Q, strips of columns side by side."""
     batch, n, _ = a.shape
-    strip = noted("stedc_leaf", me, n, "strip") or n
-    size, real = a.itemsize, Typed(me.name, BY_DTYPE[me.real].letter)
-    on_chip = "CLUSTER" not in reduce.values
-    lead = n - 1 if on_chip else n   # of the reflectors, which else are where the matrix was
-    bytes_ = me.real.itemsize
-    room = _Room(factors=lead * lead * size, tau=n * size, d=n * bytes_, e=n * bytes_, most=bytes_,
-                 values=n * bytes_)
-    leaves = 2
-    while leaves * LEAF < n:
-        leaves *= 2
-    for part in parts(batch, room.nbytes + 3 * n * n * bytes_):
+    leaves, strip, room = leaves_of(n), strip_of(me, n), room_of_division(me, n, reduce)
+    behind, lead = reflectors(me, n, reduce)
+    for part in parts(batch, room.nbytes + 3 * n * n * me.real.itemsize):
         members = part.stop - part.start
         memory = cupy.cuda.alloc(members * room.nbytes)
         z, put_together, u = (cupy.ndarray((members, n, n), me.real) for _ in range(3))
         at = room.addresses(memory.ptr, members)
-        reflectors = at["factors"] + (not on_chip) * size
-        _reduce(me, reduce, a[part], lower, vectors, reflectors, lead, at)
+        factors = at["factors"] + behind
+        _reduce(me, reduce, a[part], lower, vectors, factors, lead, at)
         info[part] = 0
         numbers = at["d"], at["e"], at["most"], at["values"]
         leaf(-(-members * leaves // leaf.values["WARPS"]), leaf_bytes(me.letter, leaf.values),
@@ -134,7 +186,7 @@ def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
             count //= 2
             if count == 1 and vectors and not me.is_complex:
                 put_together = v[part]
-            _put_together(me, real, at, z, u, put_together, w[part], info[part], vectors, count)
+            _put_together(me, at, z, u, put_together, w[part], info[part], vectors, count)
             z, put_together = put_together, z
         if not vectors:
             continue
@@ -143,35 +195,40 @@ def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
         with Branches(-(-n // strip)) as branches:
             for i, low in enumerate(range(0, n, strip)):
                 with branches[i]:
-                    _gpu_qr.multiply_at(me, (reflectors, 1, lead, lead * lead), at["tau"], n, n - 1,
-                                        v[part, 1:, low:low + strip])
+                    _gpu_qr.multiply_at(me, (factors, 1, lead, lead * lead), at["tau"], n, n - 1,
+                                        v[part, 1:, low:low + strip], whole=strip)
 
 
-def _put_together(me, real, at, z, u, out, w, info, vectors, count):
+def _put_together(me, at, z, u, out, w, info, vectors, count):
     """Two parts each of `count` become one: their eigenvalues, and vectors Z U, to `out`; of the
     whole only if `vectors` are wanted."""
     members, n, _ = z.shape
-    warps = blocks("stedc_merge", me, n).values["WARPS"]
-    merge = blocks("stedc_merge", me, n, ("WARPS", max(1, warps // count)))
-    merge(members * count, merge_bytes(me.letter, -(-n // count)), at["values"], at["e"],
-          at["most"], z.data.ptr, u.data.ptr, 0 if count > 1 else w.data.ptr, info.data.ptr, n,
-          count)
+    merging(me, n, count)(members * count, merge_bytes(me.letter, -(-n // count)), at["values"],
+                          at["e"], at["most"], z.data.ptr, u.data.ptr,
+                          0 if count > 1 else w.data.ptr, info.data.ptr, n, count)
     if count == 1 and not vectors:
         return
-    ends = [i * n // (2 * count) for i in range(2 * count + 1)]
+    put, ends = put_by(me, n, count, current_device()), [
+        i * n // (2 * count) for i in range(2 * count + 1)]
     for i in range(2 * count):
         first, end = ends[i:i + 2]
         low, high = ends[i - i % 2], ends[i - i % 2 + 2]
         o = operand(out[:, first:end, low:high])
-        product(real, end - first, high - low, end - first, operand(z[:, first:end, first:end]),
-                operand(u[:, first:end, low:high]), o, o, 1, 0, members)
+        if first == end:
+            continue
+        put.launch(end - first, high - low, end - first, ALL, 0,
+                   operand(z[:, first:end, first:end]), operand(u[:, first:end, low:high]), o, o,
+                   1, 0, members)
 
 
-def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
+def _reduce(me, reduce, a, lower, vectors, factors, lead, at):
     """The tridiagonal matrices, and the reflectors, `lead` from one column to the next."""
-    (batch, n, _), v = a.shape, reduce.values
+    batch, n, _ = a.shape
+    if "CLUSTER" in reduce.values:
+        reduce = clustered(me, n, batch)
+    v = reduce.values
     # The upper triangle is the lower one of the transpose, which is the conjugate
-    numbers = (*matrix(a, not lower), not lower, reflectors, lead, lead * lead, at["tau"],
+    numbers = (*matrix(a, not lower), not lower, factors, lead, lead * lead, at["tau"],
                vectors, at["d"], at["e"], at["most"])
     if "N" in v:  # sytrd_rows
         reduce(-(-batch // (32 * v["WARPS"] * v["EACH"] // v["N"])), 0, *numbers, n, batch)
@@ -182,14 +239,14 @@ def _reduce(me, reduce, a, lower, vectors, reflectors, lead, at):
                at["factors"], lead * lead, n)
 
 
-def _clusters(me, n, batch):
-    """Of sytrd_cluster: as many blocks to a member as find room with those of all at once, for the
+def clustered(me, n, batch):
+    """sytrd_cluster with as many blocks to a member as find room with those of all at once, for the
     bits are the same. GPUs have them together by at least eight."""
-    kernel = blocks("sytrd_cluster", me, n)
-    room, most = multiprocessors(current_device()) // 8 * 8, kernel and kernel.values["CLUSTER"]
-    while kernel and most > 1 and batch * most > room:
+    room = multiprocessors(current_device()) // 8 * 8
+    most = blocks("sytrd_cluster", me, n).values["CLUSTER"]
+    while most > 1 and batch * most > room:
         most //= 2
-    return kernel and blocks("sytrd_cluster", me, n, ("CLUSTER", most))
+    return blocks("sytrd_cluster", me, n, ("CLUSTER", most))
 
 
 def both_triangles(a, lower):

@@ -37,11 +37,20 @@ class Jacobi:
     def __call__(self, batch, n, itemsize, parameters):
         """Launches the kernel on the parts of a batch of members of n columns;
         `parameters(part, work)` are those before the batch."""
-        numbers, shared = svd_room(self.kernel.letter, n, self.vectors, self.values)
-        for part, work in in_parts(batch, 0 if self.values["SHARED"] else numbers * itemsize):
-            some = part.stop - part.start
-            self.kernel.launch(-(-some // self.members), 1, self.threads, 1,
-                               pack(*parameters(part, work), some), shared)
+        for part, work in in_parts(batch, self.nbytes(n, itemsize)):
+            self.launch(part.stop - part.start, n, *parameters(part, work))
+
+    def nbytes(self, n, itemsize):
+        """Of workspace for each member of n columns."""
+        return 0 if self.values["SHARED"] else itemsize * self.room(n)[0]
+
+    def launch(self, members, n, *parameters):
+        """For members of at most n columns."""
+        self.kernel.launch(-(-members // self.members), 1, self.threads, 1,
+                           pack(*parameters, members), self.room(n)[1])
+
+    def room(self, n):
+        return svd_room(self.kernel.letter, n, self.vectors, self.values)
 
 
 @cache

@@ -178,23 +178,25 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
                 c.swapaxes(1, 2) if right else c, (trans != "N") != right, right != conjugated)
 
 
-def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False):
+def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False, whole=0):
     """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
-    the numbers tau of members are `apart`."""
+    the numbers tau of members are `apart`. C may be the last part of a matrix of which others have
+    `whole` columns, and goes by their kernel."""
     batch, rows, width = c.shape
+    whole = whole or width
     conjugated = me.is_complex and conjugated
     of_c = *matrix(c), rows, width, count, conjugated, adjoint
-    if few := solving("ormqr_warp", me, rows, width):
+    if few := solving("ormqr_warp", me, rows, whole):
         few(-(-batch // (few.threads // few.values["LANES"])),
             passing_bytes(c.dtype, few.values, rows), *factors, tau, apart, *of_c,
             passing_numbers(few.values, rows), batch)
         return
-    if small := by_columns_of(me, rows, width):
+    if small := by_columns_of(me, rows, whole):
         _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint, False)
         return
     kernel = blocks("ormqr_block", me, rows)
     alone = noted("ormqr_block", me, rows, "alone")
-    if alone and width == 1:
+    if alone and whole == 1:
         kernel = narrower(kernel, alone)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *of_c)
 

@@ -34,6 +34,7 @@ from ._block import (
 from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solving
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
+from ._gpu_jacobi import MEMORY
 from ._gpu_lu import BESIDE
 
 BRANCHES = 15  # streams beside the current one, a class of 16 to each
@@ -421,6 +422,7 @@ class Column:
 
     def __init__(self, numbers, start):
         self.numbers, self.start = np.ascontiguousarray(numbers, np.int64), start
+        self.width = 1 if numbers.ndim == 1 else 3
 
 
 class Part:
@@ -429,20 +431,23 @@ class Part:
 
     def __init__(self, first, last, table):
         self.first, self.last, self.table, self.members = first, last, table, last - first
+        self.known = {}  # the most of columns
 
     def __call__(self, *parameters):
         cells = []
         for p in parameters:
             if p.__class__ is Column:
-                width = p.numbers[0].size
-                cells.append(self.table + 8 * (p.start + self.first * width))
-                cells += (0, 0, 0) if width == 3 else ()
+                cells.append(self.table + 8 * (p.start + self.first * p.width))
+                if p.width == 3:
+                    cells += 0, 0, 0
             else:
                 cells.append(p)
         return cells
 
     def most(self, column):
-        return int(column.numbers[self.first:self.last].max())
+        if column not in self.known:
+            self.known[column] = int(column.numbers[self.first:self.last].max())
+        return self.known[column]
 
 
 class Call:
@@ -454,7 +459,7 @@ class Call:
     """
 
     def __init__(self, me, wanted, plan, *extents):
-        self.me, self.columns, self.cells, self.servers = me, [], 0, {}
+        self.me, self.columns, self.cells, self.servers, self.parts = me, [], 0, {}, {}
         self._info = cupy.zeros(len(wanted), INT)
         members = np.flatnonzero(wanted)
         code = 0  # one number for the extents, in their order
@@ -505,6 +510,28 @@ class Call:
         return {step[1:]: last for kernels, _, last in self.classes for step in kernels
                 if step.__class__ is tuple and step[0].kernel.name == name}
 
+    def reach(self, *names):
+        """How many members, in the order of the classes, are those of the classes up to the last
+        that has a kernel of these names."""
+        return max((last for kernels, _, last in self.classes for step in kernels
+                    if (step[0] if step.__class__ is tuple else step).kernel.name in names),
+                   default=0)
+
+    def room(self, nbytes):
+        """Addresses of so many bytes for each member, in the order of the classes. Where all are
+        more than MEMORY each class has its share, and is served in parts that have it in turn."""
+        total, addresses, end = int(nbytes.sum()), np.empty_like(nbytes), 0
+        for _, first, last in self.classes:
+            own = nbytes[first:last]
+            some = self.parts[first] = len(own) if total <= MEMORY or not own.any() else max(
+                1, min(len(own), int(MEMORY / total * own.sum() / own.max())))
+            sums = np.cumsum(own) - own
+            sums -= np.repeat(sums[::some], some)[:len(own)]  # each part from the beginning on
+            addresses[first:last] = end + sums
+            end += int((sums + own).max())
+        self.memory = cupy.cuda.alloc(end)
+        return addresses + self.memory.ptr
+
     def serve(self, name, launch):
         """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""
         self.servers[name] = launch
@@ -516,12 +543,18 @@ class Call:
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
         with Branches(len(self.classes)) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
-                part = Part(first, last, table.data.ptr)
                 with branches[i]:
-                    for step in kernels:
-                        block, *way = step if step.__class__ is tuple else (step,)
-                        name = block.kernel.name
-                        self.servers[(name, *way) if way else name](ragged(block), part)
+                    for part in self._parts(first, last, table):
+                        for step in kernels:
+                            block, *way = step if step.__class__ is tuple else (step,)
+                            name = block.kernel.name
+                            self.servers[(name, *way) if way else name](ragged(block), part)
+
+    def _parts(self, first, last, table):
+        """What is served of a class at a time."""
+        some = self.parts.get(first, last - first)
+        return [Part(low, min(low + some, last), table.data.ptr)
+                for low in range(first, last, some)]
 
     def _upload(self, numbers):
         """The table. A graph that captures this call copies again whenever it is launched: what it

@@ -11,7 +11,7 @@ from .._spaces import MOST
 from . import _gpu_triangular
 from ._block import small_triangle_bytes
 from ._gpu import blocks
-from ._gpu_blas import _plan, bits
+from ._gpu_blas import bits, tiled
 from ._gpu_ragged import (
     Call,
     extents,
@@ -35,8 +35,7 @@ def gemm(me, alpha, a, b, beta, c, trans_a, trans_b, overwrite_c):
     of_a, of_b = lines(a, trans_a), lines(b, trans_b)
 
     def plan(n, *across):
-        return (_plan("gemm_split", me.letter, n, device, (), across)
-                or _plan("gemm_block", me.letter, n, device, (), across)),
+        return tiled(me.letter, n, device, across),
 
     call = Call(me, m * n > 0, plan, np.maximum(np.maximum(m, n), k),
                 *map(lies_across, (of_a, of_b)))

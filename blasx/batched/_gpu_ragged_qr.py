@@ -1,6 +1,4 @@
-"""QR of members of different sizes on the GPU (_gpu_ragged.py). Eigenproblems of one order go
-together through the `_batched` routine, on stacks to which one launch copies all, orders beside
-each other."""
+"""QR of members of different sizes on the GPU (_gpu_ragged.py)."""
 
 from functools import partial
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from .._ragged import Ragged
 from .._spaces import MOST
-from . import _gpu_eig, _gpu_qr
+from . import _gpu_qr
 from ._block import (
     gels_bytes,
     gels_room,
@@ -24,7 +22,6 @@ from ._block import (
 from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
 from ._gpu_ragged import (
-    Branches,
     Call,
     columns,
     contiguous,
@@ -98,24 +95,28 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
         copy(c, cq)
     rows, width = (shapes[:, 1], shapes[:, 0]) if right else (shapes[:, 0], shapes[:, 1])
     call = Call(me, shapes.all(1) & (k > 0), lambda rows, width: None if past(me, rows) else
-                (_multiplying(me, rows, width),), rows, width)
+                (multiplying(me, rows, width),), rows, width)
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
-    _multiply(call, (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right)),
-              *map(call.sizes, (rows, width, k)), (trans != "N") != right, right and me.is_complex)
+    launches = multiplications(
+        me, (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right)),
+        *map(call.sizes, (rows, width, k)), (trans != "N") != right, right and me.is_complex)
+    for name, launch in launches.items():
+        call.serve(name, launch)
     call.run()
     call.larger(lambda a, tau, c: _gpu_qr.ormqr(me, side, trans, a, tau, c, 1), (a, tau, c), (cq,))
     return like(c, cq), call.info()
 
 
-def _multiplying(me, rows, width):
+def multiplying(me, rows, width):
     """The kernel that multiplies by reflectors of so many rows."""
     return (solving("ormqr_warp", me, rows, width) or by_columns_of(me, rows, width)
             or blocks("ormqr_block", me, rows))
 
 
-def _multiply(call, of, rows, width, count, adjoint, conjugated, *way):
-    """Register those kernels, of columns of `call`; `way`: what the plan calls this one."""
-    me, sizes = call.me, (rows, width, count, conjugated, adjoint)
+def multiplications(me, of, rows, width, count, adjoint, conjugated, identity=0):
+    """What launches those kernels; `of`: their operands; `identity`: not C is multiplied, by
+    ormqr_small, but the identity."""
+    sizes = rows, width, count, conjugated, adjoint
 
     def teams(block, part):
         return -(-part.members // (block.threads // block.values["LANES"]))
@@ -127,14 +128,13 @@ def _multiply(call, of, rows, width, count, adjoint, conjugated, *way):
     def lanes(block, part):
         numbers = small_q_numbers(me.dtype, block.values, part.most(count))
         block(teams(block, part), small_q_bytes(me.dtype, block.values, part.most(count)),
-              *part(*of, *sizes, 0), numbers, part.members)
+              *part(*of, *sizes, identity), numbers, part.members)
 
     def whole(block, part):
         block(part.members, panel_bytes(me.letter, block.values, part.most(rows)),
               *part(*of, *sizes))
 
-    for name, launch in ("ormqr_warp", warps), ("ormqr_small", lanes), ("ormqr_block", whole):
-        call.serve((name, *way) if way else name, launch)
+    return dict(ormqr_warp=warps, ormqr_small=lanes, ormqr_block=whole)
 
 
 def copy(source, target):
@@ -175,7 +175,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         if at_once:
             steps = (panels, "with b"), (solve, wide)
         else:
-            then = (_multiplying(me, m, sides), wide), (solve, wide)
+            then = (multiplying(me, m, sides), wide), (solve, wide)
             steps = *factor, *(then if fits else then[::-1])
         return (scale, "there"), *steps, (scale, "back")
 
@@ -211,65 +211,10 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block, part, (of_a, of_qr, of_tau), m, n, of_x, width))
     for kind in (0, 1):
         fits, conjugated, _ = least_squares(me, kind == 1, trans)
-        _multiply(call, (of_qr, of_tau, 0, of_x), m, width, n, fits, conjugated, kind)
+        for name, launch in multiplications(me, (of_qr, of_tau, 0, of_x), m, width, n, fits,
+                                            conjugated).items():
+            call.serve((name, kind), launch)
         call.serve(("gels_solve", kind), partial(solve, fits=fits, conjugated=conjugated))
     call.run()
     call.larger(lambda a, b: _gpu_qr.gels(me, a, b, trans, 1, 1), (a, b), (lqr, x))
     return like(a, lqr), like(b, x), call.info()
-
-
-def syevd(me, a, compute_v, lower, overwrite_a):
-    """w, v, info of every member: copied to one buffer, in which those of one order are a stack;
-    stacks are solved beside each other."""
-    shapes = extents(a)
-    n = shapes[:, 0]
-    order = np.argsort(n, kind="stable")
-    x, w = by_order(me.dtype, shapes, order), by_order(me.real, n[:, None], order)
-    call = Call(me, n > 0, lambda n: (blocks("lascl_batched", me, min(n, MOST)),), n)
-    zero = cupy.zeros(1, INT)
-    of_a, of_x, of_n, kept = (call.matrices(a), call.matrices(x), call.sizes(n),
-                              call.add(np.full(len(n), zero.data.ptr)))
-
-    def copy(source, target):
-        call.serve("lascl_batched", scaling(source, target, kept, of_n, of_n))
-        call.run()
-
-    copy(of_a, of_x)
-    first = np.flatnonzero(np.diff(n[order], prepend=0))[::-1]  # of each order, the largest first
-    found = cupy.ndarray((len(n),), INT)
-
-    def solve(first):
-        group = order[first:np.searchsorted(n[order], n[order[first]], "right")]
-        values, _, infos = _gpu_eig.syevd(me, stack_of(x, group), compute_v, lower, 1)
-        stack_of(w, group)[...] = values
-        found[first:first + len(group)] = infos
-
-    large = sum(past(me, k) for k in n[order[first]].tolist())
-    for i in first[:large]:  # one matrix after the other, by routines with one workspace
-        solve(i)
-    with Branches(len(first) - large) as branches:
-        for i, at in enumerate(first[large:]):
-            with branches[i]:
-                solve(at)
-    if len(first):
-        call.info()[cupy.asarray(order[first[-1]:])] = found[first[-1]:]
-    if not compute_v:
-        x = Ragged.empty_like(x.data, np.ones_like(shapes))
-    elif overwrite_a:
-        copy(of_x, of_a)
-        x = a
-    return like(a, w), like(a, x), call.info()
-
-
-def by_order(dtype, shapes, order):
-    """A new buffer with members of these shapes one after the other in this order."""
-    sizes = shapes.prod(1)
-    offsets = np.empty_like(sizes)
-    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
-    return Ragged(cupy.empty(int(sizes.sum()), dtype), shapes, offsets)
-
-
-def stack_of(x, group):
-    """Members of one shape that follow each other in a buffer."""
-    first, (count, *shape) = int(x.offsets[group[0]]), (len(group), *x.shapes[group[0]].tolist())
-    return x.data[first:first + count * int(np.prod(shape))].reshape(count, *shape)

@@ -17,7 +17,7 @@ from .ragged import (
     vectors,
 )
 
-_gpu = on_gpu("_gpu_ragged_qr")
+_gpu, _gpu_eig = on_gpu("_gpu_ragged_qr"), on_gpu("_gpu_ragged_eig")
 
 
 def geqrf_vbatched(me, a, overwrite_a=0):
@@ -152,8 +152,8 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
 
     Notes
     -----
-    About 9 n^3 operations each with vectors. GPU: members of one order together by syevd_batched,
-    on copies, orders to 1024 beside each other.
+    About 9 n^3 operations each with vectors; the same bits as by syevd_batched. GPU: members to
+    order 1024 in launches of all that the same kernels serve; up to 4 GB of workspace.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     compute_v = me.choice(compute_v, "compute_v", (0, 1))
@@ -165,7 +165,7 @@ def syevd_vbatched(me, a, compute_v=1, lower=0, overwrite_a=0):
         return one_by_one(a, lambda i: one(a[i][None], compute_v, lower, overwrite_a),
                           (None, a if overwrite_a and compute_v else None), (a, a),
                           extents(a).prod(1))
-    return _gpu().syevd(me, a, compute_v, lower, overwrite_a)
+    return _gpu_eig().syevd(me, a, compute_v, lower, overwrite_a)
 
 
 geqrf_vbatched, sgeqrf_vbatched, dgeqrf_vbatched, cgeqrf_vbatched, zgeqrf_vbatched = typed(

@@ -94,7 +94,7 @@ def run(launch, dtype, c, n, order, lower, vectors):
         w, info = poisoned((batch, n), real, "C"), poisoned((batch,), np.int32, "C")
         work = poisoned((batch, 1 if c["SHARED"] else numbers), dtype, "C")
         cells = [*source.matrix(not lower), not lower, *source.matrix(), vectors, w.address,
-                 info.address, work.address, n, batch]
+                 info.address, work.address, n, n, batch]
         launch(-(-batch // members), 32 * c["WARPS"], schedule, shared,
                ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in cells]))
         return [x.array.copy() for x in (w, info, source)]

@@ -88,11 +88,12 @@ class Pipeline:
                         most.address, turns.address, room, sweeps.address, most_sweeps,
                         states.address, states.address, 1, k == 0, last, w.address, order.address,
                         info.address, n, batch)
-            self.launch("lasr_rows", schedule, batch * -(-n // rows["ROWS"]),
+            slabs = -(-n // rows["ROWS"])
+            self.launch("lasr_rows", schedule, batch * slabs,
                         rotation_bytes(self.letter, n, rows), *v.matrix(), reflectors, lead,
                         following, tau.address, forms, turns.address, room,
                         sweeps.address, most_sweeps, states.address, order.address, most.address,
-                        k == 0, last, n)
+                        k == 0, last, n, slabs)
         return [x.array.copy() for x in (w, v, info)]
 
 

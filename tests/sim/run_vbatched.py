@@ -6,6 +6,7 @@ must come out, to the bit, as from the `_batched` routine's launcher with the sa
 """
 
 import sys
+from unittest import mock
 
 import numpy as np
 
@@ -58,6 +59,21 @@ VALUES = {
                 "ormqr_warp": PASSING | dict(LANES=8, UPTO=2),
                 "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
     "eigen": {},
+    "rotations": {"syevd_block": None, "stedc_leaf": None,
+                  "sytrd_rows": dict(N=24, EACH=3, WARPS=1, BLOCKS=1),
+                  "steqr_lane": dict(LANES=4, WARPS=1, PARTS=2),
+                  "lasr_rows": dict(ROWS=24, EACH=1, WAVE=2, WARPS=1)},
+    "rotations of rows": {"syevd_block": None, "stedc_leaf": None, "sytrd_rows": None,
+                          "sytrd_block": dict(NB=2, WARPS=2, BLOCKS=1),
+                          "steqr_lane": dict(LANES=2, WARPS=1, PARTS=3),
+                          "lasr_rows": dict(ROWS=8, EACH=2, WAVE=2, WARPS=1),
+                          "ormqr_small": None},
+    "division": {"syevd_block": None, "sytrd_rows": None, "sytrd_block": None,
+                 "sytrd_cluster": dict(NB=2, WARPS=2, CLUSTER=2),
+                 "steqr_lane": dict(LANES=2, WARPS=1, PARTS=2),
+                 "lasr_rows": dict(ROWS=32, EACH=1, WAVE=2, WARPS=1),
+                 "stedc_leaf": dict(WARPS=2, values=1, strip=30), "stedc_merge": dict(WARPS=2),
+                 "ormqr_warp": None, "ormqr_small": None, "ormqr_block": PANELS},
     "small": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
@@ -66,6 +82,10 @@ VALUES = {
              "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                 GROUP=4)},
 }
+
+
+TILES = dict(gemm_split=None, gemm_block=dict(BM=32, BN=32, TM=16, TN=16, BK=16, STAGES=2,
+                                              RESIDENT=0, WARPS=4, BLOCKS=1))
 
 
 def same(found, alone, what):
@@ -80,7 +100,9 @@ def main(folder, letter, family):
         return [copied(general(rng, me.dtype, 1, m, n)[0]) for m, n in shapes]
 
     kernels = install(folder)
-    with _tuned.using(letter, **VALUES[family]):
+    real = {"c": "s", "z": "d"}.get(letter, letter)
+    products = TILES if family == "division" else {}
+    with _tuned.using(letter, **VALUES[family]), _tuned.using(real, **products):
         FAMILIES[family](kernels, me, members)
     print("ok")
 
@@ -254,26 +276,54 @@ def blas(sim, me, members):
 
 
 def eigen(sim, me, members):
-    from blasx.batched import _gpu_eig, _gpu_ragged_qr
-    a = members((9, 9), (20, 20), (0, 0), (9, 9), (1, 1))
+    same_eigen(sim, me, members, 9, 40, 0, 9, 1, 18, 4, 3)
+
+
+def rotations(sim, me, members):
+    same_eigen(sim, me, members, 9, 20, 0, 9, 1, 24, 23, 2)
+    assert {"steqr_lane", "lasr_rows"} < set(sim.launched)
+
+
+def division(sim, me, members):
+    same_eigen(sim, me, members, 33, 65, 0, 33, 40)
+    assert {"sytrd_cluster", "stedc_merge", "gemm_block", "ormqr_block"} < set(sim.launched)
+
+
+def same_eigen(sim, me, members, *orders):
+    """The first lies by columns, the fourth has a nan; all in place, in parts that have a
+    workspace in turn, and by as many launches as a few."""
+    from blasx.batched import _gpu_eig, _gpu_ragged, _gpu_ragged_eig
+    a = members(*zip(orders, orders))
     a[0], a[3][0, 0] = copied(np.asfortranarray(a[0])), np.nan
-    for vectors, overwrite in ((1, 0), (1, 1), (0, 0)):
-        compare(lambda x: _gpu_ragged_qr.syevd(me, x, vectors, 0, overwrite),
-                lambda x: _gpu_eig.syevd(me, x.copy(), vectors, 0, overwrite) if x.size else (
-                    np.zeros((1, 0), me.real), x, np.zeros(1, "i4")), 1 + vectors, a,
+
+    def alone(x, *how):
+        if not x.size:
+            return np.zeros((1, 0), me.real), x, np.zeros(1, "i4")
+        return _gpu_eig.syevd(me, x.copy(), *how)
+
+    for vectors, lower, overwrite in ((1, 0, 0), (1, 1, 1), (0, 0, 0)):
+        compare(lambda x: _gpu_ragged_eig.syevd(me, x, vectors, lower, overwrite),
+                lambda x: alone(x, vectors, lower, overwrite), 1 + vectors, a,
                 infos=bool(vectors))
     x = [y.copy() for y in a]
-    v = _gpu_ragged_qr.syevd(me, x, 1, 0, 1)[1]
+    v = _gpu_ragged_eig.syevd(me, x, 1, 0, 1)[1]
     assert all(y is z for y, z in zip(x, v))
-    sim.launched.clear()
-    _gpu_ragged_qr.syevd(me, 9 * a, 1, 0, 0)
-    assert sim.launched.count("lascl_batched") <= 3  # for all members
+    few, launches = _gpu_ragged_eig.syevd(me, a, 1, 0, 0), []
+    for times in 1, 3:
+        sim.launched.clear()
+        w, v, _ = _gpu_ragged_eig.syevd(me, times * a, 1, 0, 0)
+        launches.append(list(sim.launched))
+    assert launches[0] == launches[1], launches
+    with mock.patch.object(_gpu_ragged, "MEMORY", 1):  # a member at a time
+        for many in w, _gpu_ragged_eig.syevd(me, 3 * a, 1, 0, 0)[0]:
+            same(many, [x[None] for x in 3 * few[0]], "many")
 
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
-                blas=blas, eigen=eigen) | {"panels of L": cholesky, "two sweeps": cholesky,
-                                           "by panels": by_panels}
+                blas=blas, eigen=eigen, rotations=rotations, division=division) | {
+                    "panels of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
+                    "rotations of rows": rotations}
 
 
 def apart(arrays):
