@@ -42,7 +42,7 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
          "part", "every", "apart", "pays", "halved", "odd", "gram", "values", "whole", "alone",
-         "narrow")
+         "narrow", "numbers")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_block",), ("getrs_block",)),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),

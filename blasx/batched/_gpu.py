@@ -18,7 +18,6 @@ INT = np.dtype(np.int32)
 ANYWHERE = 256  # the order up to which blocks of all GPUs have room
 GENERAL, LOWER, UPPER = range(3)  # what of A counts (kernels/lascl_batched.cu)
 LOST = 2**20  # the exponent of a member that is not finite
-NUMBERS = 64  # that a thread scales where a member may have several blocks
 
 
 class Teams:
@@ -129,14 +128,17 @@ def scale(a, x, kept, find=True, target=0, always=True, conjugated=False, part=G
     batch, m, n = x.shape
     letter = BY_DTYPE[x.dtype].letter
     kernel = _blocks_on("lascl_batched", letter, min(max(m, n), MOST), current_device())
-    parts = parts_of(kernel, m * n, find)
+    parts = parts_of(kernel, m, n, find)
     kernel(batch * parts, 0, *matrix(a), conjugated, part, *matrix(x), kept.data.ptr, find, target,
            always, m, n, parts)
 
 
-def parts_of(block, numbers, find):
-    """How many blocks of kernels/lascl_batched.cu have a member."""
-    return 1 if find else max(1, -(-numbers // (NUMBERS * block.threads)))
+def parts_of(block, m, n, find):
+    """How many blocks of kernels/lascl_batched.cu have an (m, n) member: one where an exponent is
+    found, else as many as have so many `numbers` to a thread."""
+    numbers = None if find else _noted_on("lascl_batched", block.kernel.letter,
+                                          min(max(m, n), MOST), "numbers", current_device())
+    return max(1, -(-m * n // (numbers * block.threads))) if numbers else 1
 
 
 def nrhs(b):

@@ -228,7 +228,7 @@ def _factor_panel(call, of_c, order, widths, panel):
 def scaling(a, x, kept, m, n, find=0, target=0, always=0):
     """What launches lascl_batched for members m x n."""
     def launch(block, part):
-        parts = parts_of(block, part.most(m) * part.most(n), find)
+        parts = parts_of(block, part.most(m), part.most(n), find)
         block(part.members * parts, 0, *part(a, 0, GENERAL, x, kept, find, target, always, m, n),
               parts)
     return launch
