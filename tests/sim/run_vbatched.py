@@ -317,6 +317,13 @@ def same_eigen(sim, me, members, *orders):
     with mock.patch.object(_gpu_ragged, "MEMORY", 1):  # a member at a time
         for many in w, _gpu_ragged_eig.syevd(me, 3 * a, 1, 0, 0)[0]:
             same(many, [x[None] for x in 3 * few[0]], "many")
+    steps = _gpu_ragged_eig._steps
+    with mock.patch.object(_gpu_ragged_eig, "_steps",  # as if they were larger than a kernel takes
+                           lambda me, n, *how: None if n == orders[0] else steps(me, n, *how)):
+        found = [_gpu_ragged_eig.syevd(me, a, vectors, 0, 0) for vectors in (1, 0)]
+    values = _gpu_ragged_eig.syevd(me, a, 0, 0, 0)[0]
+    for many, one in zip((*found[0][:2], found[1][0]), (*few[:2], values)):
+        same(many, [x[None] for x in one], "larger")
 
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
