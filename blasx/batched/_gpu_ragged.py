@@ -460,6 +460,7 @@ class Call:
 
     def __init__(self, me, wanted, plan, *extents):
         self.me, self.columns, self.cells, self.servers, self.parts = me, [], 0, {}, {}
+        self.kept = []  # what kernels use beside the operands, and these where they are vectors
         self._info = cupy.zeros(len(wanted), INT)
         members = np.flatnonzero(wanted)
         code = 0  # one number for the extents, in their order
@@ -486,6 +487,7 @@ class Call:
 
     def vectors(self, x):
         """The addresses of the members of x, vectors whose elements follow each other."""
+        self.kept.append(x)  # may be a copy, or a workspace
         if x.__class__ is Ragged:
             return self.add(x.data.data.ptr + x.offsets * x.data.itemsize)
         return self.add(np.array([y.data.ptr for y in x], np.int64))
@@ -529,8 +531,9 @@ class Call:
             sums -= np.repeat(sums[::some], some)[:len(own)]  # each part from the beginning on
             addresses[first:last] = end + sums
             end += int((sums + own).max())
-        self.memory = cupy.cuda.alloc(end)
-        return addresses + self.memory.ptr
+        memory = cupy.cuda.alloc(end)
+        self.kept.append(memory)
+        return addresses + memory.ptr
 
     def serve(self, name, launch):
         """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""
@@ -538,8 +541,11 @@ class Call:
 
     def run(self):
         """Bring the table to the GPU, and launch."""
-        if not self.classes:
-            return
+        if self.classes:
+            self._launch()
+        self.servers.clear()  # which know this call: its memory would wait for Python's collector
+
+    def _launch(self):
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
         with Branches(len(self.classes)) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
@@ -558,7 +564,8 @@ class Call:
 
     def _upload(self, numbers):
         """The table. A graph that captures this call copies again whenever it is launched: what it
-        copies, and where to, is kept as long as the infos that it writes."""
+        copies, where to, and what else its kernels use is kept as long as the infos that it
+        writes."""
         stream = cupy.cuda.get_current_stream()
         if not stream.is_capturing():
             return cupy.asarray(numbers)  # through pinned memory, nothing waits
@@ -567,7 +574,7 @@ class Call:
         table = cupy.empty(numbers.shape, np.int64)
         table.data.copy_from_host_async(staging.ptr, numbers.nbytes, stream)
         memory = cupy.cuda.UnownedMemory(self._info.data.ptr, self._info.nbytes,
-                                         (self._info, table, staging))
+                                         (self._info, table, staging, *self.kept))
         self._info = cupy.ndarray(self._info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))
         return table
 

@@ -307,7 +307,7 @@ class Eigen:
             call.serve(("stedc_leaf", count), partial(leaf, leaves=count))
         for (count,), reach in call.ways("stedc_merge").items():
             # Vectors go to and fro between z and put
-            back = np.log2(leaves[:reach] // (2 * count) + (leaves[:reach] < 2 * count)) % 2 == 1
+            back = np.log2(np.maximum(leaves[:reach] // (2 * count), 1)) % 2 == 1
             source, target = (np.where(back, *x) for x in ((put[:reach], z[:reach]),
                                                            (z[:reach], put[:reach])))
             call.serve(("stedc_merge", count), partial(merge, count=count,
@@ -348,11 +348,11 @@ class Eigen:
 
     def multiply_by_q(self, reach):
         """Strips of V's columns, all side by side."""
-        call, me, width = self.call, self.me, self.sizes["strip"][:reach]
-        strips = Pieces(np.where(width > 0, -(-self.order[:reach] // np.maximum(width, 1)), 0))
-        of, low = strips.member, strips.number * width[strips.member]
-        n = self.order[of]
-        less, width = call.place(n - 1), call.place(np.minimum(width[of], n - low))
+        call, me, strip = self.call, self.me, self.sizes["strip"][:reach]
+        strips = Pieces(-(-self.order[:reach] // np.maximum(strip, 1)) * (strip > 0))
+        of = strips.member
+        n, low = self.order[of], strips.number * strip[of]
+        less, width = call.place(n - 1), call.place(np.minimum(strip[of], n - low))
         tau = self.addresses("tau", reach)[of]
         launches = multiplications(me, (
             call.place(self.lines_of_factors[of]), call.place(tau), 0,
@@ -363,7 +363,8 @@ class Eigen:
     def clear_imaginary(self, reach):
         call, imaginary = self.call, self.real_v(np.arange(reach))
         imaginary[:, 0] += self.me.real.itemsize
-        self.zero = cupy.zeros(1, self.me.real)
-        nothing = call.place(np.tile(np.array([[self.zero.data.ptr, 0, 0]]), (reach, 1)))
+        zero = cupy.zeros(1, self.me.real)
+        call.kept.append(zero)
+        nothing = call.place(np.tile(np.array([[zero.data.ptr, 0, 0]]), (reach, 1)))
         call.serve(("lascl_batched", "zeros"), scaling(  # infos: as yet 0
             nothing, call.place(imaginary), call.infos, self.n, self.n))

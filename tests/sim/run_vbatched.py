@@ -5,7 +5,9 @@ Arrays are NumPy's behind CuPy's names, kernels those of `VALUES` built for the 
 must come out, to the bit, as from the `_batched` routine's launcher with the same constants.
 """
 
+import gc
 import sys
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -99,12 +101,28 @@ def main(folder, letter, family):
     def members(*shapes):
         return [copied(general(rng, me.dtype, 1, m, n)[0]) for m, n in shapes]
 
-    kernels = install(folder)
+    kernels, calls = install(folder), watched()
     real = {"c": "s", "z": "d"}.get(letter, letter)
     products = TILES if family == "division" else {}
     with _tuned.using(letter, **VALUES[family]), _tuned.using(real, **products):
         FAMILIES[family](kernels, me, members)
+    assert calls and not any(call() for call in calls), "a call outlives its routine"
     print("ok")
+
+
+def watched():
+    """References to all calls from now on, which must not wait for Python's collector: workspace
+    of theirs would."""
+    from blasx.batched._gpu_ragged import Call
+    gc.disable()
+    calls, init = [], Call.__init__
+
+    def begin(call, *given):
+        calls.append(weakref.ref(call))
+        init(call, *given)
+
+    Call.__init__ = begin
+    return calls
 
 
 def lu(sim, me, members):
