@@ -151,6 +151,51 @@ def test_graph_capture(cp, name):
         assert (a == getattr(blasx, name)(fresh)[0]).all()
 
 
+RAGGED = {
+    "dgesv_vbatched": lambda a, b: blasx.dgesv_vbatched(a, b, overwrite_a=1, overwrite_b=1),
+    "cposv_vbatched": lambda a, b: blasx.cposv_vbatched(a, b, overwrite_a=1, overwrite_b=1),
+    "sgeqrf_vbatched": lambda a, b: blasx.sgeqrf_vbatched(a, overwrite_a=1),
+    "dgels_vbatched": lambda a, b: blasx.dgels_vbatched(a, b, overwrite_a=1, overwrite_b=1),
+    "ssyevd_vbatched": lambda a, b: blasx.ssyevd_vbatched(a, overwrite_a=1),
+    "zheevd_vbatched": lambda a, b: blasx.zheevd_vbatched(a, overwrite_a=1),
+}
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_graph_of_members_of_different_sizes(cp, name):
+    """A captured call, replayed on other members than those it was captured with, gives what a
+    call gives, and goes on doing so when the memory of both has been allocated again."""
+    letter = name[0]
+    orders = [1, 3, 9, 16, 17, 33, 64, 65, 100, 130, 200, 257, 300, *range(5, 60)]
+    fresh = [spd(cp, 1, n)[0].astype(TYPES[letter].dtype) for n in orders]
+    sides = [cp.random.standard_normal((n, 2)).astype(TYPES[letter].dtype) for n in orders]
+    a, b = (blasx.Ragged.pack(x) for x in (fresh, sides))
+    full = a.data.copy(), b.data.copy()
+
+    def members():
+        a.data[...], b.data[...] = full
+
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        want = RAGGED[name](a, b)
+        want = [x.data.copy() if isinstance(x, blasx.Ragged) else x.copy() for x in want]
+        for i, n in enumerate(orders):  # captured with members whose info would be another
+            a[i][...] = cp.eye(n)
+        stream.synchronize()
+        stream.begin_capture()
+        kept = RAGGED[name](a, b)
+        graph = stream.end_capture()
+        for _ in range(3):
+            members()
+            spoiled = [cp.full(1 << 24, cp.nan) for _ in range(8)]  # what was given back, if any
+            del spoiled
+            graph.launch(stream)
+            stream.synchronize()
+            for x, y in zip(kept, want):
+                x = x.data if isinstance(x, blasx.Ragged) else x
+                assert (x == y).all()
+
+
 @pytest.mark.parametrize("batch", [0, 1, 65535, 65536, 200000])
 def test_any_batch_count(cp, batch):
     a = spd(cp, batch, 4)
