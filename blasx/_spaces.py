@@ -32,6 +32,8 @@ from .batched._block import (
     rotation_bytes,
     shared_bytes,
     small_q_bytes,
+    small_q_numbers,
+    small_square_bytes,
     small_triangle_bytes,
     solve_bytes,
     square_bytes,
@@ -335,26 +337,38 @@ def lane_fits(letter, n, v, gpu):
             and small_triangle_bytes(letter, v, True) <= gpu.shared)
 
 
+def dealt_stages(letter, n, most=1):
+    """Up to `most` columns to a lane, and as many warps as leave few lanes over."""
+    heights = sorted({-(-n // 4) * 4, -(-n // 8) * 8})
+
+    def over(columns, warps):
+        return 32 * warps % -(-n // columns) / warps
+
+    shapes = [dict(N=N, WARPS=w) | ({"C": c} if most > 1 else {})
+              for N in heights for c in range(1, most + 1)
+              for w in sorted(range(1, 17), key=lambda w: (round(over(c, w) / 4), w))[:4]]
+    return shapes, options(BLOCKS=(1, 2, 3, 4, 6, 8, 12, 16))
+
+
+def dealt_fits(letter, n, v, room, gpu):
+    """`room`: the bytes of a team."""
+    part = v["N"] * v.get("C", 1) * words(letter)
+    return (n <= v["N"] <= 96 and v["N"] % 4 == 0 and part <= PART + 32 and v["WARPS"] <= 32
+            and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536 and room <= gpu.shared)
+
+
 def inverse_stages(letter, n):
-    """Past 32 a lane to a column, or two."""
-    if n <= 32:
-        return lane_stages(letter, n)
-    heights = [N for N in (40, 48, 64, 72, 80, 88) if n <= N][:2]
-    return ([dict(N=N, LANES=32 * w, C=-(-N // (32 * w)), WARPS=w)
-             for N in heights for w in ((2, 1) if N <= 64 else (3,))],
-            options(BLOCKS=(6, 1, 4, 8, 10, 12, 16)))
+    return dealt_stages(letter, n, 2)
 
 
 def inverse_fits(letter, n, v, gpu):
-    if v["LANES"] * v["C"] < v["N"]:
-        return False
-    if v["N"] <= 32:
-        return lane_fits(letter, n, v, gpu)
-    part = v["N"] * v["C"] * words(letter)
-    return (n <= v["N"] <= 96 and v["N"] % 4 == 0 and part <= PART and v["LANES"] in (32, 64, 96)
-            and v["WARPS"] <= 32 and (v["LANES"] == 32 or v["LANES"] == 32 * v["WARPS"])
-            and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
-            and small_triangle_bytes(letter, v, False) <= gpu.shared)
+    return 32 * v["WARPS"] * v["C"] >= v["N"] and dealt_fits(
+        letter, n, v, small_square_bytes(letter, v), gpu)
+
+
+def q_fits(letter, n, v, gpu):
+    dtype = TYPES[letter].dtype
+    return dealt_fits(letter, n, v, small_q_numbers(dtype, v, n) * dtype.itemsize, gpu)
 
 
 def interchange_stages(letter, n):
@@ -1495,7 +1509,7 @@ SPACES = {
                                 smallest=33, largest=160) for routine in ("getrs", "potrs")},
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
-                         largest=88),
+                         largest=96),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
                         largest=64),
@@ -1522,6 +1536,8 @@ SPACES = {
                           letters="sd", smallest=17, largest=160),
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
+    "orgqr_small": Space("orgqr", dealt_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,
+                         largest=96),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
                         (4, 8, 16, 32, 48, 64, 96), True, largest=512),

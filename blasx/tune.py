@@ -49,7 +49,7 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "potrs": (("trsm_block",),),
     "ormqr_one": (("ormqr_small", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "symm": ("gemm_warp",), "syrk": ("gemm_warp",), "orgqr": ("ormqr_small",)}
+    "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
 BEFORE = {"gels_warp": ("geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block")}
 AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,

@@ -1,17 +1,81 @@
 // getri_small.cu: the inverses of a batch of n x n matrices, n <= N <= 96, from their LU factors.
 //
-// A team of LANES lanes, of a warp or a block of two or three, has a member: its factors, which all of the
-// team read at once, in shared memory by columns; of X every lane C columns in registers, so that
-// none waits for another. Column
-// j of X begins as that of the identity, its one where the interchanges bring it, and is solved
-// with L, then U, a column of the factors at a time, 16 bytes of it at once.
+// Columns of X are dealt to the lanes of a block as one line, C to a lane, in registers: a team of
+// `lanes` lanes, any number that has n columns, has a member, its factors in shared memory, and
+// teams lie side by side, across warps where that leaves fewer lanes without work (33 columns in
+// whole warps leave every second). Column j of X begins as that of the identity, its one where the
+// interchanges bring it, and is solved with L, then U, a column of the factors at a time, 16 bytes
+// of it at once: nothing waits for another lane.
 //
 // The floor: the factors read and X written once, 2 n^2 numbers; 2 n^3 operations. A member with a
 // zero on U's diagonal, whose first is `info`, keeps its factors.
+#include "compiling.cuh"
 #include "launch.cuh"
-#include "triangular_small.cuh"
+#include "small_columns.cuh"
 
-static_assert(LANES * C >= N);
+// A thread's team, `number` of so many of the launch; a lane that no team has is not `here`, and
+// none of its columns is of a matrix.
+struct Team {
+    int lanes, place, t;
+    size number;
+    bool here, in_warp;  // in_warp: no team crosses a warp's end
+
+    __device__ Team(int lanes, size teams)
+        : lanes(lanes), place(thread() / lanes), in_warp(WARPS == 1 || 32 % lanes == 0)
+    {
+        const int places = THREADS / lanes;
+        number = size(blockIdx.x) * places + place;
+        here = place < places && number < teams;
+        t = here ? thread() - place * lanes : N;
+        if (place >= places) place = 0;  // it reads what is another's
+    }
+    __device__ void sync() const
+    {
+        if (in_warp) __syncwarp();
+        else __syncthreads();
+    }
+    __device__ int column(int c) const { return t + lanes * c; }
+    __device__ scalar_t* memory(size apart) const
+    {
+        return reinterpret_cast<scalar_t*>(dynamic_shared) + place * int(apart);
+    }
+};
+
+// What a team knows of its diagonal, behind its square: which numbers are tiny, so that the
+// reciprocal may overflow and they are lifted first, and the first that is zero, counted from 1.
+// All know it after `look` and a barrier; a barrier stands between the constructor and `look`, too.
+struct Diagonal {
+    struct About {
+        unsigned tiny[3];
+        int zero;
+    };
+    static_assert(sizeof(About) == VECTOR * sizeof(scalar_t));
+    scalar_t* square;
+    About* about;
+    const Team& team;
+
+    __device__ Diagonal(scalar_t* square, const Team& team)
+        : square(square), about(reinterpret_cast<About*>(square + N * DOWN)), team(team)
+    {
+        if (team.t == 0) *about = {{0, 0, 0}, N + 1};
+    }
+    __device__ void look(int n)
+    {
+        for (int i = team.t; i < n; i += team.lanes) {
+            const real_t some = abs1(square[i * (DOWN + 1)]);
+            if (some < TINY) atomicOr(&about->tiny[i / 32], 1u << i % 32);
+            if (some == 0) atomicMin(&about->zero, i + 1);
+        }
+    }
+    __device__ Bits tiny() const
+    {
+        Bits found{};
+        #pragma unroll
+        for (int e = 0; e < N; e += 32) add_bits(found, team.here ? about->tiny[e / 32] : 0, e);
+        return found;
+    }
+    __device__ int zero() const { return team.here && about->zero <= N ? about->zero : 0; }
+};
 
 // x := L^-1 x, C columns; L has ones on its diagonal
 __device__ inline void solve_lower(scalar_t (&x)[C][N], const scalar_t* LU, int n)
@@ -32,8 +96,8 @@ __device__ inline void solve_lower(scalar_t (&x)[C][N], const scalar_t* LU, int 
     }
 }
 
-// x := U^-1 x, C columns; on the diagonal of U are reciprocals, of numbers lifted where `lifted`
-__device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits lifted, int n)
+// x := U^-1 x, C columns; on the diagonal of U are reciprocals, of numbers lifted where `tiny`
+__device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits tiny, int n)
 {
     #pragma unroll
     for (int j = N - 1; j >= 0; --j) {
@@ -45,7 +109,7 @@ __device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits
             #pragma unroll
             for (int c = 0; c < C; ++c) {
                 if (q + VECTOR > j) {
-                    if (has(lifted, j)) x[c][j] = mul(x[c][j], LIFT);
+                    if (has(tiny, j)) x[c][j] = mul(x[c][j], LIFT);
                     x[c][j] = mul(u.x[j % VECTOR], x[c][j]);
                 }
                 #pragma unroll
@@ -58,68 +122,66 @@ __device__ inline void solve_upper(scalar_t (&x)[C][N], const scalar_t* LU, Bits
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
-            scalar_t* X, size x_row, size x_col, size x_next, int* info, size ns, size batch)
+            scalar_t* X, size x_row, size x_col, size x_next, int* info, size ns, size lanes,
+            size batch)
 {
     wait_for_stream();
-    const int team = threadIdx.x / LANES, t = threadIdx.x % LANES;
-    const size number_of = size(blockIdx.x) * TEAMS + team;
-    const bool here = number_of < batch;
-    const size b = here ? number_of : batch - 1;
-    const int n = here ? int(ns) : 0;  // a team past the end has a matrix of no rows
+    const Team team(int(lanes), batch);
+    const size b = team.here ? team.number : batch - 1;
+    const int n = team.here ? int(ns) : 0;
     const Strided<const scalar_t> in{LU + b * lu_next, lu_row, lu_col};
     const Strided<scalar_t> out{X + b * x_next, x_row, x_col};
-    scalar_t* const square = reinterpret_cast<scalar_t*>(dynamic_shared) + team * TRIANGLE;
+    scalar_t* const square = team.memory(TRIANGLE);
 
-    each_of_team<DOWN>(in, square, n, n, t, [](const scalar_t& from, scalar_t& to) {
+    Diagonal diagonal(square, team);
+    each_of_team<DOWN>(in, square, n, n, team.t, team.lanes, [](const scalar_t& from, scalar_t& to) {
         copy_async<sizeof(scalar_t)>(&to, &from, sizeof(scalar_t));
     });
     end_group();
     int one[C];
     #pragma unroll
-    for (int c = 0; c < C; ++c) one[c] = t + LANES * c;
+    for (int c = 0; c < C; ++c) one[c] = team.column(c);
     for (int k = 0; k < n; ++k) {
         const int p = piv[b * n + k];
         #pragma unroll
         for (int c = 0; c < C; ++c) one[c] = one[c] == k ? p : one[c] == p ? k : one[c];
     }
     await_groups<0>();
-    team_sync();
-    const int zero = first_of(where(t, [=](int i) {
-        return i < n && abs1(square[i * (DOWN + 1)]) == 0; }));
-    if (t == 0 && here) info[b] = zero;
+    team.sync();
+    diagonal.look(n);
+    team.sync();
+    const int zero = diagonal.zero();
+    const Bits tiny = diagonal.tiny();
+    if (team.t == 0) info[b] = zero;
     scalar_t x[C][N];
     #pragma unroll
-    for (int c = 0; c < C; ++c)
+    for (int c = 0; c < C; ++c) {
+        const int j = team.column(c);
         #pragma unroll
         for (int i = 0; i < N; ++i) x[c][i] = scalar_t(real_t(i == one[c]));
-    team_sync();
-    if (zero) {
-        #pragma unroll
-        for (int c = 0; c < C; ++c)
+        if (zero && j < n)
             #pragma unroll
-            for (int i = 0; i < N; ++i)
-                if (t + LANES * c < N) x[c][i] = square[(t + LANES * c) * DOWN + i];
+            for (int i = 0; i < N; ++i) x[c][i] = square[j * DOWN + i];
+        if (!zero && j < n) {
+            scalar_t& d = square[j * (DOWN + 1)];
+            d = reciprocal(has(tiny, j) ? mul(d, LIFT) : d);
+        }
     }
-    team_sync();
-    const Bits lifted = diagonal_of<true>(square, n, false, t);
-    team_sync();
+    team.sync();
     if (!zero) {
         solve_lower(x, square, n);
         look_no_further_back();
-        solve_upper(x, square, lifted, n);
+        solve_upper(x, square, tiny, n);
     }
-    team_sync();
-    if (by_rows(out)) {
-        store_columns(out, x, n, n, t);
-        return;
-    }
+    if (by_rows(out)) return store_columns(out, x, n, n, team.t, team.lanes);
+    team.sync();
     #pragma unroll
     for (int c = 0; c < C; ++c)
-        #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (t + LANES * c < N) square[(t + LANES * c) * DOWN + i] = x[c][i];
-    team_sync();
-    each_of_team<DOWN>(out, square, n, n, t, [](scalar_t& to, const scalar_t& from) {
+        if (team.column(c) < n)
+            #pragma unroll
+            for (int i = 0; i < N; ++i) square[team.column(c) * DOWN + i] = x[c][i];
+    team.sync();
+    each_of_team<DOWN>(out, square, n, n, team.t, team.lanes, [](scalar_t& to, const scalar_t& from) {
         to = from;
     });
 }

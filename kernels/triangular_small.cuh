@@ -9,48 +9,21 @@
 // L where a row is a few sectors. n^2 nrhs operations: 512 fused ones to a column at n = 32.
 #pragma once
 #include "compiling.cuh"
-#include "triangular_operands.cuh"
+#include "small_columns.cuh"
 
-#ifndef BLASX               // the launcher writes them; the values here let the file compile alone
-constexpr int N = 32;       // the largest order
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int LANES = 32;   // lanes to a member
-constexpr int C = 1;        // columns to a lane
-constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
-constexpr int DOWN = N + VECTOR;                     // a column of L in shared memory
-constexpr int TRIANGLE = N * DOWN + VECTOR;          // teams begin in different banks
 constexpr int TALL = N + 1;                          // a column of X there: no bank twice
 constexpr int STRIP = (LANES * C * TALL + VECTOR - 1) / VECTOR * VECTOR;
 constexpr int TEAMS = THREADS / LANES;
 constexpr int NEAR = LANES < 32 ? LANES : 32;        // of a team in a warp
-static_assert(N % VECTOR == 0 && N <= 96 && (LANES <= 32 ? 32 % LANES == 0 : TEAMS == 1));
+static_assert(LANES <= 32 ? 32 % LANES == 0 : TEAMS == 1);
 
 __device__ inline void team_sync()
 {
     if (LANES > 32) __syncthreads();
     else __syncwarp();
-}
-
-// A bit for each i < N, the same for all of a team
-struct Words { unsigned word[(N + 31) / 32]; };
-template <int WORDS> struct bits { using type = Words; };
-template <> struct bits<1> { using type = unsigned; };
-template <> struct bits<2> { using type = unsigned long long; };
-using Bits = bits<(N + 31) / 32>::type;
-
-template <class T> __device__ void add_bits(T& x, unsigned some, int from) { x |= T(some) << from; }
-__device__ inline void add_bits(Words& x, unsigned some, int from) { x.word[from / 32] |= some; }
-template <class T> __device__ bool has(T x, int i) { return x >> i & 1; }
-__device__ inline bool has(const Words& x, int i) { return x.word[i / 32] >> i % 32 & 1; }
-// The first, counted from 1, or 0
-template <class T> __device__ int first_of(T x) { return __ffsll(x); }
-__device__ inline int first_of(const Words& x)
-{
-    int found = 0;
-    #pragma unroll
-    for (int w = (N + 31) / 32 - 1; w >= 0; --w)
-        if (x.word[w]) found = 32 * w + __ffs(x.word[w]);
-    return found;
 }
 
 // Those for which f(i)
@@ -81,39 +54,6 @@ __device__ inline void fetch_triangle(scalar_t* to, Strided<const scalar_t> a, i
                 copy_async<sizeof(scalar_t)>(to + i * to_along + o * to_next,
                                              a.p + i * along + o * next, sizeof(scalar_t));
         }
-}
-
-// f(element of X, its place in the strip) for n x m elements, a team's lanes at neighbours; in the
-// strip they lie by columns, LD numbers to each
-template <int LD, class T, class F>
-__device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, F f)
-{
-    const bool across = by_rows(x);
-    const int inner = across ? m : n, outer = across ? n : m;
-    const size along = across ? x.cs : x.rs, next = across ? x.rs : x.cs;
-    const int to_along = across ? LD : 1, to_next = across ? 1 : LD;
-    #pragma unroll
-    for (int e = 0; e < (N > LANES * C ? N : LANES * C); e += LANES) {
-        T* p = x.p + (e + t) * along;
-        scalar_t* to = strip + (e + t) * to_along;
-        if (e + t < inner)
-            #pragma unroll 8
-            for (int o = 0; o < outer; ++o, p += next, to += to_next) f(*p, *to);
-    }
-}
-
-// out := n x m elements of x, each lane its columns
-__device__ inline void store_columns(Strided<scalar_t> out, const scalar_t (&x)[C][N], int n,
-                                     int m, int t)
-{
-    #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        const int j = t + LANES * c;
-        scalar_t* p = &out(0, j);
-        #pragma unroll
-        for (int i = 0; i < N; ++i, p += out.rs)
-            if (i < n && j < m) *p = x[c][i];
-    }
 }
 
 // The diagonal of L, n x n, inverted in its place if SOLVE; those that were lifted first, as below
@@ -194,7 +134,7 @@ __device__ void columns_of_team(
     scalar_t x[C][N];
     fetch_triangle(L, matrix_of(A, a_row, a_col, a_next, b), n, unit != 0, t);
     if (staged)
-        each_of_team<TALL>(in, strip, n, m, t, [](const scalar_t& from, scalar_t& to) {
+        each_of_team<TALL>(in, strip, n, m, t, LANES, [](const scalar_t& from, scalar_t& to) {
             copy_async<sizeof(scalar_t)>(&to, &from, sizeof(scalar_t));
         });
     else
@@ -235,8 +175,9 @@ __device__ void columns_of_team(
             #pragma unroll
             for (int i = 0; i < N; ++i) strip[(t + LANES * c) * TALL + i] = x[c][i];
         team_sync();
-        each_of_team<TALL>(out, strip, n, m, t, [](scalar_t& to, const scalar_t& from) { to = from; });
+        each_of_team<TALL>(out, strip, n, m, t, LANES,
+                           [](scalar_t& to, const scalar_t& from) { to = from; });
         return;
     }
-    store_columns(out, x, n, m, t);
+    store_columns(out, x, n, m, t, LANES);
 }

@@ -54,10 +54,10 @@ SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
          *(("getrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
          ("laswp_identity", "z", dict(WARPS=2)),
-         ("getri_small", "d", dict(N=48, LANES=64, C=1, WARPS=2, BLOCKS=1)),
-         ("getri_small", "s", dict(N=72, LANES=96, C=1, WARPS=3, BLOCKS=1)),
-         *(("getri_small", x, dict(N=32, LANES=16, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
-         *(("getri_small", x, dict(N=8, LANES=8, C=1, WARPS=1, BLOCKS=1)) for x in "dz"))
+         ("getri_small", "d", dict(N=48, C=1, WARPS=2, BLOCKS=1)),
+         ("getri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),
+         *(("getri_small", x, dict(N=32, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
+         *(("getri_small", x, dict(N=8, C=1, WARPS=2, BLOCKS=1)) for x in "dz"))
 
 
 @pytest.mark.parametrize("kernel, letter, values", SMALL, ids=lambda x: x if str(x) == x else "")

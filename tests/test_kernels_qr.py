@@ -13,8 +13,8 @@ from blasx import _tuned
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ("geqrf_small", "geqrf_block", "ormqr_small", "ormqr_block", "ormqr_warp", "orgqr_block",
-           "gels_small", "gels_warp", "gels_solve", "lascl_batched")
-MOST = {"geqrf_small": 16, "gels_small": 16, "ormqr_small": 16, "ormqr_warp": 64,
+           "orgqr_small", "gels_small", "gels_warp", "gels_solve", "lascl_batched")
+MOST = {"geqrf_small": 16, "gels_small": 16, "ormqr_small": 16, "orgqr_small": 16, "ormqr_warp": 64,
         "gels_solve": 1024, "lascl_batched": 1024}
 # gels_warp begins at 33 rows
 every_kernel = pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "gels_warp"])
@@ -32,6 +32,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "ormqr_small": (dict(N=20, LANES=8, WARPS=1, BLOCKS=1), ("20,20", "17,9", "3,21")),
     "ormqr_warp": (WARP, ("40,1", "33,6", "9,4")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
+    "orgqr_small": (dict(N=20, WARPS=2, BLOCKS=1), ("20,20", "17,9", "19,3")),
     "gels_small": (LANES | {"C": 1}, ("8,8", "7,5", "6,1")),
     "gels_warp": (WARP, ("40,37", "33,9", "35,1", "36,36")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),

@@ -112,13 +112,13 @@ def passing_bytes(dtype, constants, rows):
 
 
 def small_q_numbers(dtype, constants, count):
-    """kernels/ormqr_small.cu: V of a team by columns, and tau."""
+    """kernels/small_reflectors.cuh: V of a team by columns, and tau."""
     few = 16 // dtype.itemsize
-    return count * (constants["N"] + few) + -(-count // few) * few
+    return count * odd_packs(constants["N"], few) + -(-count // few) * few
 
 
 def small_q_bytes(dtype, constants, count):
-    """The same of a block."""
+    """The same of a block of kernels/ormqr_small.cu."""
     return (32 * constants["WARPS"] // constants["LANES"] * dtype.itemsize
             * small_q_numbers(dtype, constants, count))
 
@@ -138,10 +138,27 @@ def triangle_bytes(kernel, letter, n, constants):
 def small_triangle_bytes(letter, constants, staged):
     """kernels/trsm_small.cu: L of each team, and its columns of X if `staged`."""
     v, size = constants, TYPES[letter].dtype.itemsize
-    vector = 16 // size
-    strip = -(-v["LANES"] * v["C"] * (v["N"] + 1) // vector) * vector
-    team = v["N"] * (v["N"] + vector) + vector + strip * staged
-    return 32 * v["WARPS"] // v["LANES"] * team * size
+    strip = -(-v["LANES"] * v["C"] * (v["N"] + 1) * size // 16) * 16
+    return 32 * v["WARPS"] // v["LANES"] * (small_square_bytes(letter, v) + strip * staged)
+
+
+def small_square_bytes(letter, constants):
+    """kernels/small_columns.cuh: a triangle or square of N columns, and a pack."""
+    rows, size = constants["N"], TYPES[letter].dtype.itemsize
+    return size * rows * odd_packs(rows, 16 // size) + 16
+
+
+def odd_packs(numbers, pack):
+    """Room for so many numbers: an odd number of packs."""
+    return numbers if numbers // pack % 2 else numbers + pack
+
+
+def dealt(threads, columns, even, room, most):
+    """Lanes of a team where members' columns are dealt to a block's lanes (kernels/orgqr_small.cu,
+    getri_small.cu): as many as the columns ask for, a multiple of `even`, or more, so that all
+    teams, of `room` bytes each, have room in `most`."""
+    lanes = max(columns, -(-threads // (most // room)))
+    return min(threads, -(-lanes // even) * even)
 
 
 def pitch(letter, n, along_k, split=False):

@@ -7,9 +7,10 @@ from .. import _cuda
 from .._kernel import current_device, gpu
 from .._tuned import LARGEST, most
 from ._block import (
+    dealt,
     lu_bytes,
     shared_bytes,
-    small_triangle_bytes,
+    small_square_bytes,
     solve_bytes,
     square_bytes,
 )
@@ -23,6 +24,7 @@ from ._gpu import (
     kernel,
     like,
     matrix,
+    noted,
     nrhs,
     past,
     pivots_and_infos,
@@ -190,9 +192,12 @@ def getri(me, lu, piv, overwrite_lu):
     x = like(lu, overwrite_lu and teams)
     of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
     if lu.size and teams:
-        of_block = teams.threads // teams.values["LANES"]
-        teams(-(-batch // of_block), small_triangle_bytes(me.letter, teams.values, False), *of,
-              batch)
+        room = small_square_bytes(me.letter, teams.values)
+        even = noted("getri_small", me, n, "even") or 1
+        lanes = dealt(teams.threads, -(-n // teams.values["C"]), even, room,
+                      gpu(current_device()).shared)
+        of_block = teams.threads // lanes
+        teams(-(-batch // of_block), of_block * room, *of, lanes, batch)
     elif lu.size:  # L U X = the identity, its rows interchanged
         shared = INT.itemsize * (2 * n + 3)  # the pivots, and where they bring the ones
         blocks("laswp_identity", me, n)(batch, shared, *of)

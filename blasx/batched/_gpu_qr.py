@@ -4,8 +4,10 @@ room for, the one-matrix routines in a loop above."""
 import cupy
 import numpy as np
 
+from .._kernel import current_device, gpu
 from ._block import (
     SIDES_OF_GELS,
+    dealt,
     gels_bytes,
     gels_room,
     left_bytes,
@@ -119,12 +121,25 @@ def form_q_at(me, factors, tau, count, q):
     and strides, and as many numbers tau to a member."""
     batch, m, n = q.shape
     if q.size:
-        if small := by_columns_of(me, m, n):
-            _by_columns(small, factors, tau, count, q, min(count, n), False, False, True)
+        if small := blocks("orgqr_small", me, m):
+            teams, shared, dealing = dealt_q(small, me, m, n, min(count, n))
+            small(-(-batch // teams), shared, *factors, tau, count, *matrix(q), m, n,
+                  min(count, n), *dealing, batch)
             return
         kernel = blocks("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
                *matrix(q), m, n, min(count, n))
+
+
+def dealt_q(small, me, rows, columns, count):
+    """Of orgqr_small for so many rows, columns and reflectors: teams of a block, its shared memory,
+    and each one's lanes and numbers there."""
+    numbers = small_q_numbers(me.dtype, small.values, count)
+    room = numbers * me.dtype.itemsize
+    even = noted("orgqr_small", me, rows, "even") or 1
+    lanes = dealt(small.threads, columns, even, room, gpu(current_device()).shared)
+    teams = small.threads // lanes
+    return teams, teams * room, (lanes, numbers)
 
 
 def by_columns_of(me, rows, width):
@@ -138,13 +153,12 @@ def by_columns_of(me, rows, width):
     return small
 
 
-def _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint, identity):
-    """ormqr_small: over C, or to C what Q makes of the identity."""
+def _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint):
+    """ormqr_small, over C."""
     batch, m, n = c.shape
     small(-(-batch // (small.threads // small.values["LANES"])),
           small_q_bytes(c.dtype, small.values, count), *factors, tau, apart, *matrix(c), m, n,
-          count, conjugated, adjoint, identity, small_q_numbers(c.dtype, small.values, count),
-          batch)
+          count, conjugated, adjoint, small_q_numbers(c.dtype, small.values, count), batch)
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
@@ -192,7 +206,7 @@ def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=Fal
             passing_numbers(few.values, rows), batch)
         return
     if small := by_columns_of(me, rows, whole):
-        _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint, False)
+        _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint)
         return
     kernel = blocks("ormqr_block", me, rows)
     alone = noted("ormqr_block", me, rows, "alone")

@@ -572,7 +572,9 @@ class Call:
         staging = cupy.cuda.alloc_pinned_memory(numbers.nbytes)
         np.frombuffer(staging, np.int64, numbers.size)[:] = numbers
         table = cupy.empty(numbers.shape, np.int64)
-        table.data.copy_from_host_async(staging.ptr, numbers.nbytes, stream)
+        runtime = cupy.cuda.runtime  # whose arrays refuse to copy from the host while one captures
+        runtime.memcpyAsync(table.data.ptr, staging.ptr, numbers.nbytes,
+                            runtime.memcpyHostToDevice, stream.ptr)
         memory = cupy.cuda.UnownedMemory(self._info.data.ptr, self._info.nbytes,
                                          (self._info, table, staging, *self.kept))
         self._info = cupy.ndarray(self._info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))

@@ -40,7 +40,7 @@ from ._gpu_eig import (
     tridiagonal,
 )
 from ._gpu_jacobi import jacobi
-from ._gpu_qr import by_columns_of
+from ._gpu_qr import dealt_q
 from ._gpu_ragged import (
     Call,
     Part,
@@ -102,7 +102,7 @@ def _steps(me, n, vectors, device):
         steps.append((ql, k, k == passes - 1))
         if vectors:
             if k == 0 and not formed:
-                steps.append((by_columns_of(me, n - 1, n - 1) or blocks("orgqr_block", me, n - 1),
+                steps.append((blocks("orgqr_small", me, n - 1) or blocks("orgqr_block", me, n - 1),
                               "Q"))
             steps.append((rotate, k, k == passes - 1, formed))
     return tuple(steps)
@@ -276,9 +276,14 @@ class Eigen:
             block(part.members, panel_bytes(me.letter, block.values, part.most(less)),
                   *part(*of, less, less, less))
 
+        def small(block, part):
+            columns = part.most(less)
+            teams, shared, dealing = dealt_q(block, me, columns, columns, columns)
+            block(-(-part.members // teams), shared, *part(*of, less, less, less), *dealing,
+                  part.members)
+
         call.serve(("orgqr_block", "Q"), whole)
-        call.serve(("ormqr_small", "Q"), multiplications(
-            me, of, less, less, less, 0, 0, identity=1)["ormqr_small"])
+        call.serve(("orgqr_small", "Q"), small)
 
     def inner_v(self, members, column):
         """The lines of V without its first row, from a column on."""

@@ -113,9 +113,8 @@ def multiplying(me, rows, width):
             or blocks("ormqr_block", me, rows))
 
 
-def multiplications(me, of, rows, width, count, adjoint, conjugated, identity=0):
-    """What launches those kernels; `of`: their operands; `identity`: not C is multiplied, by
-    ormqr_small, but the identity."""
+def multiplications(me, of, rows, width, count, adjoint, conjugated):
+    """What launches those kernels; `of`: their operands."""
     sizes = rows, width, count, conjugated, adjoint
 
     def teams(block, part):
@@ -128,7 +127,7 @@ def multiplications(me, of, rows, width, count, adjoint, conjugated, identity=0)
     def lanes(block, part):
         numbers = small_q_numbers(me.dtype, block.values, part.most(count))
         block(teams(block, part), small_q_bytes(me.dtype, block.values, part.most(count)),
-              *part(*of, *sizes, identity), numbers, part.members)
+              *part(*of, *sizes), numbers, part.members)
 
     def whole(block, part):
         block(part.members, panel_bytes(me.letter, block.values, part.most(rows)),

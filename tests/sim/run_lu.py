@@ -13,9 +13,10 @@ from scipy.linalg import lapack
 
 from blasx._types import TYPES
 from blasx.batched._block import (
+    dealt,
     lu_bytes,
     shared_bytes,
-    small_triangle_bytes,
+    small_square_bytes,
     solve_bytes,
     square_bytes,
 )
@@ -162,15 +163,17 @@ def inverted(sim, rng, n, batch):
 
 def getri_small(sim, rng, n, order, in_place):
     v = sim.constants
-    members = 32 * v["WARPS"] // v["LANES"]
+    room = small_square_bytes(sim.letter, v)
+    lanes = dealt(32 * v["WARPS"], -(-n // v["C"]), 4 if n > 8 else 1, room, 2**17)
+    members = 32 * v["WARPS"] // lanes
     a, lu, piv, expected = inverted(sim, rng, n, 2 * members + 3)
     blocks, outputs = -(-len(a) // members), []
     for schedule in SCHEDULES:
         factors, pivots = Memory(lu, order), Memory(piv)
         x = factors if in_place else poisoned(a.shape, a.dtype, order)
         info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, blocks, small_triangle_bytes(sim.letter, v, False), *factors.matrix(),
-                pivots.address, *x.matrix(), info.address, n, len(a))
+        sim.run(schedule, blocks, members * room, *factors.matrix(), pivots.address, *x.matrix(),
+                info.address, n, lanes, len(a))
         outputs.append([y.array.copy() for y in (x, info)])
     x, info = same_under_all_schedules(outputs)
     assert list(info) == expected, info

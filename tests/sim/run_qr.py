@@ -15,6 +15,7 @@ from scipy.linalg import lapack
 
 from blasx._types import TYPES
 from blasx.batched._block import (
+    dealt,
     gels_bytes,
     gels_room,
     left_bytes,
@@ -229,25 +230,48 @@ def ormqr_warp(sim, rng, m, n, order, in_place):
 
 
 def ormqr_small(sim, rng, m, n, order, in_place):
-    """op(Q) times n columns, and n columns of Q; of a block's room for members some is free."""
+    """op(Q) times n columns; of a block's room for members some is free."""
     k, teams = max(min(m, n) - 1, 1), sim.threads // sim.constants["LANES"]
     qr, tau = factors(sim, rng, m, k)
     c = random(rng, sim.dtype, 2, m, n)
-    for conjugated, adjoint, identity in ((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (0, 0, 1)):
+    for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
         outputs = []
         for schedule in SCHEDULES:
             source, taus = Memory(qr, order), Memory(tau)
-            target = poisoned(c.shape, c.dtype, order) if identity else Memory(c, order)
+            target = Memory(c, order)
             sim.run(schedule, -(-2 // teams), small_q_bytes(sim.dtype, sim.constants, k),
                     *source.matrix(), taus.address, k, *target.matrix(), m, n, k, conjugated,
-                    adjoint, identity, small_q_numbers(sim.dtype, sim.constants, k), 2)
+                    adjoint, small_q_numbers(sim.dtype, sim.constants, k), 2)
             outputs.append([target.array.copy()])
         (cq,) = same_under_all_schedules(outputs)
         for i in range(2):
             Q = all_of_q(sim.letter, qr[i], tau[i])
             Q = Q.conj() if conjugated else Q
-            right = (Q.conj().T if adjoint else Q) @ (np.eye(m, n) if identity else c[i])
+            right = (Q.conj().T if adjoint else Q) @ c[i]
             assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+
+def orgqr_small(sim, rng, m, n, order, in_place):
+    """With as many lanes to a member as its columns ask for, and with others; blocks are full but
+    the last."""
+    numbers = small_q_numbers(sim.dtype, sim.constants, min(m, n))
+    least = dealt(sim.threads, n, 1, numbers * sim.dtype.itemsize, 2**17)
+    for lanes, k in ((least, min(m, n)), (min(least + 5, sim.threads), max(min(m, n) - 3, 1)),
+                     (max(least - 1, 1), min(m, n))):
+        teams = sim.threads // lanes
+        batch = teams + 1
+        qr, tau = (np.concatenate([x] * batch)[:batch] for x in factors(sim, rng, m, k))
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus = Memory(qr, order), Memory(tau)
+            target = poisoned((batch, m, n), qr.dtype, order)
+            sim.run(schedule, 2, teams * numbers * sim.dtype.itemsize, *source.matrix(),
+                    taus.address, k, *target.matrix(), m, n, k, lanes, numbers, batch)
+            outputs.append([target.array.copy()])
+        (q,) = same_under_all_schedules(outputs)
+        for i in range(batch):
+            Q = all_of_q(sim.letter, qr[i], tau[i])
+            assert np.abs(q[i] - Q[:, :n]).max() < PASS * m * np.finfo(qr.dtype).eps
 
 
 def orgqr_block(sim, rng, m, n, order, in_place):
