@@ -39,16 +39,17 @@ ormqr_small(const scalar_t* QR, size q_row, size q_col, size q_next, const scala
     if (!here) return;
     #pragma unroll 1
     for (int column = lane; column < n; column += LANES) {
-        scalar_t a[N];
+        scalar_t a[N], *p = &c(0, column);
         #pragma unroll
-        for (int i = 0; i < N; ++i) a[i] = i < m ? c(i, column) : scalar_t{};
+        for (int i = 0; i < N; ++i, p += c.rs) a[i] = i < m ? *p : scalar_t{};
         #pragma unroll 1
         for (int turn = 0; turn < k; ++turn) {
             const int j = adjoint ? turn : k - 1 - turn;
             reflect(a, V + j * LD, taus[j], j);
         }
+        p = &c(0, column);
         #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (i < m) c(i, column) = a[i];
+        for (int i = 0; i < N; ++i, p += c.rs)
+            if (i < m) *p = a[i];
     }
 }
