@@ -10,6 +10,7 @@ import pytest
 from test_kernels import in_turn
 
 from blasx import _tuned
+from blasx.batched._block import dealt
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ("geqrf_small", "geqrf_block", "ormqr_small", "ormqr_block", "ormqr_warp", "orgqr_block",
@@ -53,6 +54,19 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
 @in_turn(KERNELS)
 def test_compiles_without_drift_or_spills(kernel, letter):
     drift(kernel, letter, MOST.get(kernel, 128))
+
+
+@pytest.mark.parametrize("room", [0, 16, 5000, 40000])
+@pytest.mark.parametrize("even", [1, 4, 32])
+def test_lanes_that_columns_are_dealt_to(room, even):
+    """They have all columns, or all lanes there are; their teams have room; no reflectors, no
+    columns: still a lane."""
+    for threads in (32, 224, 480):
+        for columns in range(100):
+            lanes = dealt(threads, columns, even, room, 49152)
+            assert 1 <= lanes <= threads and lanes >= min(columns, threads)
+            assert threads // lanes * room <= 49152
+            assert lanes == threads or lanes % even == 0
 
 
 def drift(kernel, letter, order):

@@ -42,6 +42,43 @@ print("ok")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+def test_columns_dealt_to_lanes(simulated):
+    """Inverses and columns of Q, teams across warps: fewer reflectors than columns, or none; a
+    member with nan, one singular, one with tiny pivots; each has the bits that it has alone."""
+    text = """
+rng = np.random.default_rng(0)
+for letter, n, dtype in (("s", 17, "f4"), ("z", 9, "c16"), ("d", 5, "f8")):
+    a = rng.standard_normal((9, n, n)).astype(dtype)
+    a[1, 2, 3], a[2, :, 1], tiny = np.nan, 0, np.finfo(dtype).tiny
+    a[3] = np.eye(n) * tiny / 2
+    getrf, getri, geqrf, orgqr = (getattr(blasx, letter + name + "_batched") for name in (
+        "getrf", "getri", "geqrf", "ungqr" if letter == "z" else "orgqr"))
+    lu, piv, _ = getrf(gpu.copied(a))
+    x, info = getri(lu, piv)
+    assert info.tolist() == [0, 0, 2] + 6 * [0] and (x[2] == lu[2]).all()
+    assert (np.array(x[3]) == np.eye(n) * (2 / tiny)).all()
+    for i in range(9):
+        alone, _ = getri(lu[i:i + 1], piv[i:i + 1])
+        assert np.array(alone[0]).tobytes() == np.array(x[i]).tobytes(), (letter, i)
+        if i > 3:
+            assert abs(np.array(a[i] @ x[i]) - np.eye(n)).max() < 1e3 * n * np.finfo(dtype).eps
+    a[2:4] = rng.standard_normal((2, n, n))
+    qr, tau, _ = geqrf(gpu.copied(a))
+    for k in (0, n // 2, n):
+        q, info = orgqr(qr, tau[:, :k])
+        assert not info.any()
+        for i in range(9):
+            alone, _ = orgqr(qr[i:i + 1], tau[i:i + 1, :k])
+            assert np.array(alone[0]).tobytes() == np.array(q[i]).tobytes(), (letter, k, i)
+            if i != 1:
+                square = np.array(q[i]).conj().T @ np.array(q[i])
+                assert abs(square - np.eye(n)).max() < 5 * n * np.finfo(dtype).eps
+            if k == 0:
+                assert (np.array(q[i]) == np.eye(n)).all()
+"""
+    passes(text, simulated)
+
+
 def test_rotations_are_applied_in_passes(simulated):
     """QL in short passes: more than two are needed. How many there are does not change a bit."""
     text = """

@@ -157,7 +157,7 @@ def dealt(threads, columns, even, room, most):
     """Lanes of a team where members' columns are dealt to a block's lanes (kernels/orgqr_small.cu,
     getri_small.cu): as many as the columns ask for, a multiple of `even`, or more, so that all
     teams, of `room` bytes each, have room in `most`."""
-    lanes = max(columns, -(-threads // (most // room)))
+    lanes = max(columns, -(-threads // (most // max(room, 1))), 1)
     return min(threads, -(-lanes // even) * even)
 
 
