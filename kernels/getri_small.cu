@@ -35,9 +35,9 @@ struct Team {
         else __syncthreads();
     }
     __device__ int column(int c) const { return t + lanes * c; }
-    __device__ scalar_t* memory(size apart) const
+    __device__ scalar_t* square() const
     {
-        return reinterpret_cast<scalar_t*>(dynamic_shared) + place * int(apart);
+        return reinterpret_cast<scalar_t*>(dynamic_shared) + place * TRIANGLE;
     }
 };
 
@@ -131,7 +131,7 @@ getri_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     const int n = team.here ? int(ns) : 0;
     const Strided<const scalar_t> in{LU + b * lu_next, lu_row, lu_col};
     const Strided<scalar_t> out{X + b * x_next, x_row, x_col};
-    scalar_t* const square = team.memory(TRIANGLE);
+    scalar_t* const square = team.square();
 
     Diagonal diagonal(square, team);
     each_of_team<DOWN>(in, square, n, n, team.t, team.lanes, [](const scalar_t& from, scalar_t& to) {
