@@ -46,7 +46,7 @@ from .batched._block import (
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-OPTIONAL = {"ONE_LINE"}  # lanes.cuh; 0 unless given
+OPTIONAL = {"ONE_LINE", "BORDER"}  # lanes.cuh, products.cuh; 0 unless given
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -170,7 +170,7 @@ def cholesky_team_stages(letter, n):
     """Past 32 a warp with the tiles of the triangle."""
     if n <= 32:
         return team_stages(letter, n)
-    N = min(-(-n // 8) * 8, 64)
+    N = min(-(-n // 8) * 8, 96)
     return ([dict(N=N, LR=8, LC=4, CV=1 if letter == "z" else 2)],
             [dict(WARPS=w, BLOCKS=b // w) for w in (1, 2, 4) for b in (8, 6, 10, 12, 14, 16)
              if b % w == 0])
@@ -184,7 +184,7 @@ def cholesky_team_fits(letter, n, v, gpu):
     member = N * N + 8 // size if v.get("ONE_LINE") else 0
     shared = 4 * size * (N * (12 if letter == "z" else 8) + 144
                          + max(N // 8 * (N // 8 + 1) * 32, member)) + 16 * (N // 2 + 16)
-    return (n <= N <= 64 and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= 1
+    return (n <= N <= 96 and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= 1
             and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
             and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
             and v["WARPS"] * shared <= BY_DEFAULT)
@@ -670,11 +670,19 @@ def _teams():
             for m, n in tiles for i, j in teams for w in ((1, 2, 4) if i * j == 1 else (1,))]
 
 
+def _bordered(teams, n):
+    """And those that have a few rows and columns of n beside their tiles."""
+    return teams + [v | dict(BORDER=4) for v in teams
+                    if max(v["BM"], v["BN"]) < n <= min(v["BM"], v["BN"]) + 4]
+
+
 def tile_stages(letter, n):
     """All of k in shared memory, or a ring of slices."""
+    whole = -(-n // 8) * 8
     slices = options(RESIDENT=(1,), STAGES=(1, 2, 3, 4), BK=(16, 24, 32, 48, 64)) + options(
+        RESIDENT=(1,), STAGES=(1,), BK=(whole,)) + options(
         RESIDENT=(0,), STAGES=(2, 3, 4), BK=(16, 32))
-    return _teams(), slices, options(BLOCKS=(1, 2, 3, 4, 5))
+    return _bordered(_teams(), n), slices, options(BLOCKS=(1, 2, 3, 4, 5))
 
 
 def square_stages(letter, n):
@@ -686,7 +694,7 @@ def square_stages(letter, n):
 
 def split_stages(letter, n):
     """The same on the tensor cores."""
-    teams = [v for v in _teams() if v["TM"] % 16 == 0]
+    teams = [v for v in tile_stages(letter, n)[0] if v["TM"] % 16 == 0]
     return (teams, *tile_stages(letter, n)[1:])
 
 
@@ -696,6 +704,7 @@ def tile_fits(symmetric=False, half=False, split=False):
     def fit(letter, n, v, gpu):
         few, sums = 16 // TYPES[letter].dtype.itemsize, TYPES[letter].sums
         team, deep = v["BM"] // v["TM"] * (v["BN"] // v["TN"]), v["BK"]
+        border = v.get("BORDER", 0)
         if letter in "sc" and not split:  # 4 x 8 lanes, which may have neighbouring rows
             down, across, step = (4 * few if v["TM"] // 4 % few == 0 else 4), 8, few
         else:
@@ -709,6 +718,8 @@ def tile_fits(symmetric=False, half=False, split=False):
                 and v["TM"] * v["TN"] // 32 * words(sums) <= 144
                 and (v["STAGES"] >= 2 if not v["RESIDENT"] else n <= deep * v["STAGES"])
                 and (n <= v["BM"] or not half or not v["RESIDENT"])
+                and (not border or (border % few == 0 and v["RESIDENT"] and not symmetric
+                                    and not half and n <= min(v["BM"], v["BN"]) + border))
                 and product_bytes(letter, v, half, split) + 512 <= gpu.shared)
     return fit
 
@@ -1519,7 +1530,7 @@ SPACES = {
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
     "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
-                         True, largest=64),
+                         True, largest=96),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),

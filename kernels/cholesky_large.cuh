@@ -1,12 +1,12 @@
 // cholesky_large.cuh: A = L L^H of a matrix of more than 32 rows by a warp, from memory to memory.
 //
 // The tiles on and below the diagonal are in registers (tiles.cuh), but for the first column of
-// tiles, which is the first panel. That leaves room for little else: a lane has a row or two of a
-// panel in shared memory, from where it goes to C as soon as it is factored; the other triangle is
-// copied through shared memory. ONE_LINE: a member whose numbers do not come in packs, but without
-// gaps, and that is not in place, is there as a whole, comes and goes 16 bytes at a time, and panels
-// go to their place in it. Panels past n are skipped, in a panel rows past n are those of the
-// identity. Panels are the body of a loop: unrolled altogether the code is longer than the
+// tiles, which is the first panel. That leaves room for little else: a lane has up to three rows of
+// a panel in shared memory, from where it goes to C as soon as it is factored; the other triangle
+// is copied through shared memory. ONE_LINE: a member whose numbers do not come in packs, but
+// without gaps, and that is not in place, is there as a whole, comes and goes 16 bytes at a time,
+// and panels go to their place in it. Panels past n are skipped, in a panel rows past n are those
+// of the identity. Panels are the body of a loop: unrolled altogether the code is longer than the
 // instruction cache.
 #pragma once
 #include "async.cuh"
@@ -312,7 +312,8 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     __syncwarp();
     #pragma unroll 1
     for (int k = 0; 8 * k < n; ++k) {
-        if (N - 8 * k > 32) factor_rows<2>(k, f, s);
+        if (N - 8 * k > 64) factor_rows<(N > 64 ? 3 : 1)>(k, f, s);
+        else if (N - 8 * k > 32) factor_rows<2>(k, f, s);
         else factor_rows<1>(k, f, s);
         store_panel(to, C_packs && !whole, k, n, f, s);
         for_panel(k, [&](int k) {

@@ -31,6 +31,11 @@
 
 using sum_t = sum_of<scalar_t>::type;
 
+#ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
+constexpr int BORDER = 0;   // rows and columns of a team beside its warps' tiles
+#endif
+constexpr int HIGH = BM + BORDER, WIDE = BN + BORDER;
+
 constexpr int VECTOR_OF_16 = 16 / sizeof(scalar_t);  // numbers to 16 bytes
 
 #ifndef SPLIT  // single precision on the tensor cores
@@ -72,7 +77,7 @@ template <int TM, int TN, bool A_BY_COLUMNS, bool B_BY_ROWS> struct VectorTile {
     static constexpr int VM = A_BY_COLUMNS && RM % V == 0 ? V : 1;
     static constexpr int VN = B_BY_ROWS && RN % V == 0 ? V : 1;
     static constexpr int RUN = VN, ROWS = 4 * VM, GROUPS = TM / ROWS;
-    static constexpr int LDB = B_BY_ROWS ? pitch(BN, false) : pitch(BK, true);
+    static constexpr int LDB = B_BY_ROWS ? pitch(WIDE, false) : pitch(BK, true);
     static_assert(TM % ROWS == 0 && TN % (8 * VN) == 0);
 
     scalar_t c[RM][RN];
@@ -170,7 +175,7 @@ private:
 
 template <int TM, int TN, bool, bool B_BY_ROWS> struct TensorTile {
     static constexpr int RM = TM / 16, RN = TN / 8, STEP = 8, RUN = 2, ROWS = 16, GROUPS = RM;
-    static constexpr int LDB = B_BY_ROWS ? pitch(BN, false) : pitch(BK, true);
+    static constexpr int LDB = B_BY_ROWS ? pitch(WIDE, false) : pitch(BK, true);
     static_assert(TM % 16 == 0 && TN % 8 == 0);
 
     scalar_t c[RM][RN][4];
@@ -236,7 +241,7 @@ private:
 
 template <int TM, int TN, bool, bool B_BY_ROWS> struct HalfTile {
     static constexpr int RM = TM / 16, RN = TN / 8, STEP = 16, RUN = 2, ROWS = 16, GROUPS = RM;
-    static constexpr int LDB = B_BY_ROWS ? pitch(BN, false) : pitch(BK, true);
+    static constexpr int LDB = B_BY_ROWS ? pitch(WIDE, false) : pitch(BK, true);
     static_assert(TM % 16 == 0 && TN % 16 == 0);
 
     float c[RM][RN][4];

@@ -10,6 +10,9 @@
 // overwritten: one barrier a slice. Blocks are small, and while one waits another multiplies.
 // RESIDENT = 0: a ring of STAGES slices, of which all but one are on their way.
 // A team is the block, or a warp, of which a block then has WARPS with tiles of their own.
+// BORDER > 0: the team's part of C has as many rows and columns more than its warps have tiles for,
+// which of a member that is a little larger would be nearly empty. Its threads sum the elements of
+// these one product after the other, from the same slices, RESIDENT.
 //
 // GENERAL     C any
 // SYMMETRIC   A = A^T, or A^H, of which only elements (i, j), i >= j, are read, BK = BM: slices of
@@ -28,7 +31,8 @@ constexpr int A_ACROSS = 0, B_ACROSS = 0;  // 1: neighbours in a column are next
 enum Kind { GENERAL, SYMMETRIC, RANK_K };
 
 constexpr int TEAM = BM / TM * (BN / TN), TEAM_THREADS = 32 * TEAM, TEAMS = WARPS / TEAM;
-static_assert(BM % TM == 0 && BN % TN == 0 && WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1));
+static_assert(BM % TM == 0 && BN % TN == 0 && WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1)
+              && (RESIDENT || BORDER == 0));
 
 __host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 
@@ -40,7 +44,7 @@ __host__ __device__ constexpr int slice(int R)
 }
 __host__ __device__ constexpr int stage_of(int kind)
 {
-    return slice(BM) + (kind == RANK_K && RESIDENT ? 0 : slice(BN));
+    return slice(HIGH) + (kind == RANK_K && RESIDENT ? 0 : slice(WIDE));
 }
 
 // Of a warp's sums on their way to memory, and of all that a team has
@@ -70,7 +74,7 @@ struct Product {  // one member's, and the tile of C that begins at (i, j)
 // Numbers to a line of a slice of A
 __host__ __device__ constexpr int leading_of_a(bool by_rows)
 {
-    return by_rows ? pitch(BK, true) : pitch(BM, false);
+    return by_rows ? pitch(BK, true) : pitch(HIGH, false);
 }
 
 __device__ inline int in_team() { return TEAM == 1 ? threadIdx.x % 32 : threadIdx.x; }
@@ -203,11 +207,11 @@ __device__ void fetch_stage(const Product& w, scalar_t* to, int p)
     if constexpr (KIND == SYMMETRIC)
         fetch_symmetric<A_BY_ROWS>(to, w, p, depth);
     else
-        fetch<BM, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, w.m - w.i, left,
-                                            depth);
+        fetch<HIGH, BK, A_BY_ROWS, A_BY_ROWS>(to, part(w.a, w.i, p), w.a_vectors, w.m - w.i, left,
+                                              depth);
     if (KIND == RANK_K && (RESIDENT || w.i == w.j)) return;
-    fetch<BK, BN, !B_BY_ROWS, B_BY_ROWS>(to + slice(BM), part(w.b, p, w.j), w.b_vectors, left,
-                                         w.n - w.j, depth);
+    fetch<BK, WIDE, !B_BY_ROWS, B_BY_ROWS>(to + slice(HIGH), part(w.b, p, w.j), w.b_vectors, left,
+                                           w.n - w.j, depth);
 }
 
 __device__ inline bool wanted(int kind, int i, int j) { return kind != RANK_K || i >= j; }
@@ -357,7 +361,7 @@ __device__ void add_diagonal(T& tile, const Product& w, const scalar_t* a, int i
 {
     constexpr int LDA = leading_of_a(A_BY_ROWS), down = A_BY_ROWS ? LDA : 1;
     constexpr int along = A_BY_ROWS ? 1 : LDA, STEP = T::STEP;
-    const scalar_t* b = a + slice(BM) + j * (B_BY_ROWS ? 1 : T::LDB);
+    const scalar_t* b = a + slice(HIGH) + j * (B_BY_ROWS ? 1 : T::LDB);
     const int depth = depth_of<STEP>(w, w.i);
     for (int q = 0; q < depth; q += STEP) {
         if (q + STEP <= i)
@@ -379,13 +383,43 @@ __device__ void add_slice(T& tile, const Product& w, const scalar_t* a, int p, i
                           bool conj_a)
 {
     constexpr int LDA = leading_of_a(A_BY_ROWS), STEP = T::STEP;
-    const scalar_t* b = KIND == RANK_K && (RESIDENT || w.i == w.j) ? a : a + slice(BM);
+    const scalar_t* b = KIND == RANK_K && (RESIDENT || w.i == w.j) ? a : a + slice(HIGH);
     a += i * (A_BY_ROWS ? LDA : 1), b += j * (B_BY_ROWS ? 1 : T::LDB);
     const int depth = depth_of<STEP>(w, p);
     #pragma unroll 2
     for (int q = 0; q < depth; q += STEP) {
         tile.template step<A_BY_ROWS, LDA>(a, b, conj_a, w.b.conjugated);
         a += STEP * (A_BY_ROWS ? 1 : LDA), b += STEP * (B_BY_ROWS ? T::LDB : 1);
+    }
+}
+
+// The elements of the team's part of C that no warp has in its tile, an element to a thread
+template <int KIND, bool A_BY_ROWS, bool B_BY_ROWS>
+__device__ void sum_border(const Product& w, const scalar_t* stages)
+{
+    constexpr int LDA = leading_of_a(A_BY_ROWS);
+    constexpr int LDB = B_BY_ROWS ? pitch(WIDE, false) : pitch(BK, true);
+    constexpr int down = A_BY_ROWS ? LDA : 1, a_next = A_BY_ROWS ? 1 : LDA;
+    constexpr int across = B_BY_ROWS ? 1 : LDB, b_next = B_BY_ROWS ? LDB : 1;
+    const int rows = min(HIGH, w.m - w.i), columns = min(WIDE, w.n - w.j);
+    const int below = max(0, rows - BM) * columns, right = max(0, columns - BN);
+    const int all = below + min(rows, BM) * right;
+    for (int e = in_team(); e < all; e += TEAM_THREADS) {
+        const bool is_below = e < below;
+        const int place = is_below ? e : e - below, width = is_below ? columns : right;
+        const int row = place / width, column = place - row * width;
+        const int i = is_below ? BM + row : row, j = is_below ? column : BN + column;
+        const scalar_t *a = stages + i * down, *b = stages + slice(HIGH) + j * across;
+        sum_t sum{};
+        for (int p = 0; p < w.k; p += BK) {
+            const int depth = min(BK, w.k - p);
+            #pragma unroll 4
+            for (int q = 0; q < depth; ++q)
+                sum = plus_product(sum, turned(sum_t(a[q * a_next]), w.a.conjugated),
+                                   turned(sum_t(b[q * b_next]), w.b.conjugated));
+            a += stage_of(KIND), b += stage_of(KIND);
+        }
+        finish<KIND, 1, false>(w, &sum, w.i + i, w.j + j);
     }
 }
 
@@ -427,6 +461,7 @@ template <int KIND> __device__ void compute(const Product& w)
     }
     if constexpr (RESIDENT) {
         add_as_they_come<0>(w.k, add);
+        if constexpr (BORDER > 0) sum_border<KIND, A_BY_ROWS, B_BY_ROWS>(w, room);
     } else {
         int now = 0, next = AHEAD;
         for (int p = 0; p < w.k; p += BK) {
@@ -468,7 +503,7 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     }
     Product w;
     w.m = size_of(m, member), w.n = size_of(n, member), w.k = size_of(k, member);
-    w.i = row * BM, w.j = column * BN;
+    w.i = row * HIGH, w.j = column * WIDE;
     if (w.i >= w.m || w.j >= w.n) return;
     w.hermitian = hermitian != 0;
     const auto a = matrix_of(A, ars, acs, abs, member), b = matrix_of(B, brs, bcs, bbs, member);

@@ -167,8 +167,13 @@ def test_graph_of_members_of_different_sizes(cp, name):
     call gives, and goes on doing so when the memory of both has been allocated again."""
     letter = name[0]
     orders = [1, 3, 9, 16, 17, 33, 64, 65, 100, 130, 200, 257, 300, *range(5, 60)]
-    fresh = [spd(cp, 1, n)[0].astype(TYPES[letter].dtype) for n in orders]
-    sides = [cp.random.standard_normal((n, 2)).astype(TYPES[letter].dtype) for n in orders]
+    fresh, sides = [spd(cp, 1, n)[0] for n in orders], [cp.random.standard_normal((n, 2))
+                                                        for n in orders]
+    if letter in "cz":  # definite still: what is added is Hermitian, of norm 1 at most
+        skew = [cp.triu(cp.random.uniform(-1, 1, (n, n)), 1) / n for n in orders]
+        fresh = [a + 1j * (k - k.T) for a, k in zip(fresh, skew)]
+        sides = [b + 1j * b[::-1] for b in sides]
+    fresh, sides = ([x.astype(TYPES[letter].dtype) for x in y] for y in (fresh, sides))
     a, b = (blasx.Ragged.pack(x) for x in (fresh, sides))
     full = a.data.copy(), b.data.copy()
 

@@ -143,12 +143,12 @@ def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N80
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
-@pytest.mark.parametrize("letter, WARPS", [("s", 2), ("d", 1)])
-def test_a_warps_member_as_one_line(folder, letter, WARPS):  # noqa: N803
+@pytest.mark.parametrize("letter, N, WARPS", [("s", 40, 2), ("d", 40, 1), ("s", 72, 2)])
+def test_a_warps_member_as_one_line(folder, letter, N, WARPS):  # noqa: N803
     """cholesky_large.cuh's ONE_LINE: right, and taken by members of odd orders."""
-    values = dict(N=40, LR=8, LC=4, CV=2, WARPS=WARPS, BLOCKS=1, ONE_LINE=1)
+    values = dict(N=N, LR=8, LC=4, CV=2, WARPS=WARPS, BLOCKS=1, ONE_LINE=1)
     for plant in (None, ("upper().line + before(A.p)", "upper().line")):
-        run = simulate(folder, "potrf_small", letter, values, (33, 39, 36), plant)
+        run = simulate(folder, "potrf_small", letter, values, (N - 7, N - 1, N - 4), plant)
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 

@@ -73,6 +73,7 @@ def panel(tiles, WR, GROUPS, DEPTH, TWOFOLD=0):  # noqa: N803
 
 
 RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)),
+        ("potrf_small", "s", large(88)), ("potrf_small", "c", large(56)),
         ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),

@@ -175,7 +175,7 @@ def pitch(letter, n, along_k, split=False):
 def product_bytes(letter, constants, half=False, split=False):
     """kernels/products.cuh: for each team STAGES slices of A and of B, which may be the same; or
     its sums on their way to memory, 16 rows a warp."""
-    v, t = constants, TYPES[letter]
+    v, t, border = constants, TYPES[letter], constants.get("BORDER", 0)
     deep, sums = v["BK"], TYPES[t.sums].dtype.itemsize
     team = v["BM"] * v["BN"] // (v["TM"] * v["TN"])
 
@@ -183,7 +183,8 @@ def product_bytes(letter, constants, half=False, split=False):
         return max(rows * pitch(letter, deep, True, split),
                    deep * pitch(letter, rows, False, split))
 
-    slices = slice_of(v["BM"]) + (0 if half and v["RESIDENT"] else slice_of(v["BN"]))
+    slices = slice_of(v["BM"] + border) + (
+        0 if half and v["RESIDENT"] else slice_of(v["BN"] + border))
     return v["WARPS"] // team * max(v["STAGES"] * slices * t.dtype.itemsize,
                                     team * 16 * (v["TN"] + (2 if letter in "dz" else 4)) * sums)
 

@@ -88,6 +88,7 @@ class Blocks(Tiles):
         self.half = name.startswith("syrk")
         self.shared = product_bytes(letter, values, self.half, name.endswith("split"))
         self.teams = values["WARPS"] * values["TM"] * values["TN"] // (values["BM"] * values["BN"])
+        self.high, self.wide = (values[x] + values.get("BORDER", 0) for x in ("BM", "BN"))
 
     def launch(self, m, n, k, half, symmetric, *operands):
         self.by_tiles(m, n, operands[-1], m, n, k, half == HERMITIAN or symmetric == 2,
@@ -96,7 +97,7 @@ class Blocks(Tiles):
     def by_tiles(self, most_m, most_n, batch, m, n, k, hermitian, rest):
         """Tiles enough for members of so many rows and columns; m, n, k and `rest` as the kernel
         is told them."""
-        down, across = -(-most_m // self.values["BM"]), -(-most_n // self.values["BN"])
+        down, across = -(-most_m // self.high), -(-most_n // self.wide)
         tiles = (down * (down + 1) // 2 if self.half else down * across) * batch
         self.kernel.launch(-(-tiles // self.teams), 1, self.threads, 1,
                            pack(m, n, k, hermitian, down, across, *rest), self.shared)

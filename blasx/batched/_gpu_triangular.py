@@ -65,13 +65,14 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
 
 
 def by_strips(me, name, order, count):
-    """That kernel for triangles of this order and so many columns."""
-    block = blocks(name, me, order)
-    strips = -(-count // block.values["R"])
-    if 2 * strips <= block.values["WARPS"] and (
-            block.values["RESIDENT"] or noted(name, me, order, "narrow")):
-        return narrower(block, strips)
-    return block
+    """That kernel for triangles of this order and so many columns: `narrow` of a row says for how
+    many strips of these a block with a warp for each is faster."""
+    block, few = blocks(name, me, order), noted(name, me, order, "narrow")
+    v = block.values
+    strips = -(-count // v["R"])
+    if few is None:  # not measured
+        few = range(1, v["WARPS"] // 2 + 1) if v["RESIDENT"] else ()
+    return narrower(block, strips) if strips < v["WARPS"] and strips in few else block
 
 
 @cache

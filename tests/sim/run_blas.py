@@ -77,7 +77,8 @@ class Kernel:
         elif self.name == "gemm_thread":
             blocks = -(-v["DOWN"] * v["ACROSS"] * batch // (32 * v["WARPS"]))
         elif self.block:
-            down, across = -(-m // v["BM"]), -(-n // v["BN"])
+            down, across = (-(-x // (v[side] + v.get("BORDER", 0)))
+                            for x, side in ((m, "BM"), (n, "BN")))
             teams = v["WARPS"] * v["TM"] * v["TN"] // (v["BM"] * v["BN"])
             tiles = down * (down + 1) // 2 if self.name.startswith("syrk") else down * across
             blocks, flags = -(-tiles * batch // max(teams, 1)), [2 in flags, down, across]
