@@ -197,6 +197,54 @@ for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
     passes(text, simulated)
 
 
+def test_products_a_little_larger_than_whole_tiles(simulated):
+    """By the rows that ship: m or n or both in the border, members alone as in their batch."""
+    text = """
+from blasx import _tuned
+rng = np.random.default_rng(0)
+for letter, m, n, k in (("c", 17, 18, 13), ("c", 32, 34, 36), ("c", 36, 20, 33), ("z", 33, 32, 30),
+                        ("s", 68, 65, 64)):
+    assert "BORDER" in _tuned.row("gemm_block", letter, max(m, n, k), 90)
+    def random(*shape):
+        x = rng.standard_normal(shape)
+        x = x + 1j * rng.standard_normal(shape) if letter in "cz" else x
+        return x.astype(dict(s="f4", c="c8", z="c16")[letter])
+    a, b, c = random(3, m, k), random(3, k, n), random(3, m, n)
+    of, eps = getattr(blasx, letter + "gemm_batched"), np.finfo(a.dtype).eps
+    for beta in (0, -0.5):
+        x = np.array(of(0.75, gpu.copied(a), gpu.copied(b), beta, gpu.copied(c)))
+        want = 0.75 * a.astype("c16") @ b + beta * c
+        assert abs(x - want).max() <= 4 * k * eps * abs(want).max(), (letter, m, n, k)
+        for i in range(3):
+            one = of(0.75, *(gpu.copied(y[i:i + 1]) for y in (a, b)), beta, gpu.copied(c[i:i + 1]))
+            assert np.array_equal(np.array(one)[0], x[i])
+"""
+    passes(text, simulated)
+
+
+def test_triangles_with_few_columns(simulated):
+    """Fewer lanes by the rows that ship for few columns, and the same bits as by the others."""
+    text = """
+from blasx import _tuned
+rng = np.random.default_rng(0)
+for letter, n in ("c", 19), ("s", 20), ("d", 17):
+    a = rng.standard_normal((5, n, n)) / n + np.eye(n)
+    b = rng.standard_normal((5, n, 40))
+    a, b = (x.astype(dict(s="f4", d="f8", c="c8")[letter]) for x in (a, b))
+    for routine in "trsm", "trmm":
+        of = getattr(blasx, f"{letter}{routine}_batched")
+        with blasx.trace() as ran:
+            whole = np.array(of(1, gpu.copied(a), gpu.copied(b), lower=1))
+        lanes = [r["LANES"] * r["C"] for few in (40, 8, 3, 1)
+                 for r in [_tuned.row(routine + "_small", letter, n, 90, few)]]
+        assert lanes[0] > lanes[1] >= lanes[2] >= lanes[3] and lanes[0] > lanes[3], lanes
+        for few in 8, 3, 1:
+            x = np.array(of(1, gpu.copied(a), gpu.copied(b[:, :, :few].copy()), lower=1))
+            assert np.array_equal(x, whole[:, :, :few]), (letter, routine, few)
+"""
+    passes(text, simulated)
+
+
 def test_lu_without_pivots_by_blocks(simulated):
     """Members larger than a block takes, as if that were 40: square, tall, wide, a zero pivot."""
     text = """

@@ -4,6 +4,7 @@ trace() counts. Nothing synchronises.
 """
 
 from functools import cache
+from math import inf
 
 import cupy
 import numpy as np
@@ -82,6 +83,21 @@ def blocks(kernel, me, n, *more):
     """The Blocks that serve order n, or None past the kernel's last row; `more`: constants beside
     the tuned ones, (name, value)."""
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
+
+
+FEW = 32  # no row says that it serves so many columns and no more
+
+
+@looked_up
+def _for_few_on(kernel, letter, n, columns, device):
+    found = row(kernel, letter, n, gpu(device), columns)
+    return found and _with(kernel, letter, tuple(capitals(found).items()))
+
+
+def for_columns(kernel, me, n, columns):
+    """The Blocks that serve order n and so many columns, for few of which there may be rows of
+    their own (`lines`)."""
+    return _for_few_on(kernel, me.letter, n, columns if columns < FEW else inf, current_device())
 
 
 def past(me, n):

@@ -7,7 +7,7 @@ from struct import unpack
 
 from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import Blocks, blocks, like, matrix, noted
+from ._gpu import Blocks, blocks, for_columns, like, matrix, noted
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
@@ -46,7 +46,7 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
         of.append(0 if info is None else info.data.ptr)
     batch, count = len(b), b.shape[2 - side]
     of += order, count, trans == 2, diag
-    small = blocks(routine + "_small", me, order)
+    small = for_columns(routine + "_small", me, order, count)
     if small:
         v = small.values
         warps = -(-count // (32 * v["C"]))
