@@ -46,7 +46,8 @@ from .batched._block import (
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-OPTIONAL = {"ONE_LINE", "BORDER"}  # lanes.cuh, products.cuh; 0 unless given
+# Of lanes.cuh and products.cuh, 0 unless given; and what only the launch is told, 1 unless given
+OPTIONAL = {"ONE_LINE", "BORDER", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -115,9 +116,10 @@ def nearest(kernel, letter, n, values, gpu):
 
 @cache
 def _names(kernel):
-    """The constants of a kernel."""
+    """The constants of a kernel that are not optional."""
     letter = SPACES[kernel].letters[0]
-    return {k for stage in SPACES[kernel].stages(letter, 4) for change in stage for k in change}
+    every = {k for stage in SPACES[kernel].stages(letter, 4) for change in stage for k in change}
+    return every - OPTIONAL
 
 
 def words(letter):
@@ -338,7 +340,8 @@ def lane_fits(letter, n, v, gpu):
 
 
 def dealt_stages(letter, n, most=1):
-    """Up to `most` columns to a lane, and as many warps as leave few lanes over."""
+    """Up to `most` columns to a lane, as many warps as leave few lanes over, and lanes of a team in
+    fours, eights, ..."""
     heights = sorted({-(-n // 4) * 4, -(-n // 8) * 8})
 
     def over(columns, warps):
@@ -347,7 +350,7 @@ def dealt_stages(letter, n, most=1):
     shapes = [dict(N=N, WARPS=w) | ({"C": c} if most > 1 else {})
               for N in heights for c in range(1, most + 1)
               for w in sorted(range(1, 17), key=lambda w: (round(over(c, w) / 4), w))[:4]]
-    return shapes, options(BLOCKS=(1, 2, 3, 4, 6, 8, 12, 16))
+    return shapes, options(multiple=(1, 4, 8, 16, 32)), options(BLOCKS=(1, 2, 3, 4, 6, 8, 12, 16))
 
 
 def dealt_fits(letter, n, v, room, gpu):

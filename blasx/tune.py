@@ -341,7 +341,7 @@ def search(kernel, letter, n, gpu, measure, quick=False):
     samples)` gives the ms of each, or None where it is wrong or fails."""
     space = _spaces.SPACES[kernel]
     found = _tuned.row(kernel, letter, n, gpu)
-    best = [_tuned.capitals(found)] if found else []
+    best = [searched(found)] if found else []
     if not best or not _spaces.fits(kernel, letter, n, best[0], gpu):
         best = [_spaces.nearest(kernel, letter, n, best[0] if best else {}, gpu)]
     if best == [None]:
@@ -357,6 +357,11 @@ def search(kernel, letter, n, gpu, measure, quick=False):
         last, best = best, best[:keep]
     last += [v for v in before if v not in last]
     return ranked(last + [None] * space.optional, measure, samples)
+
+
+def searched(row):
+    """What a search decides of a row: the constants, and what the launch is told beside them."""
+    return {k: v for k, v in row.items() if k.isupper() or k in _spaces.OPTIONAL}
 
 
 def ranked(candidates, measure, samples):
@@ -456,7 +461,7 @@ def tune(todo, gpu, machine, keep, progress, quick=False):
             continue
         found, row = _tuned.row(kernel, letter, n, gpu), as_row(kernel, to, timed)
         row |= {k: found[k] for k in RULES if found and k in found}
-        before = [ms for ms, v in timed if found and v == _tuned.capitals(found)]
+        before = [ms for ms, v in timed if found and v == searched(found)]
         keep(kernel, letter, row)
         progress.say(f"{kernel} {letter} " + " ".join(f"{k}={v}" for k, v in row.items())
                      + (f", before {before[0]:.5f} ms" if before else ""))
@@ -488,7 +493,8 @@ def on_gpu(cupy, gpu, pool, say):
         batch = 1 if routine in ONE else batch_of(routine, letter, n, multiprocessors)
         def prepare(candidates):
             if _spaces.SPACES[kernel].compiled:
-                list(pool.map(compile_one, [(kernel, letter, v, arch) for v in candidates]))
+                list(pool.map(compile_one, [(kernel, letter, _tuned.capitals(v), arch)
+                                            for v in candidates]))
 
         try:
             of = problem(routine, letter, n, batch, cupy)
@@ -538,7 +544,13 @@ def show(routines, letters, orders, gpu):
             reasons = {f"{k}: {'slower' if row else origin}" for k, row, origin in own}
             yield line + f"NVIDIA's library or one matrix at a time ({'; '.join(sorted(reasons))})"
             continue
-        yield line + ", then ".join(described(*x) for x in used)
+        yield line + ", then ".join(described(*x) + for_few(x[0], letter, x[1], gpu) for x in used)
+
+
+def for_few(kernel, letter, row, gpu):
+    few = [str(r["lines"]) for r, _ in _tuned.rows(kernel, letter, gpu)
+           if r["to"] == row["to"] and "lines" in r]
+    return f"; rows of their own for up to {', '.join(few)} columns or lines" if few else ""
 
 
 def described(kernel, row, origin):

@@ -57,16 +57,16 @@ def test_compiles_without_drift_or_spills(kernel, letter):
 
 
 @pytest.mark.parametrize("room", [0, 16, 5000, 40000])
-@pytest.mark.parametrize("even", [1, 4, 32])
-def test_lanes_that_columns_are_dealt_to(room, even):
+@pytest.mark.parametrize("multiple", [1, 4, 32])
+def test_lanes_that_columns_are_dealt_to(room, multiple):
     """They have all columns, or all lanes there are; their teams have room; no reflectors, no
     columns: still a lane."""
     for threads in (32, 224, 480):
         for columns in range(100):
-            lanes = dealt(threads, columns, even, room, 49152)
+            lanes = dealt(threads, columns, multiple, room, 49152)
             assert 1 <= lanes <= threads and lanes >= min(columns, threads)
             assert threads // lanes * room <= 49152
-            assert lanes == threads or lanes % even == 0
+            assert lanes == threads or lanes % multiple == 0
 
 
 def drift(kernel, letter, order):

@@ -70,7 +70,7 @@ def test_the_rows_that_ship_are_in_the_spaces():
                     assert SPACES[kernel].optional
                 # what else a row says is kept where it is tuned, or the row itself is
                 other = {k for k in row if k.islower()} - {"to", "ms", "runner_up_ms", "vendor"}
-                assert other <= {*tune.RULES} or "lines" in other
+                assert other <= {*tune.RULES} | _spaces.OPTIONAL or "lines" in other
 
 
 @pytest.mark.parametrize("kernel, letter", every())
@@ -79,7 +79,7 @@ def test_stages_reach_every_constant_and_fit_somewhere(kernel, letter):
     assert _spaces.fits(kernel, letter, 16, values, HOPPER)
     for name in values:
         less = {k: v for k, v in values.items() if k != name}
-        assert not _spaces.fits(kernel, letter, 16, less, HOPPER)
+        assert _spaces.fits(kernel, letter, 16, less, HOPPER) == (name in _spaces.OPTIONAL)
         for wrong in (0.5, -1, 10**6, "8", None, True):
             assert not _spaces.fits(kernel, letter, 16, values | {name: wrong}, HOPPER)
 
@@ -159,7 +159,7 @@ def machine(cost, kernel, letter, n, breaks=lambda values: False, says=None):
 
 def steps(best):
     """A clock: how far the constants are from `best`."""
-    return lambda values: 1 + sum(abs(np.log2(max(values[k], 0.5) / max(best[k], 0.5)))
+    return lambda values: 1 + sum(abs(np.log2(max(values.get(k, 1), 0.5) / max(best[k], 0.5)))
                                   for k in best) if values else 1e6
 
 
@@ -177,6 +177,18 @@ def test_the_search_finds_a_better_row(kernel, letter):
     assert _spaces.fits(kernel, letter, n, timed[0][1], HOPPER)
     if "CV" not in best:  # stages that do not depend on each other are searched to the end
         assert timed[0][0] <= 3
+
+
+def test_the_search_decides_what_the_launch_alone_is_told():
+    """How many lanes a team's are a multiple of: measured, kept in the row, no constant."""
+    def cost(values):
+        return 1 + abs(values.get("multiple", 1) - 8) if values else 100
+
+    with machine(cost, "getri_small", "s", 20) as measure:
+        timed = tune.search("getri_small", "s", 20, HOPPER, measure)
+    row = tune.as_row("getri_small", 20, timed)
+    assert timed[0][0] == 1 and row["multiple"] == 8 and "multiple" not in _tuned.capitals(row)
+    assert tune.searched(row) == timed[0][1]
 
 
 def test_a_wrong_answer_is_never_chosen():
@@ -379,6 +391,12 @@ def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels)
     assert "NVIDIA" not in line
     assert list(tune.show(["adam"], "z", [n], HOPPER)) == [
         f"adam z n={n}: no kernel of ours is for this type"]
+
+
+def test_show_tells_of_rows_for_few_columns(folder):
+    line, = tune.show(["trsm"], "s", [20], HOPPER)
+    assert "N=20" in line and "rows of their own for up to 2, 4, 8, 16 columns" in line
+    assert "rows of their own" not in next(tune.show(["trsm"], "s", [100], HOPPER))
 
 
 def test_an_unknown_routine_is_named(capsys):

@@ -153,12 +153,12 @@ def odd_packs(numbers, pack):
     return numbers if numbers // pack % 2 else numbers + pack
 
 
-def dealt(threads, columns, even, room, most):
+def dealt(threads, columns, multiple, room, most):
     """Lanes of a team where members' columns are dealt to a block's lanes (kernels/orgqr_small.cu,
-    getri_small.cu): as many as the columns ask for, a multiple of `even`, or more, so that all
+    getri_small.cu): as many as the columns ask for, a `multiple`, or more, so that all
     teams, of `room` bytes each, have room in `most`."""
     lanes = max(columns, -(-threads // (most // max(room, 1))), 1)
-    return min(threads, -(-lanes // even) * even)
+    return min(threads, -(-lanes // multiple) * multiple)
 
 
 def pitch(letter, n, along_k, split=False):

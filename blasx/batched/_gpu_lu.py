@@ -193,8 +193,8 @@ def getri(me, lu, piv, overwrite_lu):
     of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
     if lu.size and teams:
         room = small_square_bytes(me.letter, teams.values)
-        even = noted("getri_small", me, n, "even") or 1
-        lanes = dealt(teams.threads, -(-n // teams.values["C"]), even, room,
+        multiple = noted("getri_small", me, n, "multiple") or 1
+        lanes = dealt(teams.threads, -(-n // teams.values["C"]), multiple, room,
                       gpu(current_device()).shared)
         of_block = teams.threads // lanes
         teams(-(-batch // of_block), of_block * room, *of, lanes, batch)

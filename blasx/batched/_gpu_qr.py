@@ -136,8 +136,8 @@ def dealt_q(small, me, rows, columns, count):
     and each one's lanes and numbers there."""
     numbers = small_q_numbers(me.dtype, small.values, count)
     room = numbers * me.dtype.itemsize
-    even = noted("orgqr_small", me, rows, "even") or 1
-    lanes = dealt(small.threads, columns, even, room, gpu(current_device()).shared)
+    multiple = noted("orgqr_small", me, rows, "multiple") or 1
+    lanes = dealt(small.threads, columns, multiple, room, gpu(current_device()).shared)
     teams = small.threads // lanes
     return teams, teams * room, (lanes, numbers)
 
