@@ -24,7 +24,7 @@ JAX_UNTIL = 120  # seconds into the run: later rows leave jax out, which compile
 def rows(letters, quick, family):
     """The rows of the family; their kernels are compiled first, several at once."""
     timing.gpu()
-    timing.compile_ahead(letters)
+    timing.compile_ahead(letters, {n for n, _ in SIZES}, {*ROUTINES, "trsm"})
     for routine in ROUTINES:
         for letter in letters:
             for n, batch in SIZES:

@@ -20,8 +20,9 @@ DTYPES = {"s": "f4", "d": "f8", "c": "c8", "z": "c16"}
 
 
 def rows(letters, quick, family):
-    """The rows of the family."""
+    """The rows of the family; their kernels are compiled first, several at once."""
     timing.gpu()
+    timing.compile_ahead(letters, {n for n, _ in SIZES}, ROUTINES)
     for routine in ROUTINES:
         for letter in letters:
             for n, batch in SIZES:

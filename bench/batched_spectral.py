@@ -19,8 +19,10 @@ TOGETHER, FEW = 32, 100  # the order up to which peers take all at once; members
 
 
 def rows(letters, quick, family=None):
-    """The rows of the family."""
+    """The rows of the family; their kernels are compiled first, several at once."""
     timing.gpu()
+    orders = {n for sizes in SIZES.values() for n, _ in sizes}
+    timing.compile_ahead(letters, orders, {*SIZES, "gemm", "syrk", "potrf", "trsm", "ormqr"})
     for routine, sizes in SIZES.items():
         for letter in letters:
             for n, batch in sizes:

@@ -11,12 +11,18 @@ import json
 from pathlib import Path
 from statistics import median
 
+from blasx._types import TYPES
 from blasx.tune import orders_of
 
 from . import compare, timing
 from .timing import Side
 
 MOST = 100_000  # members
+FACTORED = {"getrf", "potrf", "geqrf"}  # by which operands of others are made
+WITHIN = {"getrs": {"trsm"}, "gesv": {"getrs", "trsm"}, "getri": {"trsm"}, "potrs": {"trsm"},
+          "posv": {"potrs", "trsm"}, "gels": {"ormqr", "trsm"}, "syevd": {"gemm", "ormqr"},
+          "gesvd": {"syevd", "gemm", "syrk", "trsm", "ormqr"}}  # what a routine goes by
+ROUTINES = {"gemm", "trsm", "trmm", "orgqr", "ormqr"} | FACTORED | {*WITHIN}
 
 
 def calls(letter, a):
@@ -54,13 +60,16 @@ def calls(letter, a):
 
 
 def uniform(letter, n, batch):
-    """Numbers in (-1, 1), also of the complex types."""
-    x = timing.gpu().random.RandomState(n).uniform(-1, 1, (batch, n, n))
-    return x.astype({"s": "f4", "d": "f8", "c": "c8", "z": "c16"}[letter])
+    """Numbers whose parts are in (-1, 1)."""
+    random, dtype = timing.gpu().random.RandomState(n), TYPES[letter].dtype
+    x = timing.gpu().empty((batch, n, n), dtype)
+    for part in (x.real, x.imag) if letter in "cz" else (x,):
+        part[...] = random.uniform(-1, 1, x.shape, part.dtype)
+    return x
 
 
 def matrices(letter, n, batch):
-    """Random, diagonally dominant, so that each is definite taken by either triangle."""
+    """Random, dominant on the diagonal, so that each is definite taken by either triangle."""
     x = uniform(letter, n, batch)
     x /= n
     x.reshape(batch, n * n)[:, ::n + 1] += 2
@@ -78,11 +87,13 @@ def main(arguments):
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
+    orders = options.orders or list(range(1, options.to + 1))
+    asked = {x.replace("heevd", "syevd") for x in options.routines} or ROUTINES
     try:
-        timing.compile_ahead(options.letters)
+        timing.compile_ahead(options.letters, orders,
+                             asked | FACTORED | set().union(*map(WITHIN.get, asked & {*WITHIN})))
     except timing.NoGpu as missing:
         parser.exit(2, f"bench sweep: {missing}\n")
-    orders = options.orders or list(range(1, options.to + 1))
     report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
     for letter in options.letters:
         found = times(letter, options, orders)
@@ -106,7 +117,7 @@ def times(letter, options, orders):
     """{routine: {order: microseconds a member}}"""
     found = {}
     for n in orders:
-        size = {"s": 4, "d": 8, "c": 8, "z": 16}[letter]
+        size = TYPES[letter].dtype.itemsize
         batch = int(min(MOST, max(200, options.bytes / (size * n * n))))
         a = matrices(letter, n, batch)
         for routine, call in calls(letter, a).items():

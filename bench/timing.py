@@ -127,25 +127,36 @@ def release():
         sys.modules["torch"].cuda.empty_cache()
 
 
-def compile_ahead(letters):
-    """Fill blasx's cache of compiled kernels with all that tuned rows name, on all cores."""
+def compile_ahead(letters, orders, routines):
+    """Fill blasx's cache of compiled kernels with what tuned rows name for members of these orders
+    in these batched routines, on all cores."""
     cupy = gpu()
     from blasx import _kernel
     from blasx.tune import compile_one
     device = cupy.cuda.Device().id
     arch = _kernel.architecture(device)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        list(pool.map(compile_one, [(kernel, letter, dict(values), arch) for kernel, letter, values
-                                    in sorted(of_rows(letters, _kernel.gpu(device)))]))
+        programs = sorted(of_rows(letters, orders, routines, _kernel.gpu(device)))
+        list(pool.map(compile_one, [(kernel, letter, dict(values), arch)
+                                    for kernel, letter, values in programs]))
 
 
-def of_rows(letters, model):
-    """(kernel, letter, constants) of all programs that tuned rows name on a GPU of this model."""
+def of_rows(letters, orders, routines, model):
+    """(kernel, letter, constants) of the programs that tuned rows name for that on a GPU of this
+    model."""
     from blasx import _spaces, _tuned
-    return {(kernel, letter, tuple(_tuned.capitals(row).items()))
-            for kernel in _tuned.table(model.capability) if _spaces.SPACES[kernel].compiled
-            for letter in letters for row, _ in _tuned.rows(kernel, letter, model)
-            if _tuned.capitals(row)}
+    found = set()
+    for kernel, space in _spaces.SPACES.items():
+        if not space.compiled or space.routine.partition("_")[0] not in routines:
+            continue
+        for letter in letters:
+            rows, before = [row for row, _ in _tuned.rows(kernel, letter, model)], 0
+            for to in sorted({row["to"] for row in rows}):
+                if any(before < n <= to for n in orders):
+                    found |= {(kernel, letter, tuple(_tuned.capitals(row).items()))
+                              for row in rows if row["to"] == to and _tuned.capitals(row)}
+                before = to
+    return found
 
 
 @cache

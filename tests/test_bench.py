@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import blas
 
-from bench import __main__, batched_blas, compare, overhead, report, speed, timing
+import blasx
+from bench import __main__, batched_blas, compare, overhead, report, speed, sweep, timing
 from blasx import _cuda, _sources
 from blasx._spaces import Gpu
 from blasx._types import TYPES
@@ -185,7 +186,32 @@ def test_no_command_prints_the_usage(capsys):
 
 
 def test_what_is_compiled_ahead_are_programs():
-    programs = timing.of_rows("sd", Gpu("NVIDIA H200", 13000, 90, 232448))
+    model = Gpu("NVIDIA H200", 13000, 90, 232448)
+    programs = timing.of_rows("sd", range(1, 201), sweep.ROUTINES, model)
     assert len(programs) > 500
     for kernel, letter, values in programs:
         assert "__global__" in _sources.program(kernel, TYPES[letter].cpp, dict(values)), kernel
+    few = timing.of_rows("s", {20}, {"trsm"}, model)
+    assert few < programs and {dict(v)["N"] for k, _, v in few if k == "trsm_small"} == {20}
+    assert {k for k, _, _ in few} <= {"trsm_small", "trsm_block", "trsm_split"} and len(few) > 3
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+def test_the_sweep_calls_what_it_says(letter, monkeypatch):
+    """On the CPU; members are definite taken by either triangle."""
+    class Random(np.random.RandomState):
+        def uniform(self, low, high, shape, dtype):
+            return super().uniform(low, high, shape).astype(dtype)
+
+    monkeypatch.setattr(timing, "gpu", lambda: SimpleNamespace(
+        random=SimpleNamespace(RandomState=Random), empty=np.empty, empty_like=np.empty_like))
+    for n in (1, 2, 9):
+        a = sweep.matrices(letter, n, 5)
+        calls = sweep.calls(letter, a)
+        assert {x.replace("heevd", "syevd") for x in calls} == sweep.ROUTINES
+        answers = {name: call() for name, call in calls.items()}
+        for name in "getrf", "gesv", "potrf", "posv":
+            assert not answers[name][-1].any(), name
+        upper = a.conj().swapaxes(1, 2).copy()
+        assert a.dtype == TYPES[letter].dtype
+        assert not getattr(blasx, letter + "potrf_batched")(upper, 1)[-1].any()
