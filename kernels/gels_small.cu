@@ -47,7 +47,7 @@ struct Member : Team {
     // The lanes have rows of their own: nothing here is read by another lane.
     __device__ void beside(int k, const Vector* column, Power scaled, const Reflector& h) const
     {
-        const int lane = threadIdx.x % LANES;
+        const int lane = member();
         const scalar_t* const x = column->x;  // of row k + i at i
         for (int c = 0; c < sides; ++c) {
             scalar_t* const y = b + c * N;
@@ -58,9 +58,8 @@ struct Member : Team {
                 if (i == k && i < m) mine = y[i];
                 if (i > k && i < m) sum = plus_inner(sum, scaled.times(x[i - k]), y[i]);
             }
-            #pragma unroll
-            for (int mask = LANES / 2; mask; mask /= 2) sum = add(sum, across(sum, mask));
-            const scalar_t head = of_lane<LANES>(mine, k % LANES);
+            sum = over_team(sum, [](scalar_t x, scalar_t y) { return add(x, y); });
+            const scalar_t head = from(mine, k % LANES);
             const scalar_t w = mul(conj(h.tau), add(head, mul(conj(h.scale), sum)));
             const scalar_t down = mul(h.scale, w);
             #pragma unroll
@@ -79,13 +78,13 @@ struct Member : Team {
 __device__ inline void solve_upper(scalar_t (&x)[ROWS], const scalar_t (&inverse)[ROWS],
                                    const real_t (&lift)[ROWS], const scalar_t* r, int n, int most)
 {
-    const int lane = threadIdx.x % LANES;
+    const int lane = member();
     for (int k = most - 1; k >= 0; --k) {
         scalar_t mine{};
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (lane + LANES * q == k) mine = mul(mul(x[q], inverse[q]), lift[q]);
-        const scalar_t found = of_lane<LANES>(mine, k % LANES);
+        const scalar_t found = from(mine, k % LANES);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
             const int i = lane + LANES * q;
@@ -103,8 +102,8 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
 {
     wait_for_stream();
     __shared__ Vector columns[TEAMS][2][N / FEW];
-    const int team = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const size at = size(blockIdx.x) * TEAMS + team;
+    const int lane = member();
+    const size at = size(blockIdx.x) * TEAMS + team();
     const bool here = at < batch;
     const size number = here ? at : batch - 1;
     const int m = size_of(ms, number), n = size_of(ns, number), nrhs = size_of(sides_of, number);
@@ -113,9 +112,9 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
     const auto in = matrix_of(A, a_row, a_col, a_next, number);
     const auto given = matrix_of(B, b_row, b_col, b_next, number);
     const auto out = matrix_of(X, x_row, x_col, x_next, number);
-    scalar_t* const room = reinterpret_cast<scalar_t*>(dynamic_shared) + team * int(apart);
+    scalar_t* const room = reinterpret_cast<scalar_t*>(dynamic_shared) + team() * int(apart);
 
-    Member my{{columns[team], nullptr, {}, n, rows, steps},
+    Member my{{columns[team()], nullptr, {}, n, rows, steps},
               matrix_of(QR, q_row, q_col, q_next, number), room, room + n * DOWN, m, nrhs, sides,
               here, false};
     scalar_t a[C][N];
@@ -147,8 +146,7 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             const int i = lane + LANES * q;
             if (i < m) most = larger(most, my.b[c * N + i]);
         }
-    #pragma unroll
-    for (int mask = LANES / 2; mask; mask /= 2) most = larger(most, across(most, mask));
+    most = over_team(most, [](real_t x, real_t y) { return larger(x, y); });
     const Power of_b = is_usual(most) ? Power{1, 1} : to_one(most);
     const int shift_b = exponent(of_b);
     if (shift_b)
@@ -184,12 +182,8 @@ gels_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
         inverse[q] = reciprocal(mul(d, lift[q]));
         if (abs1(d) == 0 && i < zero) zero = i;
     }
-    #pragma unroll
-    for (int mask = LANES / 2; mask; mask /= 2) {
-        const int other = across(zero, mask);
-        zero = other < zero ? other : zero;
-        none &= across(none, mask);
-    }
+    zero = over_team(zero, [](int x, int y) { return y < x ? y : x; });
+    none = over_team(none, [](int x, int y) { return x & y; });
     if (lane == 0 && here) *array_of(infos, 1, number) = zero == n || none ? 0 : zero + 1;
     for (int c = 0; c < sides; ++c) {
         scalar_t x[ROWS];

@@ -34,7 +34,7 @@ struct Member : Team {
     // The rows in which no column begins are where the last step left them.
     __device__ void put_rest(const scalar_t (&x)[N], int steps) const
     {
-        const int lane = threadIdx.x % LANES;
+        const int lane = member();
         #pragma unroll
         for (int i = 0; i < N; ++i)
             if (steps + i < m && lane < n) out(steps + i, lane) = x[i];
@@ -48,8 +48,8 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     wait_for_stream();
     __shared__ Vector columns[TEAMS][2][N / FEW];
     __shared__ real_t squares[2];
-    const int team = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const size at = size(blockIdx.x) * TEAMS + team;
+    const int lane = member();
+    const size at = size(blockIdx.x) * TEAMS + team();
     const bool here = at < batch;
     const size b = here ? at : batch - 1;
     const int m = size_of(ms, b), n = size_of(ns, b);
@@ -58,7 +58,7 @@ geqrf_small(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     // Unless SLIM every row passes register 0: to store the last ones from where they are takes
     // registers.
     const int rows = most_of_warp<LANES>(m), steps = SLIM ? most_of_warp<LANES>(n) : rows;
-    Member my{{columns[team], squares, {}, n, rows, steps}, matrix_of(QR, q_row, q_col, q_next, b),
+    Member my{{columns[team()], squares, {}, n, rows, steps}, matrix_of(QR, q_row, q_col, q_next, b),
               array_of(tau, m < n ? m : n, b), m, here};
     scalar_t a[C][N];
     #pragma unroll

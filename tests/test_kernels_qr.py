@@ -102,6 +102,8 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
     ({"N": 64, "LANES": 32, "WARPS": 1}, ("64,64", "60,33")),
     ({"N": 20, "LANES": 4, "SLIM": 1}, ("20,4", "17,3", "9,2", "3,3")),
     ({"N": 12, "LANES": 1, "SLIM": 1, "WARPS": 1}, ("12,1", "7,1")),
+    ({"N": 20, "LANES": 10, "WARPS": 2}, ("20,20", "17,19", "9,3")),
+    ({"N": 12, "LANES": 6, "WARPS": 1}, ("12,12", "10,9", "3,5")),
     ({"N": 48, "LANES": 64, "KEPT": 0, "WARPS": 2}, ("48,48", "34,41"))])
 def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     run = simulate(tmp_path, "geqrf_small", "s", problem=(LANES | values, sizes))
@@ -110,6 +112,9 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
 
 @pytest.mark.parametrize("letter, values, sizes", [
     ("d", {"N": 20, "LANES": 4}, ("20,4", "17,3", "9,2")),
+    ("d", {"N": 20, "LANES": 9, "C": 2, "WARPS": 1}, ("18,18", "20,17", "9,2")),
+    ("z", {"N": 12, "LANES": 5, "C": 2, "WARPS": 2}, ("10,10", "12,9", "5,1")),
+    ("s", {"N": 20, "LANES": 17, "WARPS": 2}, ("20,17", "17,16")),
     ("c", {"N": 12, "C": 2}, ("12,12", "11,9")),
     ("s", {"N": 40, "LANES": 32, "C": 2, "KEPT": 0, "WARPS": 1}, ("40,37",))])
 def test_least_squares_by_lanes_on_the_cpu(tmp_path, letter, values, sizes):

@@ -94,9 +94,14 @@ def gels_room(constants, columns, sides):
     return columns * (constants["N"] + 1) + sides * constants["N"]
 
 
+def teams_of(constants):
+    """kernels/qr_lanes.cuh: teams of a block, whole ones of a warp, or one of all warps."""
+    return constants["WARPS"] * (32 // constants["LANES"]) or 1
+
+
 def gels_bytes(dtype, constants, room):
     """The same of a block whose teams have `room` numbers each."""
-    return 32 * constants["WARPS"] // constants["LANES"] * room * dtype.itemsize
+    return teams_of(constants) * room * dtype.itemsize
 
 
 def passing_numbers(constants, rows):

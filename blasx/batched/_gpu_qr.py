@@ -17,6 +17,7 @@ from ._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    teams_of,
 )
 from ._gpu import (
     INT,
@@ -56,7 +57,7 @@ def _factor(me, a, qr, tau):
     left = blocks("geqrf_left", me, m)
     where = *matrix(a), *matrix(qr), tau.data.ptr
     if small:
-        small(-(-batch // (small.threads // small.values["LANES"])), 0, *where, m, n, batch)
+        small(-(-batch // teams_of(small.values)), 0, *where, m, n, batch)
     elif shared:
         shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
     elif left:
@@ -232,7 +233,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     small = by_lanes(me, m, n, nrhs(x)) if at_once else None
     if small:
         v, room = small.values, gels_room(small.values, n, nrhs(x))
-        small(-(-batch // (small.threads // v["LANES"])), gels_bytes(a.dtype, v, room), *matrix(f),
+        small(-(-batch // teams_of(v)), gels_bytes(a.dtype, v, room), *matrix(f),
               *matrix(out), *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x), room, batch)
         return lqr, x, info
     tau, y = cupy.ndarray((batch, n), a.dtype), stacked(x)

@@ -18,6 +18,7 @@ from ._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    teams_of,
 )
 from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
@@ -72,7 +73,7 @@ class Factoring:
         of_left, no_b = call.vectors(self.ts), (call.add(np.zeros((len(rows), 3))),
                                                 call.sizes(0 * rows))
         call.serve("geqrf_small", lambda block, part: block(
-            -(-part.members // (block.threads // block.values["LANES"])), 0, *part(*of, m, n),
+            -(-part.members // teams_of(block.values)), 0, *part(*of, m, n),
             part.members))
         call.serve("geqrf_shared", lambda block, part: block(
             part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
@@ -191,7 +192,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
 
     def small(block, part):
         room = gels_room(block.values, part.most(n), part.most(width))
-        block(-(-part.members // (block.threads // block.values["LANES"])),
+        block(-(-part.members // teams_of(block.values)),
               gels_bytes(me.dtype, block.values, room),
               *part(of_a, of_qr, of_b, of_x, call.infos, m, n, width), room, part.members)
 

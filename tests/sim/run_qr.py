@@ -24,6 +24,7 @@ from blasx.batched._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    teams_of,
 )
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
@@ -134,11 +135,9 @@ def geqrf(sim, rng, m, n, order, in_place, launch):
 
 
 def geqrf_small(sim, rng, m, n, order, in_place):
-    team = sim.constants["LANES"]
-
     def launch(schedule, source, target, tau):
         batch = len(source.array)
-        sim.run(schedule, -(-batch // (sim.threads // team)), 0, *source.matrix(),
+        sim.run(schedule, -(-batch // teams_of(sim.constants)), 0, *source.matrix(),
                 *target.matrix(), tau.address, m, n, batch)
         return ()
 
@@ -326,7 +325,7 @@ def gels_solve(sim, rng, n, nrhs, order, in_place):
 def gels_small(sim, rng, m, n, order, in_place):
     """The members of geqrf, one with a column of zeros, and right-hand sides as far from one as
     these; what is checked is A^H (B - A X) = 0, with columns of A and B scaled to one."""
-    nrhs, limits, team = 2, np.finfo(sim.dtype), sim.constants["LANES"]
+    nrhs, limits = 2, np.finfo(sim.dtype)
     a, b = members(rng, sim.dtype, m, n), random(rng, sim.dtype, 8, m, nrhs)
     a[3] = random(rng, sim.dtype, m, n)
     a[3, :, n // 2] = 0
@@ -338,7 +337,7 @@ def gels_small(sim, rng, m, n, order, in_place):
         target = source if in_place else poisoned(a.shape, a.dtype, order)
         x = given if in_place else poisoned(b.shape, b.dtype, order)
         info, room = poisoned((8,), np.int32, "C"), gels_room(sim.constants, n, nrhs)
-        sim.run(schedule, -(-8 // (sim.threads // team)),
+        sim.run(schedule, -(-8 // teams_of(sim.constants)),
                 gels_bytes(sim.dtype, sim.constants, room), *source.matrix(), *target.matrix(),
                 *given.matrix(), *x.matrix(), info.address, m, n, nrhs, room, 8)
         outputs.append([y.array.copy() for y in (target, x, info)])
