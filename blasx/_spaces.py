@@ -548,8 +548,8 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 3, 4, 5, 6, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1, 3, 5, 6),
-        GROUPS=(1, 2, 4, 6, 8, 10, 12, 14, 16))
+        ROWS=(2, 3, 4, 5, 6, 7, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1, 3, 5, 6),
+        GROUPS=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
     return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
@@ -559,8 +559,7 @@ def jacobi_fits(vectors):
     def fit(letter, n, v, gpu):
         team = v["LANES"] * v["GROUPS"]
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
-                and (32 % team == 0 if team <= 32 else team == 32 * v["WARPS"])
-                and v["WIDTH"] <= 6
+                and (team <= 32 or team == 32 * v["WARPS"]) and v["WIDTH"] <= 6
                 and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 200
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit

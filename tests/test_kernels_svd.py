@@ -8,6 +8,7 @@ import pytest
 from test_kernels import ROOT, sanitized
 
 from blasx import _tuned
+from blasx.batched._block import members_of
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -18,8 +19,11 @@ FAR = {"ROWS": 1, "LANES": 32, "WIDTH": 1, "GROUPS": 2, "WARPS": 2, "SHARED": 0,
 FIVES = {"ROWS": 3, "LANES": 4, "WIDTH": 5, "GROUPS": 2, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
 SIXES = {"ROWS": 4, "LANES": 2, "WIDTH": 6, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
 THREES = {"ROWS": 2, "LANES": 4, "WIDTH": 3, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+ODD = {"ROWS": 5, "LANES": 2, "WIDTH": 1, "GROUPS": 5, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
+SEVENS = {"ROWS": 4, "LANES": 4, "WIDTH": 1, "GROUPS": 7, "WARPS": 1, "SHARED": 0, "BLOCKS": 1}
 RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",)),
-        (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5"))]
+        (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5")),
+        (ODD, ("10,9", "9,9", "7,3")), (SEVENS, ("14,13", "16,14", "9,2"))]
 
 
 @every_kernel
@@ -34,7 +38,7 @@ def test_rows_fit(kernel, letter):
         width = 2 * row["WIDTH"]
         columns = -(-row["to"] // width) * width
         column = (row["LANES"] * row["ROWS"] * (1 + (kernel == "gesvd_vectors"))) * word + 36
-        members = 32 * row["WARPS"] // (row["LANES"] * row["GROUPS"])
+        members = members_of(row)
         assert members >= 1 and (not row["SHARED"] or members * columns * column <= 227 * 1024)
 
 
@@ -57,7 +61,8 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("kernel, letter, run", [
     ("gesvd_vectors", "s", 0), ("gesvd_vectors", "d", 1), ("gesvd_vectors", "z", 0),
     ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1),
-    ("gesvd_vectors", "d", 3), ("gesvd_vectors", "s", 4), ("gesvd_vectors", "c", 5)])
+    ("gesvd_vectors", "d", 3), ("gesvd_vectors", "s", 4), ("gesvd_vectors", "c", 5),
+    ("gesvd_vectors", "z", 6), ("gesvd_values", "s", 6), ("gesvd_vectors", "c", 7)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """A few members to a warp, a member to a block, columns in global memory."""
     from tests.sim import build, run_svd
