@@ -26,7 +26,7 @@ from . import _cache, _spaces
 from ._sources import FOLDER, source
 
 LARGEST = 32  # the largest order that fits a team's registers (kernels/lanes.cuh)
-SCHEMA = 1
+SCHEMA = 2
 _forced = {}  # (kernel, letter) -> constants or None, while `using`
 _warned = set()
 _caches = []

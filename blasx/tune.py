@@ -548,6 +548,7 @@ def show(routines, letters, orders, gpu):
 
 
 def for_few(kernel, letter, row, gpu):
+    """Which rows to the same order serve few columns instead."""
     few = [str(r["lines"]) for r, _ in _tuned.rows(kernel, letter, gpu)
            if r["to"] == row["to"] and "lines" in r]
     return f"; rows of their own for up to {', '.join(few)} columns or lines" if few else ""

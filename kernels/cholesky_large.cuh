@@ -204,6 +204,14 @@ template <int R> __device__ void factor_rows(int k, Factors& f, Scratch& s)
     __syncwarp();
 }
 
+// The same with as few as what is left of the rows asks for, R at most
+template <int R> __device__ void factor_left(int k, Factors& f, Scratch& s)
+{
+    if constexpr (R > 1)
+        if (N - 8 * k <= 32 * (R - 1)) return factor_left<R - 1>(k, f, s);
+    factor_rows<R>(k, f, s);
+}
+
 // Panel k to C as far as it is L's, and the pivot that is not positive
 __device__ inline void store_panel(const Strided<scalar_t>& C, bool packs, int k, int n,
                                    const Factors& f, Scratch& s)
@@ -312,9 +320,7 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     __syncwarp();
     #pragma unroll 1
     for (int k = 0; 8 * k < n; ++k) {
-        if (N - 8 * k > 64) factor_rows<(N > 64 ? 3 : 1)>(k, f, s);
-        else if (N - 8 * k > 32) factor_rows<2>(k, f, s);
-        else factor_rows<1>(k, f, s);
+        factor_left<(N + 31) / 32>(k, f, s);
         store_panel(to, C_packs && !whole, k, n, f, s);
         for_panel(k, [&](int k) {
             update(a, k, s);

@@ -59,7 +59,7 @@ struct Member : Team {
                 if (i > k && i < m) sum = plus_inner(sum, scaled.times(x[i - k]), y[i]);
             }
             sum = over_team(sum, [](scalar_t x, scalar_t y) { return add(x, y); });
-            const scalar_t head = from(mine, k % LANES);
+            const scalar_t head = of_member(mine, k % LANES);
             const scalar_t w = mul(conj(h.tau), add(head, mul(conj(h.scale), sum)));
             const scalar_t down = mul(h.scale, w);
             #pragma unroll
@@ -84,7 +84,7 @@ __device__ inline void solve_upper(scalar_t (&x)[ROWS], const scalar_t (&inverse
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
             if (lane + LANES * q == k) mine = mul(mul(x[q], inverse[q]), lift[q]);
-        const scalar_t found = from(mine, k % LANES);
+        const scalar_t found = of_member(mine, k % LANES);
         #pragma unroll
         for (int q = 0; q < ROWS; ++q) {
             const int i = lane + LANES * q;

@@ -10,7 +10,7 @@ gesvd_values(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a
              real_t* S, int* info, scalar_t* work, size ms, size ns, size batch)
 {
     wait_for_stream();
-    const size at = size(blockIdx.x) * MEMBERS + team();
+    const size at = size(blockIdx.x) * TEAMS + team();
     const bool here = at < batch;
     const size b = here ? at : batch - 1;
     const int m = int(ms), n = int(ns);

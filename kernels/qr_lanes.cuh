@@ -6,46 +6,20 @@
 // memory; x^H a is then each lane's own work. Where both do not fit its registers a lane reads
 // column k twice. The window of registers shrinks by 8 rows.
 //
-// A team of a warp may have any number of lanes. Those that are left over in its warp look at the
-// last team's member, and have columns and rows from N on: there are none.
-//
 // A kernel says N, LANES, C and KEPT (geqrf_small.cu), and what becomes of the results: its `my` is
 // a Team with put(k, j, c, top, h), row k of column j, which is register c of this lane; and
 // beside(k, column, scaled, h), what else the reflector h is applied to, x being `scaled` times what
 // `column` has.
 #pragma once
-#include "block.cuh"
 #include "qr.cuh"
-#include "shuffle.cuh"
 
-constexpr int OF_WARP = LANES > 32 ? 1 : 32 / LANES;            // teams
-constexpr bool FULL = LANES > 32 || OF_WARP * LANES == 32;      // each lane of a warp is of one
-constexpr int TEAMS = LANES > 32 ? THREADS / LANES : WARPS * OF_WARP;  // of a block
+constexpr int TEAM = LANES;
+#include "teams.cuh"
+
 constexpr int STEP = N < 8 ? N : 8;             // of the window
 constexpr int FEW = 16 / sizeof(scalar_t);
-static_assert(N % FEW == 0 && (LANES <= 32 || TEAMS == 1));
+static_assert(N % FEW == 0);
 static_assert(KEPT || LANES >= 32, "a team that reads twice goes its way alone");
-
-// The lane's team in the block, its number in the team, and the lane of the warp that is its first
-__device__ inline int team()
-{
-    if (FULL) return threadIdx.x / LANES;
-    const int number = threadIdx.x % 32 / LANES;
-    return warp() * OF_WARP + (number < OF_WARP ? number : OF_WARP - 1);
-}
-__device__ inline int member()
-{
-    if (FULL) return threadIdx.x % LANES;
-    return int(threadIdx.x % 32) < OF_WARP * LANES ? threadIdx.x % 32 % LANES : N;
-}
-__device__ inline int first_lane() { return team() % OF_WARP * LANES; }
-
-// What a member of the team has
-template <class T> __device__ T from(T x, int source)
-{
-    if constexpr (FULL) return of_lane<LANES>(x, source);
-    else return of_lane(x, first_lane() + source);
-}
 
 // f over the team; all get the same
 template <class T, class F> __device__ T over_team(T x, F f)
@@ -54,17 +28,8 @@ template <class T, class F> __device__ T over_team(T x, F f)
         #pragma unroll
         for (int mask = LANES / 2; mask; mask /= 2) x = f(x, across(x, mask));
         return x;
-    } else {  // what is past the half comes down to it, and again; then from the first to all
-        int size = LANES;
-        #pragma unroll
-        for (int half = 16; half; half /= 2) {
-            if (half >= LANES) continue;
-            const int lane = threadIdx.x % 32;
-            const T y = of_lane(x, lane + half < 32 ? lane + half : lane);
-            if (member() < half && member() + half < size) x = f(x, y);
-            size = half;
-        }
-        return from(x, 0);
+    } else {
+        return brought_together(x, f);
     }
 }
 
@@ -171,7 +136,7 @@ template <int W, class My> __device__ void steps(scalar_t (&a)[C][N], My& my, in
             team_sync();
             squares = my.squares[k % 2];
         } else {
-            squares = real(from(column_of(inner, k), k % LANES));
+            squares = real(of_member(column_of(inner, k), k % LANES));
         }
         bool none = k >= my.n;
         Power undo{1, 1}, scaled{1, 1};

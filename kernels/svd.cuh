@@ -5,9 +5,6 @@
 // rotates X rotates W with it. A rotation sees two columns relative to their own lengths, so small
 // singular values of a graded matrix keep their digits.
 //
-// A team of a warp may have any number of groups. Lanes that are left over in its warp look at the
-// last team's member, and have columns and elements past its last: there are none.
-//
 // Blocks of WIDTH columns meet in a tournament: each of GROUPS groups of LANES lanes takes two
 // blocks into registers, rotates the WIDTH^2 pairs between them, and puts them back; nb - 1 rounds,
 // a barrier after each, are a sweep. Pairs inside a block have their turn in the first round. Lane
@@ -21,8 +18,7 @@
 // full precision whatever tau is. (Golub, Van Loan: Matrix Computations, 8.6.3; Demmel, Veselic,
 // SIAM J. Matrix Anal. Appl. 13, 1992.)
 #pragma once
-#include "block.cuh"
-#include "shuffle.cuh"
+#include "scalar.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int ROWS = 4;     // rows of X in a lane
@@ -32,10 +28,9 @@ constexpr int GROUPS = 8;   // that work on a matrix
 constexpr int SHARED = 1;   // columns lie in shared memory; 0: in global memory
 constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
 #endif
-constexpr int TEAM = LANES * GROUPS, OF_WARP = TEAM > 32 ? 1 : 32 / TEAM;
-constexpr int MEMBERS = TEAM > 32 ? 1 : WARPS * OF_WARP;
-constexpr bool FULL = TEAM > 32 || OF_WARP * TEAM == 32;  // each lane of a warp is of a team
-static_assert(TEAM <= 32 || THREADS == TEAM, "a team is in a warp or is a block");
+constexpr int TEAM = LANES * GROUPS;
+#include "teams.cuh"
+
 static_assert(LANES <= 32 && (LANES & (LANES - 1)) == 0);
 
 __host__ __device__ constexpr int power_from(int x)
@@ -62,25 +57,11 @@ constexpr real_t NULL_SQUARE = sizeof(real_t) == 8 ? real_t(0x1p-480) : real_t(0
 struct alignas(PACK * sizeof(scalar_t)) Pack { scalar_t x[PACK]; };
 using Part = scalar_t[WORDS];   // a lane's part of a column
 
-constexpr int NOWHERE = 1 << 20;  // past every element and column
-
-__device__ inline bool left_over() { return !FULL && threadIdx.x % 32 >= OF_WARP * TEAM; }
-// The team's number in the block, the lane's in the team and in its group, the group's
-__device__ inline int team()
-{
-    if (FULL) return threadIdx.x / TEAM;
-    return warp() * OF_WARP + (left_over() ? OF_WARP - 1 : threadIdx.x % 32 / TEAM);
-}
-__device__ inline int member()
-{
-    if (FULL) return threadIdx.x % TEAM;
-    return left_over() ? NOWHERE : threadIdx.x % 32 % TEAM;
-}
 __device__ inline int l() { return threadIdx.x % LANES; }
 __device__ inline int group()
 {
     if (FULL) return threadIdx.x % TEAM / LANES;
-    return left_over() ? NOWHERE / LONGEST : threadIdx.x % 32 % TEAM / LANES;
+    return left_over() ? NOWHERE : member() / LANES;
 }
 __device__ inline void team_sync()
 {
@@ -99,17 +80,8 @@ template <class F> __device__ real_t over_team(real_t x, real_t* room, F f)
     if constexpr (FULL) {
         #pragma unroll
         for (int d = 1; d < (TEAM < 32 ? TEAM : 32); d *= 2) x = f(x, across(x, d));
-    } else {  // what is past the half comes down to it, and again; then from the first to all
-        int size = TEAM;
-        #pragma unroll
-        for (int half = 16; half; half /= 2) {
-            if (half >= TEAM) continue;
-            const int lane = threadIdx.x % 32;
-            const real_t y = of_lane(x, lane + half < 32 ? lane + half : lane);
-            if (member() < half && member() + half < size) x = f(x, y);
-            size = half;
-        }
-        x = of_lane(x, team() % OF_WARP * TEAM);
+    } else {
+        x = brought_together(x, f);
     }
     if (TEAM > 32) {
         if (threadIdx.x % 32 == 0) room[warp()] = x;

@@ -78,7 +78,7 @@ syevd_block(const scalar_t* A, size a_row, size a_col, size a_next, size conj_a,
             real_t* w, int* info, scalar_t* work, size ns, size most, size batch)
 {
     wait_for_stream();
-    const size at = size(blockIdx.x) * MEMBERS + team();
+    const size at = size(blockIdx.x) * TEAMS + team();
     const bool here = at < batch;
     const size b = here ? at : batch - 1;
     const int n = size_of(ns, b);

@@ -83,31 +83,23 @@ def test_products_of_a_batch(folder, kernel, letter):
     ("symm_block", "d", (32, 16, 16, 16), (32, 2, 0), 1),
     ("syrk_block", "s", (32, 32, 16, 32), (8, 3, 1), 1),
     ("syrk_block", "z", (16, 16, 16, 16), (8, 2, 0), 1),
-    ("syrk_split", "c", (32, 32, 16, 16), (16, 2, 0), 1)])
+    ("syrk_split", "c", (32, 32, 16, 16), (16, 2, 0), 1),
+    # with a border beside the tiles
+    ("gemm_block", "s", (16, 32, 8, 16), (24, 1, 1, 4), 1),
+    ("gemm_block", "d", (16, 16, 16, 16), (16, 2, 1, 4), 2),
+    ("gemm_block", "c", (24, 16, 8, 16), (12, 2, 1, 4), 1),
+    ("gemm_block", "z", (32, 16, 16, 16), (24, 1, 1, 4), 1),
+    ("gemm_split", "s", (32, 16, 16, 16), (16, 2, 1, 4), 1),
+    ("gemm_split", "c", (16, 16, 16, 8), (24, 1, 1, 4), 1)])
 def test_products_by_teams(folder, kernel, letter, tile, slices, teams):
     """The same of kernels/products.cuh, with tiles that reach every branch; every layout, by the
     program that is made for it, and by the others, which only take longer."""
-    (bm, bn, tm, tn), (deep, stages, resident) = tile, slices
+    (bm, bn, tm, tn), (deep, stages, resident, *border) = tile, slices
     for across in product((0, 1), (0,) if kernel.startswith("syrk") else (0, 1)):
         sanitize(folder, kernel, letter, dict(
             BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident,
-            WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))
-
-
-@pytest.mark.parametrize(("kernel", "letter", "tile", "slices", "teams"), [
-    ("gemm_block", "s", (16, 32, 8, 16), (24, 1, 1), 1),
-    ("gemm_block", "d", (16, 16, 16, 16), (16, 2, 1), 2),
-    ("gemm_block", "c", (24, 16, 8, 16), (12, 2, 1), 1),
-    ("gemm_block", "z", (32, 16, 16, 16), (24, 1, 1), 1),
-    ("gemm_split", "s", (32, 16, 16, 16), (16, 2, 1), 1),
-    ("gemm_split", "c", (16, 16, 16, 8), (24, 1, 1), 1)])
-def test_products_with_a_border(folder, kernel, letter, tile, slices, teams):
-    """The same of tiles beside which threads sum rows and columns."""
-    (bm, bn, tm, tn), (deep, stages, resident) = tile, slices
-    for across in product((0, 1), (0, 1)):
-        sanitize(folder, kernel, letter, dict(
-            BM=bm, BN=bn, TM=tm, TN=tn, BK=deep, STAGES=stages, RESIDENT=resident, BORDER=4,
-            WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1]))
+            WARPS=bm // tm * (bn // tn) * teams, BLOCKS=1, A_ACROSS=across[0], B_ACROSS=across[1],
+            **dict(zip(["BORDER"], border))))
 
 
 @pytest.mark.parametrize(("kernel", "letter"), [

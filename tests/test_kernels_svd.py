@@ -8,7 +8,7 @@ import pytest
 from test_kernels import ROOT, sanitized
 
 from blasx import _tuned
-from blasx.batched._block import members_of
+from blasx.batched._block import teams_of
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -38,7 +38,7 @@ def test_rows_fit(kernel, letter):
         width = 2 * row["WIDTH"]
         columns = -(-row["to"] // width) * width
         column = (row["LANES"] * row["ROWS"] * (1 + (kernel == "gesvd_vectors"))) * word + 36
-        members = members_of(row)
+        members = teams_of(row)
         assert members >= 1 and (not row["SHARED"] or members * columns * column <= 227 * 1024)
 
 

@@ -95,8 +95,8 @@ def gels_room(constants, columns, sides):
 
 
 def teams_of(constants):
-    """kernels/qr_lanes.cuh: teams of a block, whole ones of a warp, or one of all warps."""
-    return constants["WARPS"] * (32 // constants["LANES"]) or 1
+    """kernels/teams.cuh: teams of a block, whole ones of a warp, or one of all warps."""
+    return constants["WARPS"] * (32 // (constants["LANES"] * constants.get("GROUPS", 1))) or 1
 
 
 def gels_bytes(dtype, constants, room):
@@ -223,15 +223,10 @@ def tiled_bytes(letter, constants):
     return v["STAGES"] * (slice_of(v["BM"]) + slice_of(v["BN"])) * size
 
 
-def members_of(constants):
-    """kernels/svd.cuh: members of a block, whole teams of a warp, or one of all warps."""
-    return constants["WARPS"] * (32 // (constants["LANES"] * constants["GROUPS"])) or 1
-
-
 def svd_room(letter, n, vectors, constants):
     """kernels/svd.cuh: numbers of a member's columns, and bytes of a block."""
     v, t = constants, TYPES[letter]
-    members = members_of(v)
+    members = teams_of(v)
     columns = 2 * v["WIDTH"] * -(-n // (2 * v["WIDTH"]))
     numbers = columns * (v["LANES"] * v["ROWS"] * (1 + vectors) + 16 // t.dtype.itemsize)
     rest = -(-(columns * (2 * t.real.itemsize + 4) + v["WARPS"] * t.real.itemsize) // 16) * 16

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _trace
 from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import MOST
-from .._tuned import capitals, looked_up, most, row
+from .._tuned import capitals, looked_up, most, row, rows
 from .._types import BY_DTYPE
 
 INT = np.dtype(np.int32)
@@ -85,19 +85,20 @@ def blocks(kernel, me, n, *more):
     return _blocks_on(kernel, me.letter, n, current_device(), *more)
 
 
-FEW = 32  # no row says that it serves so many columns and no more
-
-
 @looked_up
-def _for_few_on(kernel, letter, n, columns, device):
-    found = row(kernel, letter, n, gpu(device), columns)
-    return found and _with(kernel, letter, tuple(capitals(found).items()))
+def _by_columns_on(kernel, letter, n, device):
+    """[(up to how many columns, the Blocks or None), ...], the last for any."""
+    model = gpu(device)
+    limits = sorted({r.get("lines", inf) for r, _ in rows(kernel, letter, model)} | {inf})
+    found = [(lines, row(kernel, letter, n, model, lines)) for lines in limits]
+    return [(lines, r and _with(kernel, letter, tuple(capitals(r).items()))) for lines, r in found]
 
 
 def for_columns(kernel, me, n, columns):
     """The Blocks that serve order n and so many columns, for few of which there may be rows of
     their own (`lines`)."""
-    return _for_few_on(kernel, me.letter, n, columns if columns < FEW else inf, current_device())
+    return next(block for lines, block in _by_columns_on(kernel, me.letter, n, current_device())
+                if columns <= lines)
 
 
 def past(me, n):

@@ -6,7 +6,7 @@ import cupy
 
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, looked_up, row
-from ._block import members_of, svd_room
+from ._block import svd_room, teams_of
 
 MEMORY = 2**32  # bytes of workspace at a time
 
@@ -31,7 +31,7 @@ class Jacobi:
     def __init__(self, kernel, letter, values):
         self.kernel, self.values = Kernel(kernel, letter, **values), values
         self.threads = 32 * values["WARPS"]
-        self.members = members_of(values)  # to a block
+        self.members = teams_of(values)  # to a block
         self.vectors = kernel == "gesvd_vectors"
 
     def __call__(self, batch, n, itemsize, parameters):

@@ -15,7 +15,7 @@ import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
-from blasx.batched._block import members_of
+from blasx.batched._block import teams_of
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 from .run_gemm import random
@@ -81,7 +81,7 @@ def judge(a, w, v, info):
 def run(launch, dtype, c, n, order, lower, vectors):
     a = problems(np.random.default_rng(n), dtype, n)
     stored = hidden(a, lower)
-    members = members_of(c)
+    members = teams_of(c)
     columns = 2 * c["WIDTH"] * -(-n // (2 * c["WIDTH"]))
     numbers = columns * (c["LANES"] * c["ROWS"] + 16 // dtype.itemsize)
     real = dtype.type(0).real.dtype

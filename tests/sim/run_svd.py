@@ -14,7 +14,7 @@ import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
-from blasx.batched._block import members_of
+from blasx.batched._block import teams_of
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 from .run_gemm import random
@@ -72,7 +72,7 @@ def judge(a, s, t, w, info):
 def run(launch, kernel, dtype, c, m, n, order, full, adjoint):
     rng = np.random.default_rng(m + n)
     a = problems(rng, dtype, m, n)
-    members = members_of(c)
+    members = teams_of(c)
     columns = 2 * c["WIDTH"] * -(-n // (2 * c["WIDTH"]))
     line = 16 // dtype.itemsize
     vectors = kernel == "gesvd_vectors"
