@@ -218,10 +218,12 @@ def lu_fits(letter, n, v, gpu):
 
 
 def shared_stages(letter, n):
+    """Panels by more warps leave more registers, tiles that are narrower too: which is best depends
+    on both, where a block has the whole matrix."""
     N = -(-n // 8) * 8
     whole = ((2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2), (12, 4))
-    windows = options(WINDOW=(128, 64, 96, 160, 32), WARPS=(16, 12, 8), PANEL=(4, 8))
-    return ([dict(N=N, WINDOW=N, WARPS=w, PANEL=p) for w, p in whole]
+    windows = options(WINDOW=(128, 64, 96, 160, 32), WARPS=(16, 12, 8), PANEL=(4, 8), TN=(32,))
+    return ([dict(N=N, WINDOW=N, WARPS=w, PANEL=p, TN=t) for w, p in whole for t in (32, 16, 8)]
             + [dict(N=N) | v for v in windows if v["WINDOW"] < N],
             options(TN=(32, 16, 8)), options(BLOCKS=(1, 2, 4, 6)))
 
@@ -407,10 +409,10 @@ def strip_fits(kernel):
 
 
 def columns_stages(letter, n):
-    N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 48) if n <= size), 64)
+    N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48) if n <= size), 64)
     lanes = next((lanes for lanes in LANES if N <= lanes), 32)
-    return ([dict(N=N, LANES=few, KEPT=1) for few in (lanes, -(-N // 2))]
-            + [dict(N=N, LANES=64, KEPT=h) for h in (0, 1)],
+    return ([dict(N=N, LANES=few, KEPT=1) for few in sorted({lanes, lanes // 2, -(-N // 2)})]
+            + [dict(N=N, LANES=few, KEPT=h) for few in (32, 64) for h in (0, 1)],
             [dict(WARPS=w, BLOCKS=b) for w, b in (
                 (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
 
@@ -520,8 +522,8 @@ def panel_fits(letter, n, v, gpu):
 
 
 def left_stages(letter, n):
-    return (options(NB=(16, 32), ROWS=(2, 1, 4)), options(WARPS=(4, 8, 2, 16)),
-            options(BLOCKS=(1, 2, 4, 6, 8)))
+    return (options(NB=(16, 32), ROWS=(2, 1, 3, 4), WARPS=(4, 8, 2, 3, 16)),
+            options(BLOCKS=(1, 2, 4, 5, 6, 8)))
 
 
 def left_fits(letter, n, v, gpu):
@@ -546,12 +548,14 @@ def triangle_fits(letter, n, v, gpu):
 
 
 def jacobi_stages(letter, n):
+    """A lane may have whole columns where they are short."""
     most = max(n, 4)
     teams = [v | dict(WARPS=w) for v in options(
-        ROWS=(2, 3, 4, 5, 6, 7, 8, 16, 32), LANES=(2, 4, 8, 16, 32), WIDTH=(4, 2, 1, 3, 5, 6),
-        GROUPS=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16))
+        ROWS=sorted({2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, min(most, 20)}), LANES=LANES,
+        WIDTH=(4, 2, 1, 3, 5, 6), GROUPS=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16))
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
-        if most <= v["ROWS"] * v["LANES"] < 2 * most and v["WIDTH"] * v["GROUPS"] <= most]
+        if most <= v["ROWS"] * v["LANES"] < 2 * most
+        and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
     return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
 
 

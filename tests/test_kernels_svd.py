@@ -21,9 +21,12 @@ SIXES = {"ROWS": 4, "LANES": 2, "WIDTH": 6, "GROUPS": 1, "WARPS": 1, "SHARED": 1
 THREES = {"ROWS": 2, "LANES": 4, "WIDTH": 3, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
 ODD = {"ROWS": 5, "LANES": 2, "WIDTH": 1, "GROUPS": 5, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
 SEVENS = {"ROWS": 4, "LANES": 4, "WIDTH": 1, "GROUPS": 7, "WARPS": 1, "SHARED": 0, "BLOCKS": 1}
+WHOLE = {"ROWS": 9, "LANES": 1, "WIDTH": 1, "GROUPS": 5, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
+TWOS = {"ROWS": 8, "LANES": 1, "WIDTH": 2, "GROUPS": 2, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
 RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",)),
         (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5")),
-        (ODD, ("10,9", "9,9", "7,3")), (SEVENS, ("14,13", "16,14", "9,2"))]
+        (ODD, ("10,9", "9,9", "7,3")), (SEVENS, ("14,13", "16,14", "9,2")),
+        (WHOLE, ("9,9", "9,8", "5,2")), (TWOS, ("8,8", "8,5"))]
 
 
 @every_kernel
@@ -62,9 +65,10 @@ def folder(tmp_path_factory):
     ("gesvd_vectors", "s", 0), ("gesvd_vectors", "d", 1), ("gesvd_vectors", "z", 0),
     ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1),
     ("gesvd_vectors", "d", 3), ("gesvd_vectors", "s", 4), ("gesvd_vectors", "c", 5),
-    ("gesvd_vectors", "z", 6), ("gesvd_values", "s", 6), ("gesvd_vectors", "c", 7)])
+    ("gesvd_vectors", "z", 6), ("gesvd_values", "s", 6), ("gesvd_vectors", "c", 7),
+    ("gesvd_vectors", "d", 8), ("gesvd_values", "c", 8), ("gesvd_vectors", "s", 9)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
-    """A few members to a warp, a member to a block, columns in global memory."""
+    """Members of a warp, of a block, columns of a lane each, columns in global memory."""
     from tests.sim import build, run_svd
     values, shapes = RUNS[run]
     library = build.build(folder, kernel, letter, values, entry=run_svd.ENTRY)

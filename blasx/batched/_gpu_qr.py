@@ -71,8 +71,8 @@ def small_qr(me, m, n):
     """geqrf_small, where rows are twice as many as columns with as few lanes as these ask for, or
     None."""
     small = blocks("geqrf_small", me, max(m, n))
-    few = 1 << (n - 1).bit_length()
-    if small and 2 * n <= m and few <= small.values["LANES"]:
+    if small and 2 * n <= m and n <= small.values["LANES"]:
+        few = min(1 << (n - 1).bit_length(), small.values["LANES"])
         kept = (("KEPT", 1),) if few < 32 else ()
         return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),
                       ("BLOCKS", 1), *kept)
@@ -267,10 +267,13 @@ def by_lanes(me, m, n, sides):
     """gels_small for n columns of m >= n rows and so many right-hand sides, with as few lanes as
     the columns ask for, or None."""
     kernel = blocks("gels_small", me, m) if 0 < sides <= SIDES_OF_GELS else None
-    if not kernel or n > kernel.values["LANES"] * kernel.values["C"]:
+    if not kernel:
         return None
-    few = 1 << (n - 1).bit_length()
-    if 2 * few <= kernel.values["LANES"] * kernel.values["C"]:
+    lanes, most = kernel.values["LANES"], kernel.values["LANES"] * kernel.values["C"]
+    if n > most:
+        return None
+    few = min(1 << (n - 1).bit_length(), lanes)
+    if n <= few < most:
         return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
     return kernel
 
