@@ -106,10 +106,10 @@ def main(arguments):
                 if rise > 1:
                     report["cliffs"].append([letter + routine, n + 1, round(rise, 3)])
             print(f"{letter}{routine:6} highest step {worst:.2f} of what is allowed", flush=True)
+        if options.json:  # what there is after each type, as a sweep takes long
+            Path(options.json).write_text(json.dumps(report) + "\n")
     for name, n, rise in report["cliffs"]:
         print(f"cliff: {name} at {n}: {rise:.2f} times what is allowed")
-    if options.json:
-        Path(options.json).write_text(json.dumps(report) + "\n")
     return int(bool(report["cliffs"]))
 
 

@@ -410,12 +410,14 @@ template <class F> __device__ void team_each(int m, int n, bool by_rows, F f)
 }
 
 // Columns done ... count - 1 of T, orthonormal to those before. Each is what is left of the unit
-// vector that the columns so far hold least of, taken off twice. `room` for 3 m numbers.
+// vector that the columns so far hold least of, taken off twice. `room` for 3 m numbers and a few:
+// each third begins at 16 bytes, as many as are read at a time of the one before.
 __device__ inline void complete(Strided<scalar_t> T, int m, int done, int count, scalar_t* room,
                                 real_t* sums)
 {
-    scalar_t *const v = room, *const h = room + m;
-    real_t* const held = reinterpret_cast<real_t*>(room + 2 * m);
+    const int third = (m + LINE - 1) / LINE * LINE;
+    scalar_t *const v = room, *const h = room + third;
+    real_t* const held = reinterpret_cast<real_t*>(room + 2 * third);
     int steps = count > done ? count - done : 0;
     if (TEAM < 32) steps = int(__reduce_max_sync(ALL, unsigned(steps)));
     if (!steps) return;
