@@ -47,10 +47,11 @@ from .batched._block import (
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-# Of lanes.cuh and products.cuh, 0 unless given; and what only the launch is told, 1 unless given
-OPTIONAL = {"ONE_LINE", "BORDER", "multiple"}
+# Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
+# given
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "multiple"}
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "AHEAD", "KEPT", "TWOFOLD")
+FLAGS = ("RESIDENT", "SHARED", "SPREAD", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -556,7 +557,8 @@ def jacobi_stages(letter, n):
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most
         and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
-    return teams, options(SHARED=(1, 0)), options(BLOCKS=(1, 2, 4))
+    return teams, [dict(SHARED=1, SPREAD=1), dict(SHARED=1), dict(SHARED=0)], options(
+        BLOCKS=(1, 2, 4))
 
 
 def jacobi_fits(vectors):

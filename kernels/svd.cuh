@@ -26,6 +26,7 @@ constexpr int LANES = 16;   // of a group
 constexpr int WIDTH = 4;    // columns in a block
 constexpr int GROUPS = 8;   // that work on a matrix
 constexpr int SHARED = 1;   // columns lie in shared memory; 0: in global memory
+constexpr int SPREAD = 0;   // 1: they begin where they meet no bank of it twice
 constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
 #endif
 constexpr int TEAM = LANES * GROUPS;
@@ -45,7 +46,15 @@ constexpr int WORDS = ROWS * (1 + VECTORS);  // of a column in a lane
 constexpr int LONGEST = LANES * ROWS;        // m and n are at most this
 constexpr int LINE = 16 / sizeof(scalar_t);
 constexpr int PACK = ROWS % LINE == 0 ? LINE : ROWS % 2 == 0 ? 2 : 1;   // rows of X side by side
-constexpr int LD = LANES * WORDS + LINE;     // from one column to the next
+
+__host__ __device__ constexpr int twos(int x) { return x % 2 ? 0 : 1 + twos(x / 2); }
+// From one column to the next. Of columns that are SPREAD the lanes of a group read LANES packs side
+// by side, those of the next group WIDTH columns further on, and the next team goes on like that: if
+// that distance has as many factors of two as LANES they meet no bank twice.
+constexpr int BANKS = 128 / (PACK * sizeof(scalar_t));  // packs in all of them
+constexpr int EVEN = twos(LANES) > twos(WIDTH) ? 1 << (twos(LANES) - twos(WIDTH)) : 1;
+constexpr int PACKS = (LANES * WORDS / PACK + EVEN - 1) / EVEN;
+constexpr int LD = SPREAD && LANES < BANKS ? (PACKS | 1) * EVEN * PACK : LANES * WORDS + LINE;
 constexpr int SWEEPS = 60;  // 7 to 11 are usual; rounding left by a rank takes the rest
 
 // The largest entry is scaled to about 2^TOP, so that lengths between NULL and the longest have
@@ -410,12 +419,14 @@ template <class F> __device__ void team_each(int m, int n, bool by_rows, F f)
 }
 
 // Columns done ... count - 1 of T, orthonormal to those before. Each is what is left of the unit
-// vector that the columns so far hold least of, taken off twice. `room` for 3 m numbers and a few:
-// each third begins at 16 bytes, as many as are read at a time of the one before.
+// vector that the columns so far hold least of, taken off twice. `room` for 3 m numbers and a few,
+// which two columns of X have: each third begins at 16 bytes, as many as are read at a time of the
+// one before.
 __device__ inline void complete(Strided<scalar_t> T, int m, int done, int count, scalar_t* room,
                                 real_t* sums)
 {
     const int third = (m + LINE - 1) / LINE * LINE;
+    static_assert(!VECTORS || 2 * LD >= 2 * ((LONGEST + LINE - 1) / LINE * LINE) + LONGEST);
     scalar_t *const v = room, *const h = room + third;
     real_t* const held = reinterpret_cast<real_t*>(room + 2 * third);
     int steps = count > done ? count - done : 0;
@@ -588,7 +599,9 @@ __device__ inline Scratch scratch(scalar_t* global, int most)
     const size numbers = size(columns) * LD * sizeof(scalar_t);
     const size rest = (columns * (2 * sizeof(real_t) + sizeof(int)) + WARPS * sizeof(real_t) + 15)
         / 16 * 16;
-    char* p = dynamic_shared + team() * ((SHARED ? numbers : 0) + rest);
+    size apart = (SHARED ? numbers : 0) + rest;
+    if (SPREAD && SHARED) apart += (GROUPS * WIDTH * LD * size(sizeof(scalar_t)) - apart) & 127;
+    char* p = dynamic_shared + team() * apart;
     Scratch s;
     s.X = SHARED ? reinterpret_cast<scalar_t*>(p) : global;
     s.lengths = reinterpret_cast<real_t*>(p + (SHARED ? numbers : 0));

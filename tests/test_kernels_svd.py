@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 from test_kernels import ROOT, sanitized
 
 from blasx import _tuned
-from blasx.batched._block import teams_of
+from blasx._types import TYPES
+from blasx.batched._block import svd_column, teams_of
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -26,7 +28,10 @@ TWOS = {"ROWS": 8, "LANES": 1, "WIDTH": 2, "GROUPS": 2, "WARPS": 2, "SHARED": 1,
 RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",)),
         (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5")),
         (ODD, ("10,9", "9,9", "7,3")), (SEVENS, ("14,13", "16,14", "9,2")),
-        (WHOLE, ("9,9", "9,8", "5,2")), (TWOS, ("8,8", "8,5"))]
+        (WHOLE, ("9,9", "9,8", "5,2")), (TWOS, ("8,8", "8,5")),
+        *((shape | {"SPREAD": 1}, sizes) for shape, sizes in (
+            (ODD, ("10,9", "5,3")), (FIVES, ("12,11", "10,5")), (WHOLE, ("9,9", "7,2")),
+            (BLOCK, ("13,11",)), (SMALL, ("8,7",))))]
 
 
 @every_kernel
@@ -43,6 +48,20 @@ def test_rows_fit(kernel, letter):
         column = (row["LANES"] * row["ROWS"] * (1 + (kernel == "gesvd_vectors"))) * word + 36
         members = teams_of(row)
         assert members >= 1 and (not row["SHARED"] or members * columns * column <= 227 * 1024)
+
+
+@every_letter
+def test_spread_columns_meet_no_bank_twice(letter):
+    """The packs that groups of a team read together, of blocks that follow each other."""
+    for lanes, width, rows, vectors in product((1, 2, 4, 8, 16), range(1, 7), range(1, 19), (0, 1)):
+        values = {"LANES": lanes, "WIDTH": width, "ROWS": rows, "SPREAD": 1}
+        pack, long = svd_column(letter, vectors, values)
+        nbytes = pack * TYPES[letter].dtype.itemsize
+        assert long % pack == 0 and long >= lanes * rows * (1 + vectors)
+        banks, twice = 128 // nbytes, max(1, (width & -width) // lanes)
+        groups = range(banks // lanes // twice)
+        met = {(g * width * long // pack + lane) % banks for g in groups for lane in range(lanes)}
+        assert lanes >= banks or len(met) == lanes * len(groups)
 
 
 @every_kernel
@@ -66,7 +85,9 @@ def folder(tmp_path_factory):
     ("gesvd_vectors", "c", 2), ("gesvd_values", "d", 0), ("gesvd_values", "c", 1),
     ("gesvd_vectors", "d", 3), ("gesvd_vectors", "s", 4), ("gesvd_vectors", "c", 5),
     ("gesvd_vectors", "z", 6), ("gesvd_values", "s", 6), ("gesvd_vectors", "c", 7),
-    ("gesvd_vectors", "d", 8), ("gesvd_values", "c", 8), ("gesvd_vectors", "s", 9)])
+    ("gesvd_vectors", "d", 8), ("gesvd_values", "c", 8), ("gesvd_vectors", "s", 9),
+    ("gesvd_vectors", "s", 10), ("gesvd_vectors", "d", 11), ("gesvd_vectors", "c", 12),
+    ("gesvd_values", "z", 13), ("gesvd_vectors", "s", 14)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """Members of a warp, of a block, columns of a lane each, columns in global memory."""
     from tests.sim import build, run_svd

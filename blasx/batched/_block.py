@@ -223,14 +223,27 @@ def tiled_bytes(letter, constants):
     return v["STAGES"] * (slice_of(v["BM"]) + slice_of(v["BN"])) * size
 
 
+def svd_column(letter, vectors, constants):
+    """kernels/svd.cuh: numbers of a pack, and from one column to the next."""
+    v, line = constants, 16 // TYPES[letter].dtype.itemsize
+    lanes, long = v["LANES"], v["LANES"] * v["ROWS"] * (1 + vectors)
+    pack = line if v["ROWS"] % line == 0 else 2 - v["ROWS"] % 2
+    if not v.get("SPREAD") or lanes >= 8 * line // pack:
+        return pack, long + line
+    even = max(1, (lanes & -lanes) // (v["WIDTH"] & -v["WIDTH"]))
+    return pack, (-(-long // (pack * even)) | 1) * even * pack
+
+
 def svd_room(letter, n, vectors, constants):
     """kernels/svd.cuh: numbers of a member's columns, and bytes of a block."""
     v, t = constants, TYPES[letter]
-    members = teams_of(v)
     columns = 2 * v["WIDTH"] * -(-n // (2 * v["WIDTH"]))
-    numbers = columns * (v["LANES"] * v["ROWS"] * (1 + vectors) + 16 // t.dtype.itemsize)
+    size, (_, long) = t.dtype.itemsize, svd_column(letter, vectors, v)
     rest = -(-(columns * (2 * t.real.itemsize + 4) + v["WARPS"] * t.real.itemsize) // 16) * 16
-    return numbers, members * (rest + numbers * t.dtype.itemsize * v["SHARED"])
+    apart = rest + columns * long * size * v["SHARED"]
+    if v.get("SPREAD") and v["SHARED"]:
+        apart += (v["GROUPS"] * v["WIDTH"] * long * size - apart) % 128
+    return columns * long, teams_of(v) * apart
 
 
 def sytrd_bytes(letter, n, constants):

@@ -14,8 +14,8 @@ import sys
 import numpy as np
 from cffi import FFI
 
-from blasx._types import TYPES
-from blasx.batched._block import teams_of
+from blasx._types import BY_DTYPE, TYPES
+from blasx.batched._block import svd_room, teams_of
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 from .run_gemm import random
@@ -82,11 +82,8 @@ def run(launch, dtype, c, n, order, lower, vectors):
     a = problems(np.random.default_rng(n), dtype, n)
     stored = hidden(a, lower)
     members = teams_of(c)
-    columns = 2 * c["WIDTH"] * -(-n // (2 * c["WIDTH"]))
-    numbers = columns * (c["LANES"] * c["ROWS"] + 16 // dtype.itemsize)
     real = dtype.type(0).real.dtype
-    rest = -(-(columns * (2 * real.itemsize + 4) + c["WARPS"] * real.itemsize) // 16) * 16
-    shared = members * (rest + c["SHARED"] * numbers * dtype.itemsize)
+    numbers, shared = svd_room(BY_DTYPE[dtype].letter, n, False, c)
 
     def simulate(a, schedule):
         """In place where there are vectors."""

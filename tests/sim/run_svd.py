@@ -13,8 +13,8 @@ import sys
 import numpy as np
 from cffi import FFI
 
-from blasx._types import TYPES
-from blasx.batched._block import teams_of
+from blasx._types import BY_DTYPE, TYPES
+from blasx.batched._block import svd_room, teams_of
 
 from .run import PASS, SCHEDULES, Memory, poisoned, same_under_all_schedules
 from .run_gemm import random
@@ -73,14 +73,9 @@ def run(launch, kernel, dtype, c, m, n, order, full, adjoint):
     rng = np.random.default_rng(m + n)
     a = problems(rng, dtype, m, n)
     members = teams_of(c)
-    columns = 2 * c["WIDTH"] * -(-n // (2 * c["WIDTH"]))
-    line = 16 // dtype.itemsize
     vectors = kernel == "gesvd_vectors"
-    ld = c["LANES"] * c["ROWS"] * (1 + vectors) + line
-    numbers = columns * ld
     real = dtype.type(0).real.dtype
-    rest = -(-(columns * (2 * real.itemsize + 4) + c["WARPS"] * real.itemsize) // 16) * 16
-    shared = members * (rest + c["SHARED"] * numbers * dtype.itemsize)
+    numbers, shared = svd_room(BY_DTYPE[dtype].letter, n, vectors, c)
     k = m if full else n
 
     def simulate(a, schedule):
