@@ -11,7 +11,8 @@ FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_d
 # Constants that the operands of a call decide, or few tuned rows; 0 unless given.
 CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION",
           "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS", "OF_SUMS", "ROUNDED",
-          "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL", "ONE_LINE", "SLIM", "BORDER", "SPREAD")
+          "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL", "ONE_LINE", "SLIM", "BORDER", "SPREAD",
+          "STAY")
 
 
 def program(name, scalar, constants):

@@ -49,9 +49,9 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "multiple"}
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "SPREAD", "AHEAD", "KEPT", "TWOFOLD")
+FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -557,8 +557,14 @@ def jacobi_stages(letter, n):
         for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most
         and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
-    return teams, [dict(SHARED=1, SPREAD=1), dict(SHARED=1), dict(SHARED=0)], options(
+    staying = [v | dict(STAY=1) for v in teams if holds(v, most)]
+    return teams + staying, [dict(SHARED=1, SPREAD=1), dict(SHARED=1), dict(SHARED=0)], options(
         BLOCKS=(1, 2, 4))
+
+
+def holds(v, n):
+    """Whether a team has room for all blocks of n columns."""
+    return n <= 2 * v["WIDTH"] * v["GROUPS"]
 
 
 def jacobi_fits(vectors):
@@ -566,6 +572,7 @@ def jacobi_fits(vectors):
         team = v["LANES"] * v["GROUPS"]
         return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
                 and (team <= 32 or team == 32 * v["WARPS"]) and v["WIDTH"] <= 6
+                and (not v.get("STAY") or holds(v, n))
                 and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 200
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit

@@ -11,7 +11,15 @@
 // l of a group holds `ROWS` rows of X and as many of W of every column. Of the WIDTH disjoint pairs
 // of a step those numbered l, l + HOLDERS, ... modulo as many have their angles found by lane l,
 // and the others get them by shuffles. Sweeps end when one has met no pair with a cosine above a
-// few eps.
+// few eps. What crosses shared memory is every column, both ways, in every round: of short columns
+// that takes longer than their rotations.
+//
+// Columns that STAY, of members of no more than 2 GROUPS blocks, cross lanes, and half as often:
+// blocks stand in a row, group g holds places 2 g and 2 g + 1 and in every second step 2 g + 1 and
+// 2 g + 2, and blocks that have met change places. After 2 GROUPS steps all have met once, and the
+// row is reversed. From step to step a group passes one of its blocks to its neighbour, by shuffles
+// where a warp has the team, and keeps the other. (Odd-even ordering: Luk, Park, SIAM J. Sci. Stat.
+// Comput. 10, 1989.)
 //
 // The angle is found in float32: any tau = tan(theta / 2) that is near enough makes a product of
 // two columns 10^7 times smaller, and sin = 2 tau / (1 + tau^2) makes the rotation orthogonal to
@@ -27,6 +35,7 @@ constexpr int WIDTH = 4;    // columns in a block
 constexpr int GROUPS = 8;   // that work on a matrix
 constexpr int SHARED = 1;   // columns lie in shared memory; 0: in global memory
 constexpr int SPREAD = 0;   // 1: they begin where they meet no bank of it twice
+constexpr int STAY = 0;     // 1: all of them stay in a team's registers from sweep to sweep
 constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
 #endif
 constexpr int TEAM = LANES * GROUPS;
@@ -48,9 +57,9 @@ constexpr int LINE = 16 / sizeof(scalar_t);
 constexpr int PACK = ROWS % LINE == 0 ? LINE : ROWS % 2 == 0 ? 2 : 1;   // rows of X side by side
 
 __host__ __device__ constexpr int twos(int x) { return x % 2 ? 0 : 1 + twos(x / 2); }
-// From one column to the next. Of columns that are SPREAD the lanes of a group read LANES packs side
-// by side, those of the next group WIDTH columns further on, and the next team goes on like that: if
-// that distance has as many factors of two as LANES they meet no bank twice.
+// From one column to the next. Of columns that are SPREAD a group reads LANES packs side by side,
+// the next WIDTH columns further on, and the next team goes on like that: if that distance has as
+// many factors of two as LANES they meet no bank twice.
 constexpr int BANKS = 128 / (PACK * sizeof(scalar_t));  // packs in all of them
 constexpr int EVEN = twos(LANES) > twos(WIDTH) ? 1 << (twos(LANES) - twos(WIDTH)) : 1;
 constexpr int PACKS = (LANES * WORDS / PACK + EVEN - 1) / EVEN;
@@ -334,6 +343,27 @@ __device__ inline void inside(Part (&x)[WIDTH], Part (&y)[WIDTH], double limit, 
     }
 }
 
+// The pairs of a column of x and one of y, whose squared lengths are nx and ny
+__device__ inline void between(Part (&x)[WIDTH], Part (&y)[WIDTH], real_t (&nx)[EACH],
+                               real_t (&ny)[EACH], double limit, bool active, bool& moved)
+{
+    #pragma unroll
+    for (int s = 0; s < WIDTH; ++s) {   // columns q of x and (q + s) % WIDTH of y
+        scalar_t v[WIDTH], g[EACH];
+        #pragma unroll
+        for (int q = 0; q < WIDTH; ++q) v[q] = dot(x[q], y[(q + s) % WIDTH]);
+        scattered(g, v);
+        Rotation r[EACH];
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            r[e] = rotation(g[e], nx[e], ny[e], limit, active, moved);
+        #pragma unroll
+        for (int q = 0; q < WIDTH; ++q)
+            apply(x[q], y[(q + s) % WIDTH], from(r[q / HOLDERS], q % HOLDERS));
+        if (WIDTH > 1) turn(ny);
+    }
+}
+
 // One sweep over the nb blocks of a member; true if a cosine was above the limit. Teams of a warp
 // go together: rounds and pairs that others have are not `valid`.
 __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit, bool active)
@@ -370,21 +400,7 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
                     ny[e] = valid && q < WIDTH ? lengths[bb * WIDTH + q] : 0;
                 }
             }
-            #pragma unroll
-            for (int s = 0; s < WIDTH; ++s) {   // columns q of x and (q + s) % WIDTH of y
-                scalar_t v[WIDTH], g[EACH];
-                #pragma unroll
-                for (int q = 0; q < WIDTH; ++q) v[q] = dot(x[q], y[(q + s) % WIDTH]);
-                scattered(g, v);
-                Rotation r[EACH];
-                #pragma unroll
-                for (int e = 0; e < EACH; ++e)
-                    r[e] = rotation(g[e], nx[e], ny[e], limit, valid, moved);
-                #pragma unroll
-                for (int q = 0; q < WIDTH; ++q)
-                    apply(x[q], y[(q + s) % WIDTH], from(r[q / HOLDERS], q % HOLDERS));
-                if (WIDTH > 1) turn(ny);
-            }
+            between(x, y, nx, ny, limit, valid, moved);
             __syncwarp();  // every lane has the lengths it began with
             if (valid) {
                 #pragma unroll
@@ -403,6 +419,81 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
             }
         }
         team_sync();
+    }
+    return moved;
+}
+
+template <class T> __device__ void exchange(T& x, T& y)
+{
+    const T was = x;
+    x = y;
+    y = was;
+}
+struct Neighbour {
+    int group, lane;   // of the warp, where it has the team
+};
+// A block's columns and their squared lengths from a neighbour: by shuffles, or by places `at` and
+// on of X and `lengths`, which are not written again before another barrier.
+__device__ inline void pass(Part (&x)[WIDTH], real_t (&n)[EACH], Neighbour giver, scalar_t* X,
+                            real_t* lengths, int at)
+{
+    if constexpr (TEAM <= 32) {
+        #pragma unroll
+        for (int q = 0; q < WIDTH; ++q)
+            #pragma unroll
+            for (int i = 0; i < WORDS; ++i) x[q][i] = of_lane(x[q][i], giver.lane);
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) n[e] = of_lane(n[e], giver.lane);
+    } else {
+        const int mine = (at + group()) * WIDTH, other = (at + giver.group) * WIDTH;
+        #pragma unroll
+        for (int q = 0; q < WIDTH; ++q) give(x[q], X + (mine + q) * LD);
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            const int q = first_pair() + HOLDERS * e;
+            if (l() < HOLDERS && q < WIDTH) lengths[mine + q] = n[e];
+        }
+        __syncthreads();
+        #pragma unroll
+        for (int q = 0; q < WIDTH; ++q) take(x[q], X + (other + q) * LD, true);
+        #pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            const int q = first_pair() + HOLDERS * e;
+            n[e] = q < WIDTH ? lengths[other + q] : 0;
+        }
+    }
+}
+
+// One sweep over the blocks that stay with a team, x at the earlier places; true if a cosine was
+// above the limit. What stands first has no partner in odd steps and waits with the last group.
+__device__ inline bool sweep_staying(Part (&x)[WIDTH], Part (&y)[WIDTH], scalar_t* X,
+                                     real_t* lengths, double limit, bool active)
+{
+    const int lane = threadIdx.x % 32, g = group(), first = lane / TEAM * TEAM;
+    const bool last = g == GROUPS - 1, apart = left_over();
+    const Neighbour next{last ? 0 : g + 1, apart ? lane : last ? first + l() : lane + LANES};
+    const Neighbour before{g ? g - 1 : GROUPS - 1,
+                           apart ? lane : g ? lane - LANES : first + TEAM - LANES + l()};
+    bool moved = false;
+    real_t nx[EACH], ny[EACH];
+    if (WIDTH > 1) inside(x, y, limit, active, moved);
+    own_lengths(nx, x);
+    own_lengths(ny, y);
+    #pragma unroll 1
+    for (int t = 0; t < GROUPS; ++t) {
+        between(x, y, nx, ny, limit, active, moved);
+        if (GROUPS == 1) break;
+        pass(y, ny, next, X, lengths, 0);
+        between(x, y, nx, ny, limit, active && !last, moved);
+        if (last) {   // they have not met
+            #pragma unroll
+            for (int q = 0; q < WIDTH; ++q)
+                #pragma unroll
+                for (int i = 0; i < WORDS; ++i) exchange(x[q][i], y[q][i]);
+            #pragma unroll
+            for (int e = 0; e < EACH; ++e) exchange(nx[e], ny[e]);
+        }
+        pass(x, nx, before, X, lengths, GROUPS);
     }
     return moved;
 }
@@ -481,8 +572,12 @@ __device__ inline void complete(Strided<scalar_t> T, int m, int done, int count,
     team_sync();
 }
 
-// Columns with those that fill up the last two blocks
-__device__ inline int columns_of(int n) { return 2 * WIDTH * ((n + 2 * WIDTH - 1) / (2 * WIDTH)); }
+// Columns with those that fill up the last two blocks, or all that stay with several warps, who
+// pass them by X
+__device__ inline int columns_of(int n)
+{
+    return 2 * WIDTH * (STAY && TEAM > 32 ? GROUPS : (n + 2 * WIDTH - 1) / (2 * WIDTH));
+}
 
 // X has room for `columns` columns, lengths and inverses one number for each.
 struct Scratch {
@@ -491,11 +586,44 @@ struct Scratch {
     int* order;
 };
 
+// The block at this place of the row to the team's registers, or from there, where there is one
+template <bool TAKE>
+__device__ void move_block(Part (&x)[WIDTH], scalar_t* X, int block, bool valid)
+{
+    #pragma unroll
+    for (int q = 0; q < WIDTH; ++q) {
+        scalar_t* const column = X + size(block * WIDTH + q) * LD;
+        if (TAKE) take(x[q], column, valid);
+        else if (valid) give(x[q], column);
+    }
+}
+
 // Sweeps until the n columns of m rows are orthogonal; true if they did not get so.
 __device__ inline bool orthogonalized(Scratch room, int m, int n, bool active)
 {
     const int nb = 2 * ((n + 2 * WIDTH - 1) / (2 * WIDTH));
     const double near = (32 + m / 8) * double(EPS), limit = near * near;
+    if constexpr (STAY) {
+        const int place = 2 * group();
+        const bool any = active && !left_over();
+        Part x[WIDTH], y[WIDTH];
+        move_block<true>(x, room.X, place, any && place < nb);
+        move_block<true>(y, room.X, place + 1, any && place + 1 < nb);
+        team_sync();
+        int count = 0;
+        for (; count < SWEEPS && (TEAM > 32 ? active : __any_sync(ALL, active)); ++count) {
+            const bool moved = sweep_staying(x, y, room.X, room.lengths, limit, active);
+            active = over_team(moved ? 1 : 0, room.sums, larger) > 0;
+        }
+        team_sync();
+        const bool reversed = GROUPS > 1 && count % 2;
+        const int at = reversed ? 2 * GROUPS - 1 - place : place;
+        const int beside = reversed ? at - 1 : at + 1;
+        move_block<false>(x, room.X, at, any && at < nb);
+        move_block<false>(y, room.X, beside, any && beside < nb);
+        team_sync();
+        return active;
+    }
     for (int count = 0; count < SWEEPS; ++count) {
         const bool moved = sweep(room.X, room.lengths, nb, limit, active);
         active = over_team(moved ? 1 : 0, room.sums, larger) > 0;

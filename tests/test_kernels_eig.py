@@ -32,7 +32,8 @@ def test_compiles_without_drift_or_spills(kernel, letter, n):
 @pytest.mark.parametrize("letter, values, orders", [
     ("d", SMALL, ("8", "3")), ("z", SMALL, ("7", "1")),
     ("c", SMALL | {"ROWS": 7, "LANES": 2, "WIDTH": 1, "GROUPS": 7}, ("13", "9")),
-    ("s", SMALL | {"ROWS": 9, "LANES": 1, "WIDTH": 1, "GROUPS": 5, "SPREAD": 1}, ("9", "8"))])
+    ("s", SMALL | {"ROWS": 9, "LANES": 1, "WIDTH": 1, "GROUPS": 5, "SPREAD": 1}, ("9", "8")),
+    ("c", SMALL | {"ROWS": 9, "LANES": 1, "WIDTH": 1, "GROUPS": 5, "STAY": 1}, ("9", "8", "2"))])
 def test_runs_on_the_cpu(tmp_path, letter, values, orders):
     """A few members to a warp; what else svd.cuh can is run by the singular values."""
     from tests.sim import build, run_svd

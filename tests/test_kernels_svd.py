@@ -31,7 +31,12 @@ RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR,
         (WHOLE, ("9,9", "9,8", "5,2")), (TWOS, ("8,8", "8,5")),
         *((shape | {"SPREAD": 1}, sizes) for shape, sizes in (
             (ODD, ("10,9", "5,3")), (FIVES, ("12,11", "10,5")), (WHOLE, ("9,9", "7,2")),
-            (BLOCK, ("13,11",)), (SMALL, ("8,7",))))]
+            (BLOCK, ("13,11",)), (SMALL, ("8,7",)))),
+        *((shape | {"STAY": 1}, sizes) for shape, sizes in (
+            (ODD, ("10,9", "9,9", "7,3")), (WHOLE | {"SPREAD": 1}, ("9,9", "9,8", "5,2")),
+            (FIVES, ("12,12", "11,9")), (SMALL, ("8,7", "5,1")), (TWOS, ("8,8", "8,5")),
+            (SEVENS, ("14,13", "16,14")), (BLOCK, ("13,11", "24,20")),
+            (FAR, ("4,4",))))]
 
 
 @every_kernel
@@ -87,7 +92,10 @@ def folder(tmp_path_factory):
     ("gesvd_vectors", "z", 6), ("gesvd_values", "s", 6), ("gesvd_vectors", "c", 7),
     ("gesvd_vectors", "d", 8), ("gesvd_values", "c", 8), ("gesvd_vectors", "s", 9),
     ("gesvd_vectors", "s", 10), ("gesvd_vectors", "d", 11), ("gesvd_vectors", "c", 12),
-    ("gesvd_values", "z", 13), ("gesvd_vectors", "s", 14)])
+    ("gesvd_values", "z", 13), ("gesvd_vectors", "s", 14), ("gesvd_vectors", "d", 15),
+    ("gesvd_vectors", "c", 16), ("gesvd_values", "s", 17), ("gesvd_vectors", "z", 18),
+    ("gesvd_vectors", "s", 19), ("gesvd_values", "d", 20), ("gesvd_vectors", "d", 21),
+    ("gesvd_values", "c", 22)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """Members of a warp, of a block, columns of a lane each, columns in global memory."""
     from tests.sim import build, run_svd

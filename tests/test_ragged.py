@@ -281,7 +281,7 @@ def test_the_generic_name_takes_the_type_of_the_members():
     ("lu", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"), ("panels of L", "c"),
     ("two sweeps", "d"), ("by panels", "d"), ("by panels", "c"), ("qr", "c"), ("tiles", "s"),
     ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"), ("panels", "d"),
-    ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("rotations", "s"),
+    ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("staying", "d"), ("rotations", "s"),
     ("rotations of rows", "z"), ("division", "d")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""

@@ -237,7 +237,8 @@ def svd_column(letter, vectors, constants):
 def svd_room(letter, n, vectors, constants):
     """kernels/svd.cuh: numbers of a member's columns, and bytes of a block."""
     v, t = constants, TYPES[letter]
-    columns = 2 * v["WIDTH"] * -(-n // (2 * v["WIDTH"]))
+    staying = v.get("STAY") and v["LANES"] * v["GROUPS"] > 32
+    columns = 2 * v["WIDTH"] * (v["GROUPS"] if staying else -(-n // (2 * v["WIDTH"])))
     size, (_, long) = t.dtype.itemsize, svd_column(letter, vectors, v)
     rest = -(-(columns * (2 * t.real.itemsize + 4) + v["WARPS"] * t.real.itemsize) // 16) * 16
     apart = rest + columns * long * size * v["SHARED"]

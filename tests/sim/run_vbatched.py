@@ -61,6 +61,8 @@ VALUES = {
                 "ormqr_warp": PASSING | dict(LANES=8, UPTO=2),
                 "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
     "eigen": {},
+    "staying": {"syevd_block": dict(ROWS=9, LANES=1, WIDTH=1, GROUPS=5, WARPS=1, SHARED=1, BLOCKS=1,
+                                 STAY=1, SPREAD=1)},
     "rotations": {"syevd_block": None, "stedc_leaf": None,
                   "sytrd_rows": dict(N=24, EACH=3, WARPS=1, BLOCKS=1),
                   "steqr_lane": dict(LANES=4, WARPS=1, PARTS=2),
@@ -298,6 +300,10 @@ def eigen(sim, me, members):
     same_eigen(sim, me, members, 9, 40, 0, 9, 1, 18, 4, 3)
 
 
+def staying(sim, me, members):
+    same_eigen(sim, me, members, 9, 8, 0, 9, 1, 4, 2, 6)
+
+
 def rotations(sim, me, members):
     same_eigen(sim, me, members, 9, 20, 0, 9, 1, 24, 23, 2)
     assert {"steqr_lane", "lasr_rows"} < set(sim.launched)
@@ -347,7 +353,7 @@ def same_eigen(sim, me, members, *orders):
 
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
-                blas=blas, eigen=eigen, rotations=rotations, division=division) | {
+                blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
                     "panels of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
                     "rotations of rows": rotations}
 
