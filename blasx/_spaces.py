@@ -554,7 +554,7 @@ def jacobi_stages(letter, n):
     teams = [v | dict(WARPS=w) for v in options(
         ROWS=sorted({2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, min(most, 20)}), LANES=LANES,
         WIDTH=(4, 2, 1, 3, 5, 6), GROUPS=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16))
-        for w in (WARPS if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
+        for w in ((1, 4) if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most
         and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
     staying = [v | dict(STAY=1) for v in teams if holds(v, most)]
