@@ -357,10 +357,10 @@ def dealt_stages(letter, n, most=1):
     return shapes, options(multiple=(1, 4, 8, 16, 32)), options(BLOCKS=(1, 2, 3, 4, 6, 8, 12, 16))
 
 
-def dealt_fits(letter, n, v, room, gpu):
+def dealt_fits(letter, n, v, most, room, gpu):
     """`room`: the bytes of a team."""
     part = v["N"] * v.get("C", 1) * words(letter)
-    return (n <= v["N"] <= 96 and v["N"] % 4 == 0 and part <= PART + 32 and v["WARPS"] <= 32
+    return (n <= v["N"] <= most and v["N"] % 4 == 0 and part <= PART + 32 and v["WARPS"] <= 32
             and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536 and room <= gpu.shared)
 
 
@@ -370,12 +370,12 @@ def inverse_stages(letter, n):
 
 def inverse_fits(letter, n, v, gpu):
     return 32 * v["WARPS"] * v["C"] >= v["N"] and dealt_fits(
-        letter, n, v, small_square_bytes(letter, v), gpu)
+        letter, n, v, 96, small_square_bytes(letter, v), gpu)
 
 
 def q_fits(letter, n, v, gpu):
     dtype = TYPES[letter].dtype
-    return dealt_fits(letter, n, v, small_q_numbers(dtype, v, n) * dtype.itemsize, gpu)
+    return dealt_fits(letter, n, v, 128, small_q_numbers(dtype, v, n) * dtype.itemsize, gpu)
 
 
 def interchange_stages(letter, n):
@@ -1566,7 +1566,7 @@ SPACES = {
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_small": Space("orgqr", dealt_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,
-                         largest=96),
+                         largest=128),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
                         (4, 8, 16, 32, 48, 64, 96), True, largest=512),
