@@ -1,10 +1,11 @@
 """What can be tuned: the constants of every kernel, and which of them fit a GPU.
 
 A Space is searched in stages, the most important first: a stage lists changes to the best constants
-so far, and every constant is in some stage. `fits` is the one predicate of what may be compiled and
-launched: it says what the kernel's source asserts, that a thread's part of the matrix leaves
-registers for the work, and that the shared memory of a block is there. A new kernel is a function
-for its stages, one for what fits, and a line in SPACES.
+so far, which lose what is optional and in the stage where a change does not say it; every constant
+is in some stage. `fits` is the one predicate of what may be compiled and launched: it says what the
+kernel's source asserts, that a thread's part of the matrix leaves registers for the work, and that
+the shared memory of a block is there. A new kernel is a function for its stages, one for what fits,
+and a line in SPACES.
 """
 
 from collections.abc import Callable
@@ -558,7 +559,7 @@ def jacobi_stages(letter, n):
         if most <= v["ROWS"] * v["LANES"] < 2 * most
         and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
     staying = [v | dict(STAY=1) for v in teams if holds(v, most)]
-    return teams + staying, [dict(SHARED=1, SPREAD=1), dict(SHARED=1), dict(SHARED=0)], options(
+    return teams + staying, [dict(SHARED=1), dict(SHARED=1, SPREAD=1), dict(SHARED=0)], options(
         BLOCKS=(1, 2, 4))
 
 

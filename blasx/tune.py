@@ -348,11 +348,13 @@ def search(kernel, letter, n, gpu, measure, quick=False):
         raise RuntimeError(f"nothing of {kernel} fits this GPU at order {n}")
     before, keep, samples = best, *((1, 3) if quick else (2, SAMPLES))
     for stage in space.stages(letter, n):
-        new = [v | change for v in best for change in stage]
+        choice = {k for change in stage for k in change} & _spaces.OPTIONAL
+        new = [{k: x for k, x in v.items() if k not in choice} | change
+               for v in best for change in stage]
         new = [v for i, v in enumerate(new) if v not in new[:i] + best
                and _spaces.fits(kernel, letter, n, v, gpu)]
         if quick:
-            new = sorted(new, key=lambda v: -sum(best[0][k] == x for k, x in v.items()))[:FEW]
+            new = sorted(new, key=lambda v: -sum(best[0].get(k) == x for k, x in v.items()))[:FEW]
         best = [v for _, v in ranked(best + new, measure, samples)][:keep + 2]
         last, best = best, best[:keep]
     last += [v for v in before if v not in last]

@@ -110,7 +110,7 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_columns_of_more_rows_than_any_row_has_run_on_the_cpu(tmp_path):
+def test_q_of_more_than_96_rows_runs_on_the_cpu(tmp_path):
     run = simulate(tmp_path, "orgqr_small", "s",
                    problem=(dict(N=104, WARPS=7, BLOCKS=1), ("101,99", "104,3")))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -10,7 +10,9 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -177,6 +179,33 @@ def test_the_search_finds_a_better_row(kernel, letter):
     assert _spaces.fits(kernel, letter, n, timed[0][1], HOPPER)
     if "CV" not in best:  # stages that do not depend on each other are searched to the end
         assert timed[0][0] <= 3
+
+
+@pytest.mark.parametrize("kernel", sorted(SPACES))
+def test_a_quick_search_ends(kernel):
+    """Also where rows lack what some of the candidates have."""
+    space = SPACES[kernel]
+    for letter, n in product(space.letters, (9, 33, 36, 68)):
+        if _spaces.nearest(kernel, letter, n, {}, HOPPER):
+            assert tune.search(kernel, letter, n, HOPPER, lambda found, _: list(range(len(found))),
+                               quick=True)
+
+
+@pytest.mark.parametrize("kernel, n, optional", [
+    ("gemm_block", 36, "BORDER"), ("gesvd_vectors", 9, "STAY"), ("syevd_block", 12, "SPREAD")])
+def test_the_search_comes_to_an_optional_constant_and_back(kernel, n, optional):
+    def with_it(values):
+        return 1 + (optional not in values) if values else 100
+
+    def without(values):
+        return 1 + (optional in values) if values else 100
+
+    row = _tuned.row(kernel, "c", n, HOPPER)
+    for cost, there in (with_it, True), (without, False):
+        with machine(cost, kernel, "c", n) as measure, mock.patch.object(
+                _tuned, "row", lambda *_: row):
+            _, row = tune.search(kernel, "c", n, HOPPER, measure)[0]
+        assert (optional in row) == there
 
 
 def test_the_search_decides_what_the_launch_alone_is_told():

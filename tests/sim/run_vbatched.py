@@ -62,7 +62,7 @@ VALUES = {
                 "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
     "eigen": {},
     "staying": {"syevd_block": dict(ROWS=9, LANES=1, WIDTH=1, GROUPS=5, WARPS=1, SHARED=1, BLOCKS=1,
-                                 STAY=1, SPREAD=1)},
+                                    STAY=1, SPREAD=1)},
     "rotations": {"syevd_block": None, "stedc_leaf": None,
                   "sytrd_rows": dict(N=24, EACH=3, WARPS=1, BLOCKS=1),
                   "steqr_lane": dict(LANES=4, WARPS=1, PARTS=2),
