@@ -1526,7 +1526,8 @@ def polar_fits(letter, n, v, gpu):
 
 SPACES = {
     **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "gesv", "posv")},
+       for routine in ("getrf", "posv")},
+    "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
        for routine in ("getrs", "potrs")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,

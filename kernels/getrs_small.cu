@@ -7,6 +7,10 @@
 #include "launch.cuh"
 #include "lu_columns.cuh"
 
+#ifndef BLASX
+constexpr int FACTORED = 0; // 1: getrf's infos are there, and members that have one are not solved
+#endif
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const int* piv,
             const scalar_t* B, size b_row, size b_col, size b_next,
@@ -32,6 +36,10 @@ getrs_small(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
     Factors f;
     invert_diagonal(a, f, n);
     load_pivots(f, array_of(piv, n, m), order);
-    if (member() == 0 && here) *array_of(info, 1, m) = 0;
-    solve_columns(a, f, b, x, trans, order, n, nrhs);
+    if (!FACTORED && member() == 0 && here) *array_of(info, 1, m) = 0;
+    const bool singular = FACTORED && here && *array_of(info, 1, m);
+    solve_columns(a, f, b, x, trans, singular ? 0 : order, n, nrhs);
+    if (singular && b.p != x.p)
+        for (int j = 0; j < nrhs; ++j)
+            for (int i = member(); i < n; i += TEAM) x(i, j) = b(i, j);
 }

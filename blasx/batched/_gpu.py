@@ -36,9 +36,9 @@ class Teams:
 
 
 @looked_up
-def _kernel_on(kernel, letter, n, device, plain, singly):
+def _kernel_on(kernel, letter, n, device, plain, singly, *more):
     found = row(kernel, letter, n, gpu(device), plain=plain)
-    return found and teams(kernel, letter, **{
+    return found and teams(kernel, letter, **dict(more), **{
         k: v for k, v in capitals(found).items() if not (singly and k == "ONE_LINE")})
 
 
@@ -48,11 +48,11 @@ def teams(kernel, letter, **values):
     return Teams(kernel, letter, values)
 
 
-def kernel(name, me, n, plain=False, singly=False):
+def kernel(name, me, n, *more, plain=False, singly=False):
     """The Teams that serve order n, or None where the row says that others do; `plain`: not by a
     row that takes members as lines; `singly`: by the constants of such a row, which say in what
-    order sums are, but each member by itself."""
-    return _kernel_on(name, me.letter, n, current_device(), plain, singly)
+    order sums are, but each member by itself; `more`: constants beside the tuned ones."""
+    return _kernel_on(name, me.letter, n, current_device(), plain, singly, *more)
 
 
 class Blocks:

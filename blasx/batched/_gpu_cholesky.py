@@ -49,7 +49,7 @@ def potrf(me, a, lower, overwrite_a):
 def factoring(me, n, plain=False):
     """The kernel that factors members of order n in one launch, or None; `plain`: not one that
     takes members as lines."""
-    return kernel("potrf_small", me, n, plain) or blocks("potrf_block", me, n)
+    return kernel("potrf_small", me, n, plain=plain) or blocks("potrf_block", me, n)
 
 
 @looked_up

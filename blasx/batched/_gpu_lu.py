@@ -88,16 +88,18 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
         return x, info
     info = infos(batch, zero=not b.size)
     if b.size:
-        piv = cupy.ascontiguousarray(piv)
-        kernel("getrs_small", me, n)(
-            batch, *matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x),
-            info.data.ptr, trans, n, nrhs(b))
+        _substitute(me, lu, cupy.ascontiguousarray(piv), b, x, info, trans)
     return x, info
 
 
 def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
-    """Launch getrs_block; `kept`: members with an info are not solved."""
+    """Launch getrs_small or getrs_block; `kept`: members with an info are not solved."""
     batch, n, _ = lu.shape
+    if n <= LARGEST:
+        kernel("getrs_small", me, n, ("FACTORED", int(kept)))(
+            batch, *matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x),
+            info.data.ptr, trans, n, nrhs(b))
+        return
     block = blocks("getrs_block", me, n)
     parts = -(-nrhs(b) // block.values["WIDTH"])
     block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu, trans != 0),
@@ -113,7 +115,8 @@ def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     block = LARGEST < n and nrhs(b) <= BESIDE and b.size and blocks("gesv_shared", me, n)
     if block:
         return _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu)
-    if n > LARGEST and a.size:
+    at_once = n <= LARGEST and kernel("gesv_small", me, n)
+    if not at_once and a.size:
         lu, piv, info = getrf(me, a, overwrite_a)
         x = like(b, overwrite_b)
         if b.size:
@@ -123,7 +126,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     if not a.size:
         return lu, cupy.ndarray((batch, n), INT), x, infos(batch, zero=True)
     piv, info = pivots_and_infos(batch, n)
-    kernel("gesv_small", me, n)(
+    at_once(
         batch, *matrix(a), *matrix(lu), piv.data.ptr, *columns(b), *columns(x),
         info.data.ptr, n, nrhs(b))
     return lu, piv, x, info

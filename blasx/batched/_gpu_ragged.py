@@ -120,12 +120,14 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     def plan(n, nrhs):
         if past(me, n):
             return None
-        if n <= LARGEST:
-            return kernel("gesv_small", me, n, plain=True),
-        at_once = 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n)
+        small = n <= LARGEST
+        at_once = (kernel("gesv_small", me, n, plain=True) if small
+                   else 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n))
         if at_once:
             return at_once,
-        return _factoring(me, n) + ((blocks("getrs_block", me, n),) if nrhs else ())
+        solve = (kernel("getrs_small", me, n, ("FACTORED", 1), plain=True) if small
+                 else blocks("getrs_block", me, n))
+        return _factoring(me, n) + ((solve,) if nrhs else ())
 
     call = Call(me, n > 0, plan, n, np.minimum(nrhs, BESIDE + 1))
     _factor(call, a, lu, piv, shapes)

@@ -17,7 +17,7 @@ from blasx._ragged import Ragged
 from blasx._routine import Typed
 
 from .gpu import copied, install
-from .run import general, positive
+from .run import check_solved, general, positive
 
 WARP = dict(N=64, WARPS=1, BLOCKS=1, UPTO=2)
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
@@ -154,6 +154,14 @@ def small(sim, me, members):
     compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
     compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
             a, b)
+    with _tuned.using(me.letter, gesv_small=None):
+        sim.launched.clear()
+        compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0),
+                3, a, b)
+        assert set(sim.launched) == {"getrf_small", "getrs_small"}
+        solved_by_two(me, members, 5, 3)
+        with _tuned.using(me.letter, getrs_small=dict(N=24, LR=8, LC=4, CV=2, WARPS=2, BLOCKS=1)):
+            solved_by_two(me, members, 22, 7)
     for n in (9, 5):
         one, ragged = (_tuned.row("getrf_small", me.letter, n, 90, plain=x) for x in (False, True))
         assert one["ONE_LINE"] == 2 and "ONE_LINE" not in ragged
@@ -164,6 +172,18 @@ def small(sim, me, members):
             lambda *x: _gpu_cholesky.posv(me, *x, 1, 0, 0), 2, a, b)
     compare(lambda *x: _gpu_ragged.potrs(me, *x, 1, 0),
             lambda *x: _gpu_cholesky.potrs(me, *x, 1, 0), 1, a, b)
+
+
+def solved_by_two(me, members, n, k):
+    """A batch whose every other member is singular, in place and not."""
+    from blasx.batched import _gpu_lu
+    a, b = np.array(members(*5 * [(n, n)])), np.array(members(*5 * [(n, 3)]))
+    a[1::2, :, k] = 0
+    for in_place in (0, 1):
+        _, _, x, info = map(np.asarray, _gpu_lu.gesv(me, copied(a), copied(b), 0, in_place))
+        assert [*info] == 2 * [0, k + 1] + [0] and np.array_equal(x[1::2], b[1::2])
+        for i in range(0, 5, 2):
+            check_solved(a[i], b[i], x[i], 0)
 
 
 def windows(sim, me, members):
