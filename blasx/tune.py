@@ -42,9 +42,9 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
          "part", "every", "apart", "pays", "halved", "odd", "gram", "values", "whole", "alone",
-         "narrow", "numbers")
+         "narrow", "numbers", "vectors")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
-    "gesv": (("getrf_block",), ("getrs_block",)),
+    "gesv": (("getrf_small", "getrf_shared", "getrf_block"), ("getrs_small", "getrs_block")),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
     "potrs": (("trsm_block",),),
     "ormqr_one": (("ormqr_small", "ormqr_block"),)}
@@ -527,10 +527,11 @@ def show(routines, letters, orders, gpu):
             yield line + "no kernel of ours is for this type"
             continue
         kernels = *FIRST.get(routine, ()), *(k for k, s in spaces.items() if s.serves(letter, n))
-        own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels]
+        own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels
+               if _spaces.SPACES[k].smallest <= n]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)
         then = AFTER.get(used[0][0], ()) if used else ()
-        if not used and n > _tuned.LARGEST:
+        if not used:
             used, then = [], LATER.get(routine, ())
 
         def first_of(names):
@@ -561,6 +562,7 @@ def described(kernel, row, origin):
     times = f", {row['ms']} ms" if "ms" in row else ", chosen without a record of its time"
     times += f", the next variant {row['runner_up_ms']}" if "runner_up_ms" in row else ""
     kernel = f"syevd of A^H A, then {kernel}" if row.get("gram") else kernel
+    constants += ", for values alone the tridiagonal" if row.get("vectors") else ""
     return f"{kernel} {constants} (row to {row['to']} of {origin}{times})"
 
 

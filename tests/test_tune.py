@@ -422,6 +422,15 @@ def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels)
         f"adam z n={n}: no kernel of ours is for this type"]
 
 
+def test_show_names_both_kernels_of_a_solution_by_two(folder):
+    """Where gesv_small has no constants."""
+    n = next(r["to"] for r in _tuned.table(90)["gesv_small"]["z"] if not _tuned.capitals(r))
+    line, = tune.show(["gesv"], "z", [n], HOPPER)
+    assert [x for x in line.split() if x in SPACES] == ["getrf_small", "getrs_small"]
+    line, = tune.show(["syevd"], "d", [12], HOPPER)
+    assert "syevd_block" in line and "values alone the tridiagonal" in line
+
+
 def test_show_tells_of_rows_for_few_columns(folder):
     line, = tune.show(["trsm"], "s", [20], HOPPER)
     assert "N=20" in line and "rows of their own for up to 2, 4, 8, 16 columns" in line

@@ -27,7 +27,7 @@ from ._gpu_ragged import Branches
 def syevd(me, a, compute_v, lower, overwrite_a):
     """w, v, info of every member."""
     batch, n, _ = a.shape
-    kernel = jacobi("syevd_block", me, n)
+    kernel = by_jacobi(me, n, compute_v)
     steps = (kernel,) if kernel else tridiagonal(me, n)
     if not all(steps):
         return _each(me, a, compute_v, lower, overwrite_a)
@@ -43,6 +43,13 @@ def syevd(me, a, compute_v, lower, overwrite_a):
     else:
         _by_ql(me, *steps, a, v, w, info, compute_v, lower)
     return w, v, info
+
+
+def by_jacobi(me, n, vectors):
+    """The kernel that diagonalizes members of order n, or None where it does not or, for values
+    alone, where the row says that QL is faster."""
+    kernel = jacobi("syevd_block", me, n)
+    return kernel if vectors or not kernel or not noted("syevd_block", me, n, "vectors") else None
 
 
 def tridiagonal(me, n):

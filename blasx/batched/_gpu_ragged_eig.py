@@ -26,6 +26,7 @@ from ._block import (
 from ._gpu import blocks
 from ._gpu_eig import (
     Room,
+    by_jacobi,
     clustered,
     dividing,
     forms,
@@ -39,7 +40,6 @@ from ._gpu_eig import (
     strip_of,
     tridiagonal,
 )
-from ._gpu_jacobi import jacobi
 from ._gpu_qr import dealt_q
 from ._gpu_ragged import (
     Call,
@@ -78,7 +78,7 @@ def syevd(me, a, compute_v, lower, overwrite_a):
 @looked_up
 def _steps(me, n, vectors, device):
     """The kernels for members of order n, one after the other."""
-    if small := jacobi("syevd_block", me, n):
+    if small := by_jacobi(me, n, vectors):
         return small,
     reduce, ql, rotate = kernels = tridiagonal(me, n)
     if not all(kernels):
@@ -136,7 +136,7 @@ class Members:
 
     def _find(self, n):
         me, vectors, found = self.me, self.vectors, {}
-        if small := jacobi("syevd_block", me, n):
+        if small := by_jacobi(me, n, vectors):
             room = Room(columns=small.nbytes(n, me.dtype.itemsize))
         else:
             reduce, ql, _ = tridiagonal(me, n)

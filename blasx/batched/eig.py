@@ -35,15 +35,15 @@ def syevd_batched(me, a, compute_v=1, lower=0, overwrite_a=0):
     Notes
     -----
     CPU: a compiled core for small members, LAPACK's syevd or heevd for others. GPU: small members
-    by one-sided Jacobi of A / s + I, s above the norm of A, in one launch (syevd_block.cu); others
-    by reflectors to a real tridiagonal matrix (sytrd_rows.cu; sytrd_block.cu; large ones by a
-    cluster of blocks each, sytrd_cluster.cu), of which values of members to order 112, and vectors
-    of small ones, are found by implicit QL with a lane to a member, its rotations being applied to
-    the reflectors' product (steqr_lane.cu, lasr_rows.cu), others by divide and conquer
-    (stedc_leaf.cu, stedc_merge.cu; Gu, Eisenstat, SIAM J. Matrix Anal. 16, 1995), with LAPACK's
-    errors; above order
-    1024 the one-matrix routine in a loop. 4/3 n^3 operations each for the values; with vectors
-    about 9 n^3 on the CPU and by QL, 5 n^3 by division, about 8 sweeps of 5 n^3 by Jacobi.
+    by one-sided Jacobi of A / s + I, s above the norm of A, in one launch (syevd_block.cu), for
+    values alone only the smallest; others by reflectors to a real tridiagonal matrix
+    (sytrd_rows.cu; sytrd_block.cu; large ones by a cluster of blocks each, sytrd_cluster.cu), of
+    which values of members to order 112, and vectors of small ones, are found by implicit QL with a
+    lane to a member, its rotations being applied to the reflectors' product (steqr_lane.cu,
+    lasr_rows.cu), others by divide and conquer (stedc_leaf.cu, stedc_merge.cu; Gu, Eisenstat, SIAM
+    J. Matrix Anal. 16, 1995), with LAPACK's errors; above order 1024 the one-matrix routine in a
+    loop. 4/3 n^3 operations each for the values; with vectors about 9 n^3 on the CPU and by QL,
+    5 n^3 by division, about 8 sweeps of 5 n^3 by Jacobi.
     """
     a = square_stack(me, a, "a", overwrite_a)
     compute_v = me.choice(compute_v, "compute_v", (0, 1))

@@ -321,7 +321,11 @@ def eigen(sim, me, members):
 
 
 def staying(sim, me, members):
+    from blasx.batched._gpu_eig import by_jacobi
     same_eigen(sim, me, members, 9, 8, 0, 9, 1, 4, 2, 6)
+    own = VALUES["staying"]["syevd_block"] | {"vectors": 1}
+    with _tuned.using(me.letter, syevd_block=own):
+        assert by_jacobi(me, 9, True) and not by_jacobi(me, 9, False)
 
 
 def rotations(sim, me, members):
