@@ -37,6 +37,8 @@ def constants(kernel, letter, n):
 @every_letter
 def test_rows_reach_every_order_and_fit(kernel, letter):
     for n in range(1, _tuned.LARGEST + 1):
+        if kernel == "gesv_small" and not _tuned.row(kernel, letter, n, 90):
+            continue  # getrf_small and getrs_small
         row = constants(kernel, letter, n)
         assert n <= row["N"] and _spaces.fits(kernel, letter, n, row, _spaces.HOPPER)
 

@@ -20,11 +20,14 @@ def main(folder):
     from blasx._tuned import row, using
     from blasx._types import TYPES
     rng = np.random.default_rng(0)
-    by_jacobi = row("gesvd_vectors", "d", 18, 90)
-    assert by_jacobi["gram"]
-    for letter, way, (m, n), full in (("d", by_jacobi, (18, 18), 1), ("d", by_jacobi, (18, 15), 0),
-                                      ("z", row("gesvd_vectors", "z", 17, 90), (16, 17), 1),
-                                      ("s", row("gesvd_vectors", "s", 25, 90), (25, 25), 0),
+
+    def by_jacobi(letter, n):
+        return row("gesvd_vectors", letter, n, 90) | {"gram": 1}
+
+    for letter, way, (m, n), full in (("d", by_jacobi("d", 18), (18, 18), 1),
+                                      ("d", by_jacobi("d", 18), (18, 15), 0),
+                                      ("z", by_jacobi("z", 17), (16, 17), 1),
+                                      ("s", by_jacobi("s", 25), (25, 25), 0),
                                       ("d", None, (18, 18), 1), ("s", None, (17, 18), 0)):
         a = some_of_every_kind(rng, TYPES[letter], m, n)
         a[4] = a[4][:, rng.permutation(n)]
