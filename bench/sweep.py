@@ -1,7 +1,8 @@
 """python -m bench sweep [ROUTINE ...] [-p sd] [--to 200 | --orders N-N,N,...] [--json FILE]
 
 Cliffs: the time a member takes for every order n = 1, 2, ..., in every batched routine, cold, the
-median of five; a cliff is where time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). 1 if there is one.
+median of five, of two such medians the least where there seems to be a cliff, which is where
+time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). 1 if there is one.
 Members are uniformly random numbers, dominant on the diagonal except for eigen- and singular
 values, where that would spare Jacobi's iteration most of its sweeps.
 """
@@ -96,16 +97,15 @@ def main(arguments):
         parser.exit(2, f"bench sweep: {missing}\n")
     report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
     for letter in options.letters:
-        found = times(letter, options, orders)
+        found = times(letter, options.bytes, orders, asked)
+        again(letter, options.bytes, found)
         for routine, us in found.items():
             report["us"][letter + routine] = {n: round(t, 5) for n, t in us.items()}
-            worst = 0.0
-            for n, t, after in ((n, us[n], us[n + 1]) for n in us if n + 1 in us):
-                rise = after / t / (1.3 * ((n + 1) / n) ** 3)
-                worst = max(worst, rise)
-                if rise > 1:
-                    report["cliffs"].append([letter + routine, n + 1, round(rise, 3)])
-            print(f"{letter}{routine:6} highest step {worst:.2f} of what is allowed", flush=True)
+            rises = dict(steps(us))
+            report["cliffs"] += [[letter + routine, n, round(rise, 3)] for n, rise in rises.items()
+                                 if rise > 1]
+            print(f"{letter}{routine:6} highest step {max(rises.values(), default=0):.2f} of what "
+                  "is allowed", flush=True)
         if options.json:  # what there is after each type, as a sweep takes long
             Path(options.json).write_text(json.dumps(report) + "\n")
     for name, n, rise in report["cliffs"]:
@@ -113,15 +113,33 @@ def main(arguments):
     return int(bool(report["cliffs"]))
 
 
-def times(letter, options, orders):
+def steps(us):
+    """(order, the step to it in units of what is allowed)"""
+    for n in us:
+        if n + 1 in us:
+            yield n + 1, us[n + 1] / us[n] / (1.3 * ((n + 1) / n) ** 3)
+
+
+def again(letter, nbytes, found):
+    """A step above what is allowed may be a hiccup of the machine's, which one order in some
+    thousand has: both of its orders are timed once more, and the least counts."""
+    high = {routine: {k for n, rise in steps(us) if rise > 1 for k in (n - 1, n)}
+            for routine, us in found.items()}
+    for n in sorted(set().union(*high.values())):
+        names = {routine.replace("heevd", "syevd") for routine in high if n in high[routine]}
+        for routine, us in times(letter, nbytes, [n], names).items():
+            found[routine][n] = min(found[routine][n], us[n])
+
+
+def times(letter, nbytes, orders, routines):
     """{routine: {order: microseconds a member}}"""
     found = {}
     for n in orders:
         size = TYPES[letter].dtype.itemsize
-        batch = int(min(MOST, max(200, options.bytes / (size * n * n))))
+        batch = int(min(MOST, max(200, nbytes / (size * n * n))))
         a = matrices(letter, n, batch)
         for routine, call in calls(letter, a).items():
-            if not options.routines or routine in options.routines:
+            if routine.replace("heevd", "syevd") in routines:
                 side = Side(tuple, call)
                 sample = timing.gpu_clock(3 * a.nbytes)(side)
                 us = 1e3 * median(sample() for _ in range(5)) / batch

@@ -552,15 +552,25 @@ def triangle_fits(letter, n, v, gpu):
 def jacobi_stages(letter, n):
     """A lane may have whole columns where they are short."""
     most = max(n, 4)
-    teams = [v | dict(WARPS=w) for v in options(
+    teams = [v for v in options(
         ROWS=sorted({2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, min(most, 20)}), LANES=LANES,
         WIDTH=(4, 2, 1, 3, 5, 6), GROUPS=(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16))
-        for w in ((1, 4) if v["LANES"] * v["GROUPS"] <= 32 else (v["LANES"] * v["GROUPS"] // 32,))
         if most <= v["ROWS"] * v["LANES"] < 2 * most
         and v["GROUPS"] <= -(-most // (2 * v["WIDTH"]))]  # pairs of blocks
-    staying = [v | dict(STAY=1) for v in teams if holds(v, most)]
-    return teams + staying, [dict(SHARED=1), dict(SHARED=1, SPREAD=1), dict(SHARED=0)], options(
-        BLOCKS=(1, 2, 4))
+    in_warps = [v | dict(WARPS=w) for v in (*teams, *staying_teams(most))
+                for w in ((1, 4) if v["LANES"] * v["GROUPS"] <= 32
+                          else (v["LANES"] * v["GROUPS"] // 32,))]
+    return (in_warps, [dict(SHARED=1), dict(SHARED=1, SPREAD=1), dict(SHARED=0)],
+            options(BLOCKS=(1, 2, 4)))
+
+
+def staying_teams(n):
+    """With as few rows to a lane, and groups in whole warps, as hold n columns."""
+    for lanes, width in product(LANES, (1, 2, 3, 4, 5)):
+        groups = -(-n // (2 * width))
+        while lanes * groups > 32 and lanes * groups % 32:
+            groups += 1
+        yield dict(ROWS=-(-n // lanes), LANES=lanes, WIDTH=width, GROUPS=groups, STAY=1)
 
 
 def holds(v, n):

@@ -196,6 +196,23 @@ def test_what_is_compiled_ahead_are_programs():
     assert {k for k, _, _ in few} <= {"trsm_small", "trsm_block", "trsm_split"} and len(few) > 3
 
 
+def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
+    """One that a hiccup made is gone, another stays; what is as allowed is not timed again."""
+    asked = []
+
+    def times(letter, nbytes, orders, routines):
+        asked.append((orders, routines))
+        us = {"heevd": {n: 1.0 for n in orders}, "gesvd": {n: n / 4 for n in orders}}
+        return {k: v for k, v in us.items() if k.replace("heevd", "syevd") in routines}
+
+    monkeypatch.setattr(sweep, "times", times)
+    found = {"heevd": {8: 1.0, 9: 1.0, 10: 5.0, 11: 1.2}, "gesvd": {20: 1.0, 21: 5.5}}
+    sweep.again("c", 1e6, found)
+    assert asked == [([9], {"syevd"}), ([10], {"syevd"}), ([20], {"gesvd"}), ([21], {"gesvd"})]
+    assert found == {"heevd": {8: 1.0, 9: 1.0, 10: 1.0, 11: 1.2}, "gesvd": {20: 1.0, 21: 5.25}}
+    assert max(rise for _, rise in sweep.steps(found["gesvd"])) > 3
+
+
 @pytest.mark.parametrize("letter", "sdcz")
 def test_the_sweep_calls_what_it_says(letter, monkeypatch):
     """On the CPU; members are definite taken by either triangle."""

@@ -191,6 +191,16 @@ def test_a_quick_search_ends(kernel):
                                quick=True)
 
 
+@pytest.mark.parametrize("kernel", ["syevd_block", "gesvd_vectors", "gesvd_values"])
+def test_shipped_teams_whose_columns_stay_are_candidates(kernel):
+    for letter in "sdcz":
+        rows = [r for r in _tuned.table(90)[kernel][letter] if r.get("STAY")]
+        assert rows
+        for row in rows:
+            teams = SPACES[kernel].stages(letter, row["to"])[0]
+            assert any(v.items() <= row.items() for v in teams if "STAY" in v), row
+
+
 @pytest.mark.parametrize("kernel, n, optional", [
     ("gemm_block", 36, "BORDER"), ("gesvd_vectors", 9, "STAY"), ("syevd_block", 12, "SPREAD")])
 def test_the_search_comes_to_an_optional_constant_and_back(kernel, n, optional):
