@@ -171,14 +171,36 @@ def team_solve_fits(letter, n, v, gpu):
     return team_fits(letter, n, v, gpu, 200)
 
 
-def cholesky_team_stages(letter, n):
-    """Past 32 a warp with the tiles of the triangle."""
-    if n <= 32:
-        return team_stages(letter, n)
-    N = min(-(-n // 8) * 8, 96)
+def warp_of_tiles_stages(letter, N):
+    """Past 32 a warp with tiles (kernels/tiles.cuh)."""
     return ([dict(N=N, LR=8, LC=4, CV=1 if letter == "z" else 2)],
             [dict(WARPS=w, BLOCKS=b // w) for w in (1, 2, 4) for b in (8, 6, 10, 12, 14, 16)
              if b % w == 0])
+
+
+def lu_team_stages(letter, n):
+    if n <= 32:
+        return team_stages(letter, n)
+    return warp_of_tiles_stages(letter, min(-(-n // 8) * 8, 64))
+
+
+def lu_team_fits(letter, n, v, gpu):
+    size, N = words(letter), v["N"]
+    if N <= 32:
+        return team_fits(letter, n, v, gpu)
+    part = N * N // 32 * size
+    shared = 4 * size * (N * (12 if letter == "z" else 8) + 8 * (N + 12) + 16) + 16 * (N // 2 + 16)
+    return (n <= N <= 64 and N % 8 == 0 and part <= PART and not v.get("ONE_LINE")
+            and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
+            and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and v["WARPS"] * shared <= BY_DEFAULT)
+
+
+def cholesky_team_stages(letter, n):
+    """Past 32 the tiles of the triangle."""
+    if n <= 32:
+        return team_stages(letter, n)
+    return warp_of_tiles_stages(letter, min(-(-n // 8) * 8, 96))
 
 
 def cholesky_team_fits(letter, n, v, gpu):
@@ -1535,8 +1557,9 @@ def polar_fits(letter, n, v, gpu):
 
 
 SPACES = {
-    **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "posv")},
+    "posv_small": Space("posv", team_stages, team_fits, (4, 8, 16, 32)),
+    "getrf_small": Space("getrf", lu_team_stages, lu_team_fits, (4, 8, 16, 32, 40, 48), True,
+                         largest=64),
     "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
        for routine in ("getrs", "potrs")},

@@ -125,6 +125,16 @@ def test_runs_on_the_cpu(folder, kernel, letter):
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("letter, N, orders", [
+    ("d", 40, (40, 33)), ("s", 64, (45, 61)), ("c", 48, (41,)), ("z", 40, (34,))])
+def test_lu_of_more_rows_than_lanes(folder, letter, N, orders):  # noqa: N803
+    """lu_tiles.cuh with two rows to a lane: right, and a pivot taken from the first is seen."""
+    values = dict(N=N, LR=8, LC=4, CV=1 if letter == "z" else 2, WARPS=1, BLOCKS=1)
+    for plant in (None, ("p + 32 * __shfl_sync(ALL, which, p)", "p")):
+        run = simulate(folder, "getrf_small", letter, values, orders, plant)
+        assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
+
+
 @pytest.mark.parametrize("kernel", ["getrf_small", "gesv_small", "posv_small"])
 @pytest.mark.parametrize("letter, CV", [("s", 2), ("d", 1)])
 def test_members_stored_as_one_line(folder, kernel, letter, CV):  # noqa: N803
