@@ -198,7 +198,7 @@ PLANTED = {  # bug: what the text says, what it shall say, what is reported
                            "a warp is split"),
     "a tie to the last": ("team_min(first)", "team_max(first == ALL ? 0 : first)",
                           "AssertionError"),
-    "a shift past the word": ("unsigned(tiny) << k", "unsigned(tiny) << (k + 32)",
+    "a shift past the word": ("unsigned(tiny) << k % 32", "unsigned(tiny) << (k + 32)",
                               "shift exponent"),
 }
 
