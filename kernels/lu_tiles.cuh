@@ -181,7 +181,8 @@ __device__ inline void update(Block& a, const int (&place)[NT], int k, const LuS
             scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
             rank_8(c0, c1, l, u);
             if (place[i] >= 8 * k + 8) a[i][2 * j] = c0, a[i][2 * j + 1] = c1;
-            if (sizeof(scalar_t) > 4 && !TENSOR) __syncwarp();  // or all operands stay in registers
+            // Or all operands stay in registers
+            if ((sizeof(scalar_t) > 4 || LARGE) && !TENSOR) __syncwarp();
         }
     }
 }
