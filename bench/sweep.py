@@ -90,6 +90,8 @@ def main(arguments):
     options = parser.parse_args(arguments)
     orders = options.orders or list(range(1, options.to + 1))
     asked = {x.replace("heevd", "syevd") for x in options.routines} or ROUTINES
+    if unknown := asked - ROUTINES:
+        parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(sorted(ROUTINES))}")
     try:
         timing.compile_ahead(options.letters, orders,
                              asked | FACTORED | set().union(*map(WITHIN.get, asked & {*WITHIN})))

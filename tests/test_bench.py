@@ -213,6 +213,12 @@ def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
     assert max(rise for _, rise in sweep.steps(found["gesvd"])) > 3
 
 
+def test_the_sweep_refuses_a_routine_that_it_has_not(capsys):
+    with pytest.raises(SystemExit) as stop:
+        sweep.main(["getrf", "zgesv"])
+    assert stop.value.code == 2 and "zgesv: not among" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("letter", "sdcz")
 def test_the_sweep_calls_what_it_says(letter, monkeypatch):
     """On the CPU; members are definite taken by either triangle."""
