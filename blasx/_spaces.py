@@ -157,13 +157,14 @@ def team_fits(letter, n, v, gpu, most=PART):
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
     part = -(-N // LR) * (N // LC) * size
     tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
+    members, line = 32 // (LR * LC) * v["WARPS"], v.get("ONE_LINE", 0)
+    shared = v["WARPS"] * N * (4 * N * size + 16) * tiles + bool(line) * (
+        4 * size * N * (members * N + -N % LR) + 16)
     return (n <= N and N % (LC * CV) == 0
             and (N % LR == 0 if 32 % (LR * LC) == 0 else LC == 1 and LR <= 16)
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
-            and (not tiles or v["WARPS"] * N * (4 * N * size + 16) <= BY_DEFAULT)
-            and (not v.get("ONE_LINE") or (not tiles and v["ONE_LINE"] <= 2 and 4 * size * N * (
-                32 // (LR * LC) * v["WARPS"] * N + -N % LR) + 16 <= BY_DEFAULT)))
+            and line <= 2 and shared <= BY_DEFAULT)
 
 
 def team_solve_fits(letter, n, v, gpu):
@@ -200,7 +201,7 @@ def tiled_team_fits(most, lines, beside):
 
 
 def beside_lu(letter, N, line):
-    return N * N // 32 * words(letter), 8 * (N + 12) + 16
+    return N * N // 32 * words(letter), 8 * (N + 12) + 16 + (N * N + 4 if line else 0)
 
 
 def beside_cholesky(letter, N, line):
@@ -1550,7 +1551,7 @@ def polar_fits(letter, n, v, gpu):
 
 SPACES = {
     "posv_small": Space("posv", team_stages, team_fits, (4, 8, 16, 32)),
-    "getrf_small": Space("getrf", tiled_team_stages(64), tiled_team_fits(64, 0, beside_lu),
+    "getrf_small": Space("getrf", tiled_team_stages(64), tiled_team_fits(64, 2, beside_lu),
                          (4, 8, 16, 32, 40, 48, 56, 64), True, largest=64),
     "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))

@@ -3,9 +3,9 @@
 // The tiles on and below the diagonal are in registers (tiles.cuh), but for the first column of
 // tiles, which is the first panel. That leaves room for little else: a lane has up to three rows of
 // a panel in shared memory, from where it goes to C as soon as it is factored; the other triangle
-// is copied through shared memory. ONE_LINE: a member whose numbers do not come in packs, but
-// without gaps, and that is not in place, is there as a whole, comes and goes 16 bytes at a time,
-// and panels go to their place in it. Panels past n are skipped, in a panel rows past n are those
+// is copied through shared memory. ONE_LINE: a member that has no gaps and is not in place is there
+// as a whole, comes and goes 16 bytes at a time, and panels go to their place in it: for orders at
+// which the rows of a tile begin within 32 bytes of memory. Panels past n are skipped, in a panel rows past n are those
 // of the identity. Panels are the body of a loop: unrolled altogether the code is longer than the
 // instruction cache.
 #pragma once
@@ -290,7 +290,7 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     Factors f;
     f.info = 0;
     const bool dense = (A.cs == 1 && A.rs == n) || (A.rs == 1 && A.cs == n);
-    const bool whole = ONE_LINE && both && dense && !A_packs && A.rs == C.rs && A.cs == C.cs
+    const bool whole = ONE_LINE && both && dense && A.rs == C.rs && A.cs == C.cs
                        && before(A.p) == before(C.p);
     Strided<scalar_t> to = C;
     if (whole) to.p = upper().line + before(A.p);

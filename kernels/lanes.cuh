@@ -31,6 +31,7 @@ constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = (N + LR - 1) / LR, CN = N 
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
 constexpr int MEMBERS = WARPS * TEAMS;          // of a block
 constexpr bool FULL = TEAMS * TEAM == 32;       // each lane is of a team
+constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);  // tiles.cuh
 static_assert((FULL ? (LR & (LR - 1)) == 0 && N % LR == 0 : LC == 1) && N % (LC * CV) == 0
               && CV * sizeof(scalar_t) <= 16);
 
@@ -210,7 +211,8 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 // do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
 // it meets every sector once, where a number stored alone is a sector of its own. The line must
 // begin and end at multiples of 16 bytes, and no member of the block be missing. ONE_LINE of 2, they
-// come that way, too, where lanes with whole rows would ask for a line of memory each.
+// come that way, too, where lanes with whole rows would ask for a line of memory each, and lanes
+// with tiles for their numbers one by one.
 #if defined(BLASX_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 constexpr int LINES = RAGGED ? 0 : ONE_LINE;
 #else
@@ -249,8 +251,8 @@ __device__ inline Line& line()
     return of_block;
 }
 
-// a := A, by way of the line where there is one: rows and columns past the member's mean nothing
-// then. Else where wanted(row, col), zero elsewhere.
+// a := A where wanted(row, col), zero elsewhere; but by way of the line, where there is one, teams
+// without tiles have what means nothing there.
 template <class Wanted>
 __device__ void load(Block& a, const Strided<const scalar_t>& A, const Whole& whole, bool packs,
                      Wanted wanted)
@@ -274,7 +276,10 @@ __device__ void load(Block& a, const Strided<const scalar_t>& A, const Whole& wh
     #pragma unroll
     for (int i = 0; i < RN; ++i)
         #pragma unroll
-        for (int s = 0; s < CN; ++s) a[i][s] = p[row(i) * rs + col(s) * cs];
+        for (int s = 0; s < CN; ++s) {
+            const bool there = !TILES || wanted(row(i), col(s));
+            a[i][s] = there ? p[row(i) * rs + col(s) * cs] : scalar_t{};
+        }
     if (WARPS > 1) __syncthreads();  // rows past a member are the next one's, whose warp may store
 }
 

@@ -24,7 +24,8 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
 
     Block a;
     load(a, in, given, in_packs, wanted);
-    if (TILES && both) {  // what the factorization does not touch goes at once
+    const bool line = LINES > 1 && given.bytes && taken.bytes;
+    if (TILES && both && !line) {  // what the factorization does not touch goes at once
         const auto right = [=](int i, int j) {
             return i < order && j < order && right_of_tiles(i, j);
         };
@@ -36,7 +37,7 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
     cholesky(a, f, n);
     if (here) restore(a, in, f, n);
 
-    if (!both) taken.bytes = 0;
+    if (!both || (TILES && !line)) taken.bytes = 0;
     store(a, out, taken, out_packs, to, wanted);
     return f.info;
 }

@@ -13,7 +13,6 @@
 #include "reciprocal.cuh"
 #include "tensor.cuh"
 
-constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
 constexpr bool LARGE = N > 32;                      // more rows than lanes: to factor, not to solve
 constexpr int LESS = LARGE ? 8 : N;                 // the order of what Cholesky does without

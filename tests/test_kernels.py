@@ -155,6 +155,21 @@ def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N80
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
+@every_kernel
+@pytest.mark.parametrize("letter, N", [("d", 32), ("c", 24), ("d", 40)])
+def test_members_of_tiles_loaded_as_one_line(folder, kernel, letter, N):  # noqa: N803
+    """The same where a warp has tiles (tiles.cuh), rows and columns past the member zero."""
+    if N > 32 and kernel != "getrf_small":
+        pytest.skip("no more rows than lanes, or otherwise")
+    values = dict(N=N, LR=8, LC=4, CV=2, WARPS=2, BLOCKS=1, ONE_LINE=2)
+    plants = [None, ("line().x + whole.of_member()", "line().x")]
+    if kernel in ("getrf_small", "gesv_small"):  # a row past the member would be a pivot's
+        plants += [("!TILES || wanted(row(i), col(s))", "true")]
+    for plant in plants:
+        run = simulate(folder, kernel, letter, values, (N - 1, N - 7), plant)
+        assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
+
+
 @pytest.mark.parametrize("letter, N, WARPS", [("s", 40, 2), ("d", 40, 1), ("s", 72, 2)])
 def test_a_warps_member_as_one_line(folder, letter, N, WARPS):  # noqa: N803
     """cholesky_large.cuh's ONE_LINE: right, and taken by members of odd orders."""

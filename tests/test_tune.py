@@ -127,11 +127,19 @@ def test_rows_for_equal_members(folder):
         assert _tuned.row("getrf_small", "s", 5, HOPPER)["ONE_LINE"] == 2
 
 
-def test_rows_for_odd_orders(folder):
+def test_rows_that_ship_are_in_order():
+    """As they are read where no user's own stand between them: the first that covers n wins."""
+    for kernel, letters in _tuned.table(90).items():
+        for letter, rows in letters.items():
+            assert rows == sorted(rows, key=_tuned.place), (kernel, letter)
+
+
+def test_rows_for_orders_that_are_no_multiple(folder):
     """Other orders, and who asks for none by lines, have the row after them; a user's own row for
     all leaves them."""
     odd, even = (_tuned.row("potrf_small", "s", n, HOPPER) for n in (39, 40))
-    assert odd["odd"] and odd["ONE_LINE"] and "odd" not in even and odd["to"] == even["to"] == 40
+    assert odd["unless"] and odd["ONE_LINE"] and "unless" not in even
+    assert odd["to"] == even["to"] == 40
     assert _tuned.row("potrf_small", "s", 39, HOPPER, plain=True) == even
     _tuned.write("potrf_small", "s", even | {"BLOCKS": 1}, HOPPER)
     assert _tuned.row("potrf_small", "s", 39, HOPPER) == odd
