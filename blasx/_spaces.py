@@ -172,42 +172,28 @@ def team_solve_fits(letter, n, v, gpu):
     return team_fits(letter, n, v, gpu, 200)
 
 
-def tiled_team_stages(most):
-    """Past 32 a warp with tiles (kernels/tiles.cuh)."""
-    def stages(letter, n):
-        if n <= 32:
-            return team_stages(letter, n)
-        return ([dict(N=min(-(-n // 8) * 8, most), LR=8, LC=4, CV=1 if letter == "z" else 2)],
-                [dict(WARPS=w, BLOCKS=b // w) for w in (1, 2, 4) for b in (8, 6, 10, 12, 14, 16)
-                 if b % w == 0])
-    return stages
+def cholesky_team_stages(letter, n):
+    """Past 32 a warp with the tiles of the triangle."""
+    if n <= 32:
+        return team_stages(letter, n)
+    N = min(-(-n // 8) * 8, 96)
+    return ([dict(N=N, LR=8, LC=4, CV=1 if letter == "z" else 2)],
+            [dict(WARPS=w, BLOCKS=b // w) for w in (1, 2, 4) for b in (8, 6, 10, 12, 14, 16)
+             if b % w == 0])
 
 
-def tiled_team_fits(most, lines, beside):
-    """`lines`: whether members may be stored as one; `beside(letter, N, line)`: words of a lane's
-    part of the matrix, and numbers in shared memory beside the panel."""
-    def fit(letter, n, v, gpu):
-        size, N = words(letter), v["N"]
-        if N <= 32:
-            return team_fits(letter, n, v, gpu)
-        part, numbers = beside(letter, N, v.get("ONE_LINE"))
-        shared = 4 * size * (N * (12 if letter == "z" else 8) + numbers) + 16 * (N // 2 + 16)
-        return (n <= N <= most and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= lines
-                and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
-                and 32 * v["WARPS"] <= 1024
-                and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
-                and v["WARPS"] * shared <= BY_DEFAULT)
-    return fit
-
-
-def beside_lu(letter, N, line):
-    return N * N // 32 * words(letter), 8 * (N + 12) + 16 + (N * N + 4 if line else 0)
-
-
-def beside_cholesky(letter, N, line):
-    """The first column of tiles is not in registers."""
-    tiles, size = N // 8 * (N // 8 + 1), words(letter)
-    return tiles * size, 144 + max(tiles * 32, N * N + 8 // size if line else 0)
+def cholesky_team_fits(letter, n, v, gpu):
+    size, N = words(letter), v["N"]
+    if N <= 32:
+        return team_fits(letter, n, v, gpu)
+    part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
+    member = N * N + 8 // size if v.get("ONE_LINE") else 0
+    shared = 4 * size * (N * (12 if letter == "z" else 8) + 144
+                         + max(N // 8 * (N // 8 + 1) * 32, member)) + 16 * (N // 2 + 16)
+    return (n <= N <= 96 and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= 1
+            and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
+            and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and v["WARPS"] * shared <= BY_DEFAULT)
 
 
 # -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
@@ -428,7 +414,8 @@ def strip_fits(kernel):
 def columns_stages(letter, n):
     N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48) if n <= size), 64)
     lanes = next((lanes for lanes in LANES if N <= lanes), 32)
-    return ([dict(N=N, LANES=few, KEPT=1) for few in sorted({lanes, lanes // 2, -(-N // 2)})]
+    return ([dict(N=N, LANES=few, KEPT=1)
+             for few in sorted({lanes, lanes // 2, *(-(-N // c) for c in (2, 3, 4))})]
             + [dict(N=N, LANES=few, KEPT=h) for few in (32, 64) for h in (0, 1)],
             [dict(WARPS=w, BLOCKS=b) for w, b in (
                 (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
@@ -438,7 +425,7 @@ def columns_fits(letter, n, v, gpu):
     N, lanes = v["N"], v["LANES"]
     each = -(-N // lanes)
     part = N * words(letter) * each
-    return (n <= N <= 64 and N % 4 == 0 and each <= 2
+    return (n <= N <= 64 and N % 4 == 0 and each <= 4
             and (lanes <= 32 or lanes == 64 == 32 * v["WARPS"]) and (v["KEPT"] or lanes >= 32)
             and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
@@ -1550,9 +1537,8 @@ def polar_fits(letter, n, v, gpu):
 
 
 SPACES = {
-    "posv_small": Space("posv", team_stages, team_fits, (4, 8, 16, 32)),
-    "getrf_small": Space("getrf", tiled_team_stages(64), tiled_team_fits(64, 2, beside_lu),
-                         (4, 8, 16, 32, 40, 48, 56, 64), True, largest=64),
+    **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
+       for routine in ("getrf", "posv")},
     "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
        for routine in ("getrs", "potrs")},
@@ -1575,8 +1561,8 @@ SPACES = {
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
-    "potrf_small": Space("potrf", tiled_team_stages(96), tiled_team_fits(96, 1, beside_cholesky),
-                         (4, 8, 16, 32, 48, 64), True, largest=96),
+    "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
+                         True, largest=96),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),

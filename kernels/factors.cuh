@@ -3,7 +3,7 @@
 #include "lanes.cuh"
 
 // piv keeps the interchanges, order the rows in their order, inverse the reciprocals of the pivots
-// (those of bit k in `lifted` are of LIFT times the pivot; for the solution with up to 32).
+// (those of bit k in `lifted` are of LIFT times the pivot).
 struct Factors {
     int piv[KEEP], order[KEEP], info;
     scalar_t inverse[KEEP];

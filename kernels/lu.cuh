@@ -83,7 +83,7 @@ __device__ inline void last_step(const Block& a, const Tags& tag, Factors& f, bo
     const int source = __ffs(team_ballot(here)) - 1;
     const scalar_t pivot = from(mine, source);
     const bool tiny = abs1(pivot) < TINY;
-    f.lifted |= unsigned(tiny) << (N - 1) % 32;
+    f.lifted |= unsigned(tiny) << (N - 1);
     keep(f.piv, N - 1, N - 1);
     keep(f.order, N - 1, from(own, source));
     keep(f.inverse, N - 1, reciprocal(tiny ? mul(pivot, LIFT) : pivot));
@@ -115,7 +115,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         } else {
             const bool tiny = abs1(pivot) < TINY, zero = abs1(pivot) == 0;
             if (zero && !f.info && active) f.info = k + 1;
-            f.lifted |= unsigned(tiny) << k % 32;
+            f.lifted |= unsigned(tiny) << k;
             r = zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot);
             #pragma unroll
             for (int i = 0; i < RN; ++i) c[i] = mul(tiny ? mul(c[i], LIFT) : c[i], r);
@@ -163,7 +163,6 @@ __device__ inline int place_of_lane(const Tags& tag)
 
 __device__ inline void lu(Block& a, Tags& tag, Factors& f, int m, int n)
 {
-    static_assert(TILES || !LARGE);
     if constexpr (TILES) lu_by_panels(a, tag, f, m, n);
     else lu_by_columns(a, tag, f, m, n);
 }

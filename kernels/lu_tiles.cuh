@@ -1,138 +1,80 @@
 // lu_tiles.cuh: LU with partial pivoting of the matrix of a warp, by panels of 8 columns.
 //
-// In a panel lane l holds row l, and of more than 32 rows l + 32, so that a step costs the pivot
-// search, one row through shared memory and products within the lane. Rows never move here either:
-// `at` are the places of the lane's rows so far. Right of the panel the pivot rows are solved with
-// the panel's 8 x 8 L, a column to a lane, and all rows below them take a product of rank 8
-// (tiles.cuh).
+// In a panel lane r holds row r, so that a step costs the pivot search, one row through shared
+// memory and products within the lane. Rows never move here either: `at` is the place of the
+// lane's row so far. Right of the panel the pivot rows are solved with the panel's 8 x 8 L, a
+// column to a lane, and all rows below them take a product of rank 8 (tiles.cuh).
 //
 // Rows past m are rows of the identity, columns past n are zero: every matrix takes N steps, of
 // which those past min(m, n) change nothing that is stored.
 #pragma once
 #include "tiles.cuh"
 
-constexpr int HELD = (N + 31) / 32;                 // rows of a panel in a lane: lane() + 32 q
-using Places = int[HELD];
-using LuScratch = ScratchFor<N, LESS>;              // that of a solution, if one follows
-
-// Of x, the one that belongs to row p
-template <class T> __device__ T of_row(const T (&x)[HELD], int p)
+// The lane with the largest x among those with a place of at least k, of equals the one whose
+// place is lowest, as LAPACK picks it. `most` is one more than the high word of that largest.
+__device__ inline int pivot_lane(scalar_t x, int at, int k, unsigned& most, bool& zero)
 {
-    T r = x[0];
-    #pragma unroll
-    for (int q = 1; q < HELD; ++q) r = p >= 32 * q ? x[q] : r;
-    return r;
-}
-
-// The row with the largest of column c among those with a place of at least k, of equals the one
-// whose place is lowest, as LAPACK picks it. `most` is one more than the high word of that largest.
-__device__ inline int pivot_row(const Row (&x)[HELD], int c, const Places& at, int k,
-                                unsigned& most, bool& zero)
-{
-    unsigned hi[HELD];
-    #pragma unroll
-    for (int q = 0; q < HELD; ++q) hi[q] = at[q] >= k ? high(x[q][c]) : 0;
-    unsigned own = hi[0];
-    int which = 0;
-    #pragma unroll
-    for (int q = 1; q < HELD; ++q)
-        if (hi[q] > own) own = hi[q], which = q;
-    const auto lows = [&](int q) { return low(x[q][c]); };
-    const auto row_of = [&](unsigned lanes) {
-        const int p = __ffs(lanes) - 1;
-        return HELD == 1 ? p : p + 32 * __shfl_sync(ALL, which, p);
-    };
+    const unsigned hi = at >= k ? high(x) : 0;
     zero = false;
     if (k == N - 1) {  // one row is left
-        bool here = at[0] == k;
-        unsigned lo = lows(0);
-        #pragma unroll
-        for (int q = 1; q < HELD; ++q) {
-            here = here || at[q] == k;
-            lo = at[q] == k ? lows(q) : lo;
-        }
-        const unsigned lanes = __ballot_sync(ALL, here);
-        const int p = __ffs(lanes) - 1;
-        most = __shfl_sync(ALL, own, p);
-        zero = most == 1 && __shfl_sync(ALL, lo, p) == 0;
-        return row_of(lanes);
+        const int p = __ffs(__ballot_sync(ALL, at == k)) - 1;
+        most = __shfl_sync(ALL, hi, p);
+        zero = most == 1 && __shfl_sync(ALL, low(x), p) == 0;
+        return p;
     }
-    most = __reduce_max_sync(ALL, own);
-    unsigned best = __ballot_sync(ALL, own == most);
-    bool twice = false;
-    #pragma unroll
-    for (int q = 1; q < HELD; ++q) twice = twice || (own == most && hi[q] == hi[0]);
-    if ((best & (best - 1)) || most == 1 || (HELD > 1 && __any_sync(ALL, twice))) {
-        unsigned lo[HELD], largest = 0;
-        #pragma unroll
-        for (int q = 0; q < HELD; ++q) {
-            lo[q] = hi[q] == most ? lows(q) : 0;
-            largest = q && largest > lo[q] ? largest : lo[q];
-        }
-        const unsigned second = __reduce_max_sync(ALL, largest);
+    most = __reduce_max_sync(ALL, hi);
+    unsigned best = __ballot_sync(ALL, hi == most);
+    if ((best & (best - 1)) || most == 1) {
+        const unsigned lo = hi == most ? low(x) : 0, second = __reduce_max_sync(ALL, lo);
         zero = most == 1 && second == 0;
-        unsigned key = hi[0] == most && lo[0] == second ? at[0] : ALL;
-        which = 0;
-        #pragma unroll
-        for (int q = 1; q < HELD; ++q)
-            if (hi[q] == most && lo[q] == second && unsigned(at[q]) < key) key = at[q], which = q;
+        const unsigned key = hi == most && lo == second ? at : ALL;
         best = __ballot_sync(ALL, key == __reduce_min_sync(ALL, key));
     }
-    return row_of(best);
+    return __ffs(best) - 1;
 }
 
-// Factor panel k, the lane's rows of which are x; `order` gets the rows of its pivots.
-__device__ inline void factor_panel(Row (&x)[HELD], Places& at, int k, int (&order)[8], int last,
-                                    Factors& f, LuScratch& s)
+// Factor panel k, lane r's row of which is x; `order` gets the lanes of its pivots.
+__device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int last, Factors& f,
+                                    Scratch& s)
 {
     #pragma unroll
     for (int r = 0; r < 8; ++r) {
         const int j = 8 * k + r;
         unsigned most;
         bool zero;
-        const int p = pivot_row(x, r, at, j, most, zero);
-        const int chosen = __shfl_sync(ALL, of_row(at, p), HELD == 1 ? p : p % 32);
+        const int p = pivot_lane(x[r], at, j, most, zero), chosen = __shfl_sync(ALL, at, p);
         const bool lifted = most < high(TINY), usual = !lifted && most < high(HUGE);
         order[r] = p;
         keep(f.piv, j, chosen);
         keep(f.order, j, p);
         if (zero && !f.info && j < last) f.info = j + 1;
         if (lifted) {
-            #pragma unroll
-            for (int q = 0; q < HELD; ++q) x[q][r] = at[q] >= j ? mul(x[q][r], LIFT) : x[q][r];
-            f.lifted |= 1u << j % 32;
+            x[r] = at >= j ? mul(x[r], LIFT) : x[r];
+            f.lifted |= 1u << j;
         }
         Row u = {};
+        u[r] = any_reciprocal(x[r], usual);
         #pragma unroll
-        for (int c = r; c < 8; ++c) {
-            u[c] = x[0][c];
-            #pragma unroll
-            for (int q = 1; q < HELD; ++q) u[c] = p >= 32 * q ? x[q][c] : u[c];
-        }
-        u[r] = any_reciprocal(u[r], usual);
-        if (lane() == (HELD == 1 ? p : p % 32)) write_row(s.head[r % 2], u, r);
+        for (int c = r + 1; c < 8; ++c) u[c] = x[c];
+        if (lane() == p) write_row(s.head[r % 2], u, r);
         __syncwarp();
         read_row(s.head[r % 2], u, r);
         keep(f.inverse, j, u[r]);
 
-        #pragma unroll
-        for (int q = 0; q < HELD; ++q) {
-            const bool mine = lane() + 32 * q == p;
-            if (lifted && mine) x[q][r] = mul(x[q][r], 1 / LIFT);
-            at[q] = mine ? j : at[q] == j ? chosen : at[q];
-            if (at[q] > j && !zero) {
-                x[q][r] = mul(x[q][r], u[r]);
-                #pragma unroll
-                for (int c = r + 1; c < 8; ++c)
-                    x[q][c] = minus_product(x[q][c], x[q][r], u[c]);
-            }
+        const bool mine = lane() == p;
+        if (lifted && mine) x[r] = mul(x[r], 1 / LIFT);
+        at = mine ? j : at == j ? chosen : at;
+        if (at > j && !zero) {
+            x[r] = mul(x[r], u[r]);
+            #pragma unroll
+            for (int c = r + 1; c < 8; ++c) x[c] = minus_product(x[c], x[r], u[c]);
         }
     }
 }
 
 // The pivot rows right of panel k: from the tiles to s.u, solved with the panel's L, and back.
 __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
-                                        const int (&order)[8], LuScratch& s)
+                                        const int (&order)[8], Scratch& s)
 {
     #pragma unroll
     for (int i = 0; i < NT; ++i)
@@ -141,21 +83,18 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
             for (int j = k + 1; j < NT; ++j)
                 write_pair(&s.u[place[i] & 7][8 * j], a[i][2 * j], a[i][2 * j + 1]);
     __syncwarp();
-    #pragma unroll
-    for (int first = 8 * (k + 1); first < N; first += 32) {
-        const int column = first + lane();
-        if (column < N) {
-            Row y;
+    const int column = 8 * (k + 1) + lane();
+    if (column < N) {
+        Row y;
+        #pragma unroll
+        for (int q = 0; q < 8; ++q) y[q] = s.u[q][column];
+        #pragma unroll
+        for (int q = 1; q < 8; ++q) {
+            Row l;
+            read_row(s.panel(order[q]), l);
             #pragma unroll
-            for (int q = 0; q < 8; ++q) y[q] = s.u[q][column];
-            #pragma unroll
-            for (int q = 1; q < 8; ++q) {
-                Row l;
-                read_row(s.panel(order[q]), l);
-                #pragma unroll
-                for (int r = 0; r < q; ++r) y[q] = minus_product(y[q], l[r], y[r]);
-                s.u[q][column] = y[q];
-            }
+            for (int r = 0; r < q; ++r) y[q] = minus_product(y[q], l[r], y[r]);
+            s.u[q][column] = y[q];
         }
     }
     __syncwarp();
@@ -168,7 +107,7 @@ __device__ inline void solve_pivot_rows(Block& a, const int (&place)[NT], int k,
 }
 
 // The rows below the pivot rows of panel k, right of it
-__device__ inline void update(Block& a, const int (&place)[NT], int k, const LuScratch& s)
+__device__ inline void update(Block& a, const int (&place)[NT], int k, const Scratch& s)
 {
     #pragma unroll
     for (int j = k + 1; j < NT; ++j) {
@@ -181,37 +120,28 @@ __device__ inline void update(Block& a, const int (&place)[NT], int k, const LuS
             scalar_t c0 = a[i][2 * j], c1 = a[i][2 * j + 1];
             rank_8(c0, c1, l, u);
             if (place[i] >= 8 * k + 8) a[i][2 * j] = c0, a[i][2 * j + 1] = c1;
-            // Or all operands stay in registers
-            if ((sizeof(scalar_t) > 4 || LARGE) && !TENSOR) __syncwarp();
+            if (sizeof(scalar_t) > 4 && !TENSOR) __syncwarp();  // or all operands stay in registers
         }
     }
 }
 
 __device__ inline void lu_by_panels(Block& a, Tags& tag, Factors& f, int m, int n)
 {
-    LuScratch& s = scratch<LuScratch>();
+    Scratch& s = scratch();
     f.info = 0, f.lifted = 0;
-    int place[NT];
-    Places at;
-    #pragma unroll
-    for (int q = 0; q < HELD; ++q) at[q] = lane() + 32 * q < N ? lane() + 32 * q : -1;
+    int at = lane() < N ? lane() : -1, place[NT];
     ones_from(a, m);
     #pragma unroll
     for (int k = 0; k < NT; ++k) {
         int order[8];
-        Row x[HELD] = {};
+        Row x = {};
         to_panel(a, k, 0, s);
-        #pragma unroll
-        for (int q = 0; q < HELD; ++q)
-            if (N >= 32 * q + 32 || lane() + 32 * q < N) read_row(s.panel(lane() + 32 * q), x[q]);
+        if (N == 32 || lane() < N) read_row(s.panel(lane()), x);
         factor_panel(x, at, k, order, m < n ? m : n, f, s);
-        #pragma unroll
-        for (int q = 0; q < HELD; ++q)
-            if (N >= 32 * q + 32 || lane() + 32 * q < N) write_row(s.panel(lane() + 32 * q), x[q]);
+        if (N == 32 || lane() < N) write_row(s.panel(lane()), x);
         from_panel(a, k, 0, s);
         #pragma unroll
-        for (int i = 0; i < NT; ++i)
-            place[i] = __shfl_sync(ALL, at[i / 4], HELD == 1 ? row(i) : row(i) % 32);
+        for (int i = 0; i < NT; ++i) place[i] = __shfl_sync(ALL, at, row(i));
         if (k + 1 < NT) {
             solve_pivot_rows(a, place, k, order, s);
             update(a, place, k, s);

@@ -101,7 +101,10 @@ template <int W> __device__ void write(Vector* column, const scalar_t (&x)[N], P
 // x[k / LANES]: the column of lane k % LANES that is column k of the matrix
 template <class T> __device__ T column_of(const T (&x)[C], int k)
 {
-    return C == 1 || k < LANES ? x[0] : x[C - 1];
+    T r = x[0];
+    #pragma unroll
+    for (int c = 1; c < C; ++c) r = k < LANES * c ? r : x[c];
+    return r;
 }
 
 // Steps `first` and on, STEP of them, by a window of W rows

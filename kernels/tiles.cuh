@@ -14,8 +14,8 @@
 #include "tensor.cuh"
 
 constexpr int NT = (N + 7) / 8;                     // tiles down and across
-constexpr bool LARGE = N > 32;                      // more rows than lanes: to factor, not to solve
-constexpr int LESS = LARGE ? 8 : N;                 // the order of what Cholesky does without
+constexpr bool LARGE = N > 32;                      // more rows than lanes: Cholesky alone has that
+constexpr int LESS = LARGE ? 8 : N;                 // the order of what the others need
 
 // True for what lies in the tiles right of those on the diagonal
 __device__ inline bool right_of_tiles(int i, int j) { return TILES && j >> 3 > i >> 3; }
@@ -26,18 +26,17 @@ __device__ inline int tile_col(int e) { return CV == 2 ? 2 * t() + e : 4 * e + t
 // What a warp has in shared memory. While it factors: the panel by rows, a pivot row on its way to
 // all lanes, and the rows of U right of a panel, which start 32 bytes (mod 128) apart. While it
 // solves: the whole factor by rows.
-template <int OF_U, int SOLVED> union ScratchFor {
+union Scratch {
     struct {
         alignas(16) scalar_t rows[N * (sizeof(scalar_t) == 16 ? 12 : 8) + N / 2 * PAD];
         alignas(16) scalar_t head[2][8];
-        alignas(16) scalar_t u[8][OF_U + 2 * PAD + 8];
+        alignas(16) scalar_t u[8][LESS + 2 * PAD + 8];
     };
-    alignas(16) scalar_t whole[SOLVED][SOLVED + PAD];
+    alignas(16) scalar_t whole[LESS][LESS + PAD];
 
     __device__ scalar_t* panel(int r) { return rows + panel_row(r); }
     __device__ const scalar_t* panel(int r) const { return rows + panel_row(r); }
 };
-using Scratch = ScratchFor<LESS, LESS>;
 
 // A lane's two elements of a row of a tile, to and from the row's 8 elements in shared memory
 template <class T> __device__ void write_pair(T* row, T x0, T x1)
@@ -66,7 +65,7 @@ __device__ inline void ones_from(Block& a, int m)
 }
 
 // Tile column k of a, from tile row `first` on, to the panel and back
-template <class S> __device__ void to_panel(const Block& a, int k, int first, S& s)
+__device__ inline void to_panel(const Block& a, int k, int first, Scratch& s)
 {
     #pragma unroll
     for (int i = 0; i < NT; ++i)
@@ -74,7 +73,7 @@ template <class S> __device__ void to_panel(const Block& a, int k, int first, S&
     __syncwarp();
 }
 
-template <class S> __device__ void from_panel(Block& a, int k, int first, const S& s)
+__device__ inline void from_panel(Block& a, int k, int first, const Scratch& s)
 {
     __syncwarp();
     #pragma unroll
@@ -140,8 +139,8 @@ template <class T> __device__ void rank_8(T& c0, T& c1, const Left& a, const Rig
 }
 
 // The shared memory of the warp
-template <class S = Scratch> __device__ S& scratch()
+__device__ inline Scratch& scratch()
 {
-    __shared__ S all[WARPS];
+    __shared__ Scratch all[WARPS];
     return all[threadIdx.x / 32];
 }

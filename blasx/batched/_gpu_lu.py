@@ -56,19 +56,18 @@ def getrf(me, a, overwrite_a):
     if not a.size:
         return lu, cupy.ndarray((batch, min(m, n)), INT), infos(batch, zero=True)
     piv, info = pivots_and_infos(batch, m if m < n else n)
-    order = m if m > n else n
-    small = kernel("getrf_small", me, order)
-    if small:
-        where = matrix(a)
-        small(batch, *where, *(where if overwrite_a else matrix(lu)),
-              piv.data.ptr, info.data.ptr, m, n)
+    if m > LARGEST or n > LARGEST:
+        block = blocks("getrf_shared", me, m if m > n else n)
+        if block:
+            block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu),
+                  piv.data.ptr, info.data.ptr, m, n, batch)
+        else:
+            _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
         return lu, piv, info
-    block = blocks("getrf_shared", me, order)
-    if block:
-        block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu),
-              piv.data.ptr, info.data.ptr, m, n, batch)
-    else:
-        _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
+    where = matrix(a)
+    kernel("getrf_small", me, m if m > n else n)(
+        batch, *where, *(where if overwrite_a else matrix(lu)),
+        piv.data.ptr, info.data.ptr, m, n)
     return lu, piv, info
 
 

@@ -71,8 +71,10 @@ def small_qr(me, m, n):
     """geqrf_small, where rows are twice as many as columns with as few lanes as these ask for, or
     None."""
     small = blocks("geqrf_small", me, max(m, n))
-    if small and 2 * n <= m and n <= small.values["LANES"]:
-        few = min(1 << (n - 1).bit_length(), small.values["LANES"])
+    if small and 2 * n <= m:
+        few = 1 << (n - 1).bit_length()
+        if n <= small.values["LANES"]:
+            few = min(few, small.values["LANES"])
         kept = (("KEPT", 1),) if few < 32 else ()
         return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),
                       ("BLOCKS", 1), *kept)

@@ -56,8 +56,9 @@ def _factoring(me, n):
     """The kernels for members whose longer side is n."""
     if past(me, n):
         return None
-    return (kernel("getrf_small", me, n, plain=True) or blocks("getrf_shared", me, n)
-            or blocks("getrf_block", me, n)),
+    if n <= LARGEST:
+        return kernel("getrf_small", me, n, plain=True),
+    return blocks("getrf_shared", me, n) or blocks("getrf_block", me, n),
 
 
 def _factor(call, a, lu, piv, shapes):

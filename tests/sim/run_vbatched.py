@@ -30,7 +30,6 @@ VALUES = {
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
            "getrs_warp": WARP,
            "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
-    "tiles of rows": {"getrf_small": dict(N=48, LR=8, LC=4, CV=2, WARPS=1, BLOCKS=1)},
     "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2)},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
@@ -185,15 +184,6 @@ def solved_by_two(me, members, n, k):
         assert [*info] == 2 * [0, k + 1] + [0] and np.array_equal(x[1::2], b[1::2])
         for i in range(0, 5, 2):
             check_solved(a[i], b[i], x[i], 0)
-
-
-def tiles_of_rows(sim, me, members):
-    """A warp with more rows than lanes."""
-    from blasx.batched import _gpu_lu, _gpu_ragged
-    a = members((41, 37), (0, 3), (35, 44), (48, 48))
-    a[0][:, 5], a[2] = 0, copied(np.asfortranarray(a[2]))
-    compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
-    assert sim.launched == 6 * ["getrf_small"]
 
 
 def windows(sim, me, members):
@@ -388,8 +378,7 @@ def same_eigen(sim, me, members, *orders):
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
-                    "tiles of rows": tiles_of_rows, "panels of L": cholesky,
-                    "two sweeps": cholesky, "by panels": by_panels,
+                    "panels of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
                     "rotations of rows": rotations}
 
 
