@@ -50,7 +50,7 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "NEAR", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -432,9 +432,9 @@ def columns_fits(letter, n, v, gpu):
 
 
 def least_squares_stages(letter, n):
-    """A lane to a column, or two; past 16 rows those of members with fewer columns."""
+    """A lane to a column, or to up to four; past 16 rows those of members with fewer columns."""
     N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 40, 48) if n <= size), 64)
-    few = [dict(N=N, LANES=-(-n // c), C=c, KEPT=1) for c in (1, 2) if n <= 32 * c]
+    few = [dict(N=N, LANES=-(-n // c), C=c, KEPT=1) for c in (1, 2, 3, 4) if n <= 32 * c]
     return ([dict(N=N, LANES=lanes, C=c, KEPT=1) for lanes in LANES for c in (1, 2)
              if min(N, 16) <= lanes * c < 2 * N] + [dict(N=N, LANES=32, C=2, KEPT=0)] + few,
             [dict(WARPS=w, BLOCKS=b) for w, b in (
@@ -445,7 +445,7 @@ def least_squares_fits(letter, n, v, gpu):
     """For LANES C columns at most, and also with fewer lanes and all of what they keep."""
     part, size = v["N"] * max(v["C"], 1 + v["KEPT"]) * words(letter), TYPES[letter].dtype.itemsize
     static = 2 * teams_of(v) * v["N"] * size
-    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] <= 32 and v["C"] <= 2
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] <= 32 and v["C"] <= 4
             and (v["KEPT"] or v["LANES"] == 32)
             and part <= 256 and v["WARPS"] <= 32
             and part // 2 * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
@@ -759,7 +759,8 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)),
+    near = [dict(NEAR=1)] if n % 4 == 0 else [{}]
+    return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)), near,
             options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 

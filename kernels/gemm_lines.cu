@@ -1,19 +1,19 @@
 // gemm_lines.cu: C := alpha A B + beta C of every member of a batch whose matrices lie by rows
-// without gaps, of lengths that are no multiple of 16 bytes.
+// without gaps, of lengths that are no multiple of 128 bytes.
 //
-// Rows then begin anywhere in 16 bytes, but what follows each other is one line, of which all
-// copies are 16 bytes, from the last multiple before it on, and which lies in shared memory as it
-// does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C. B comes in
-// slices, DEEP rows of it, a line, of which all but one of STAGES are on their way; these rows of A
-// as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN tiles of 16 x
+// Rows then begin anywhere in 16 bytes, or in 128, but what follows each other is one line, of which
+// all copies are 16 bytes, from the last multiple before it on, and which lies in shared memory as
+// it does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C. B comes
+// in slices, DEEP rows of it, a line, of which all but one of STAGES are on their way; these rows of
+// A as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN tiles of 16 x
 // 8 of C in registers, as far apart as the team has warps, so that what is past the last column is
 // missing from all of them alike. At the end C is put together where the slices were, all of the
 // team's or a row of tiles after the other, and goes out as a line.
 //
 // The tensor cores multiply (tensor.cuh), single precision as three products of parts. The lanes
-// t = 0 ... 3 of a group want numbers that are neighbours along k; here they take those of the
-// quarters of 128 bytes: rows an odd number of numbers apart are then read from different banks,
-// along k and across.
+// t = 0 ... 3 of a group want numbers that are neighbours along k; unless NEAR they take those of
+// the quarters of 128 bytes here: rows an odd number of numbers apart are then read from different
+// banks, along k and across. Those four times an odd number apart are as neighbours, along k.
 //
 // k > 0. The floor is (m k + k n + m n) elements a member, C read too if beta is not zero.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -22,6 +22,7 @@ constexpr int RM = 3, RN = 5;        // tiles of a warp
 constexpr int DEEP = 64;             // of k in a slice
 constexpr int STAGES = 1;            // slices in shared memory; 1: there is one in all
 constexpr int RESIDENT = 1;          // 1: the rows of A come as a whole
+constexpr int NEAR = 0;              // 1: of k the lanes of a group take neighbours
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"
@@ -34,6 +35,7 @@ constexpr int TEAM = DOWN * ACROSS, TEAMS = WARPS / TEAM, MEET = 32 * TEAM;
 constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
 constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
 constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;
+constexpr int NEXT = NEAR ? 4 : 1;                // from one k of a lane to its next
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
@@ -130,8 +132,8 @@ template <int J> struct Tiles {
         return first_column() + 8 * ACROSS * j + 2 * lane() + e % 2;
     }
 
-    // += the products of two of k, from where `a` and `b` point for this lane; `left` of the two are
-    // there, or there are more.
+    // += the products of two of k, from where `a` and `b` point for this lane; so many of k are
+    // `left` from there on, or ALL.
     template <bool ALL>
     __device__ void step(const scalar_t* a, const int (&from)[RM][2], const scalar_t* b, int n,
                          int left)
@@ -139,15 +141,15 @@ template <int J> struct Tiles {
         scalar_t x[RM][4], y[J][2];
         #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const bool there = ALL || e < left;
+            const bool there = ALL || NEXT * e < left;
             #pragma unroll
             for (int i = 0; i < RM; ++i)
                 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    x[i][2 * e + half] = there ? a[from[i][half] + e] : scalar_t{};
+                    x[i][2 * e + half] = there ? a[from[i][half] + NEXT * e] : scalar_t{};
             #pragma unroll
             for (int j = 0; j < J; ++j)
-                y[j][e] = there ? b[e * n + 8 * ACROSS * j] : scalar_t{};
+                y[j][e] = there ? b[NEXT * e * n + 8 * ACROSS * j] : scalar_t{};
         }
         #pragma unroll
         for (int i = 0; i < RM; ++i)
@@ -161,11 +163,18 @@ template <int J> struct Tiles {
     {
         b += first_column() + group();
         int k = 0;
+        if (NEAR) {
+            a += lane(), b += lane() * n;
+            #pragma unroll 1
+            for (; k + 8 <= depth; k += 8) step<true>(a + k, from, b + k * n, n, 8);
+            if (k < depth) step<false>(a + k, from, b + k * n, n, depth - k - lane());
+            return;
+        }
         for (; k + CHUNK <= depth; k += CHUNK)
             #pragma unroll 1
             for (int e = 0; e < QUARTER; e += 2) {
                 const int mine = k + QUARTER * lane() + e;
-                step<true>(a + mine, from, b + mine * n, n, 2);
+                step<true>(a + mine, from, b + mine * n, n, CHUNK);
             }
         // Of what is left each lane takes a quarter, or two.
         const int left = depth - k;

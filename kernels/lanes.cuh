@@ -211,8 +211,8 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 // do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
 // it meets every sector once, where a number stored alone is a sector of its own. The line must
 // begin and end at multiples of 16 bytes, and no member of the block be missing. ONE_LINE of 2, they
-// come that way, too, where lanes with whole rows would ask for a line of memory each, and lanes
-// with tiles for their numbers one by one.
+// come that way, too, where lanes with whole rows would ask for a line of memory each, and, in packs
+// or not, where rows of a tile begin within 32 bytes of memory.
 #if defined(BLASX_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 constexpr int LINES = RAGGED ? 0 : ONE_LINE;
 #else
@@ -235,7 +235,8 @@ struct Whole {  // the line of a block's members of A, m x n each; none if bytes
         const size all = MEMBERS * next * size(sizeof(scalar_t));
         const bool dense = (col == 1 && row == n) || (row == 1 && col == m);
         const bool missing = (size(blockIdx.x) + 1) * MEMBERS > batch;
-        const bool packs = CV > 1 && Strided<const scalar_t>{A, row, col}.in_packs<CV>(n, next);
+        const bool packs = !TILES && CV > 1
+                           && Strided<const scalar_t>{A, row, col}.in_packs<CV>(n, next);
         if (dense && next == m * n && !packs && !missing && (first | all) % 16 == 0) bytes = all;
     }
     // Where the line has the team's member; for lanes left over another's

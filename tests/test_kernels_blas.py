@@ -110,14 +110,14 @@ def test_products_of_gpus_before_ampere(folder, kernel, letter):
     sanitize(folder, kernel, letter, values, ("|| defined(BLASX_TURING)", "|| 1"))
 
 
-@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps"), [
-    ("s", (1, 1), (3, 5), (64, 1, 1), 2), ("s", (2, 3), (1, 2), (32, 2, 0), 6),
-    ("d", (1, 2), (2, 3), (16, 3, 0), 2), ("d", (1, 1), (1, 5), (16, 2, 1), 4)])
-def test_products_of_lines(folder, letter, team, tiles, slices, warps):
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [
+    ("s", (1, 1), (3, 5), (64, 1, 1), 2, 0), ("s", (2, 3), (1, 2), (32, 2, 0), 6, 1),
+    ("d", (1, 2), (2, 3), (16, 3, 0), 2, 0), ("d", (1, 1), (1, 5), (16, 2, 1), 4, 1)])
+def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
     """gemm_lines: the same of members whose rows begin anywhere."""
     sanitize(folder, "gemm_lines", letter, dict(
         DOWN=team[0], ACROSS=team[1], RM=tiles[0], RN=tiles[1], DEEP=slices[0], STAGES=slices[1],
-        RESIDENT=slices[2], WARPS=warps, BLOCKS=1))
+        RESIDENT=slices[2], WARPS=warps, BLOCKS=1, NEAR=near))
 
 
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])
