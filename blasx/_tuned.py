@@ -105,15 +105,20 @@ def capitals(row):
 def by_line(row):
     """Whether the row takes members as lines of memory: all of a block as one (kernels/lanes.cuh),
     for which they must be equal, or each with what is above the diagonal (cholesky_large.cuh), for
-    which they should not be in place, `unless` its order is a multiple of this. A row to the same
-    order serves others."""
+    which they should not be in place. A row to the same order serves others."""
     return row.get("ONE_LINE") == 2 or "unless" in row
+
+
+def serves(row, n):
+    """Whether an order that the row's `to` covers is the row's: `unless` it is a multiple of one
+    number, `only` if it is of another."""
+    return not ("unless" in row and n % row["unless"] == 0) and n % row.get("only", 1) == 0
 
 
 def instead(new, old):
     """Whether a row that was measured stands in the place of this one."""
     return (old["to"] == new["to"] and "lines" not in old and by_line(old) >= by_line(new)
-            and ("unless" in old) == ("unless" in new))
+            and all((rule in old) == (rule in new) for rule in ("unless", "only")))
 
 
 def place(row):
@@ -127,7 +132,7 @@ def why(kernel, letter, n, gpu, lines=inf, plain=False):
         return values and {"to": n} | values, "using"
     covering = [(r, origin) for r, origin in rows(kernel, letter, gpu)
                 if n <= r["to"] and lines <= r.get("lines", lines)
-                and not (plain and by_line(r)) and not ("unless" in r and n % r["unless"] == 0)]
+                and serves(r, n) and not (plain and by_line(r))]
     for found, origin in covering:
         values = capitals(found)
         if not values:

@@ -41,8 +41,8 @@ LAYERS = ("norm softmax cross_entropy activation dropout adam lstm attention con
 RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto", "tall",
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
-         "part", "every", "apart", "pays", "halved", "unless", "gram", "values", "whole", "alone",
-         "narrow", "numbers", "vectors")
+         "part", "every", "apart", "pays", "halved", "unless", "only", "gram", "values", "whole",
+         "alone", "narrow", "numbers", "vectors")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_small", "getrf_shared", "getrf_block"), ("getrs_small", "getrs_block")),
     "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),

@@ -185,7 +185,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     across, plan = (a.across, 0 if half else b.across), None  # of a half B is A the other way
     if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
-        if not plan and _are_lines(m, n, k, a, b, o):
+        if not plan and _are_lines(TYPES[letter].dtype.itemsize, m, n, k, a, b, o):
             plan = _plan("gemm_lines", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     plan = plan or _plan("gemm_warp", letter, order, device)
@@ -203,10 +203,13 @@ def _by_rows(x):
     return x.columns == 1 and not x.conjugated and 0 <= x.rows < 2**31
 
 
-def _are_lines(m, n, k, a, b, o):
-    """Whether rows follow each other without gaps. The tiles of a team are as wide as the order, so
-    members must be nearly square."""
-    return a.rows == k and b.rows == o.rows == n and 2 * min(m, n, k) > max(m, n, k)
+def _are_lines(size, m, n, k, a, b, o):
+    """Whether rows follow each other without gaps, and where they begin at multiples of 16 bytes
+    not all at one bank. The tiles of a team are as wide as the order, so members must be nearly
+    square."""
+    order = max(m, n, k)
+    return (a.rows == k and b.rows == o.rows == n and 2 * min(m, n, k) > order
+            and (order * size % 16 or n * size % 128 and k * size % 128))
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):

@@ -271,11 +271,13 @@ def by_lanes(me, m, n, sides):
     kernel = blocks("gels_small", me, m) if 0 < sides <= SIDES_OF_GELS else None
     if not kernel:
         return None
-    lanes, most = kernel.values["LANES"], kernel.values["LANES"] * kernel.values["C"]
-    if n > most:
+    lanes, each = kernel.values["LANES"], kernel.values["C"]
+    if n > lanes * each:
         return None
-    few = min(1 << (n - 1).bit_length(), lanes)
-    if n <= few < most:
+    few = 1 << (n - 1).bit_length()
+    if n <= lanes:
+        few = min(few, lanes)
+    if each > 1 and 32 // few * each > 32 // lanes or few < lanes:  # more members in a step's time
         return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
     return kernel
 
