@@ -50,7 +50,7 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "NEAR", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "ADJACENT", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -759,7 +759,7 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    near = [dict(NEAR=1)] if n % 4 == 0 else [{}]
+    near = [dict(ADJACENT=1)] if n % 4 == 0 else [{}]
     return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)), near,
             options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))

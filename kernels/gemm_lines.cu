@@ -11,7 +11,7 @@
 // team's or a row of tiles after the other, and goes out as a line.
 //
 // The tensor cores multiply (tensor.cuh), single precision as three products of parts. The lanes
-// t = 0 ... 3 of a group want numbers that are neighbours along k; unless NEAR they take those of
+// t = 0 ... 3 of a group want numbers that are neighbours along k; unless ADJACENT they take those of
 // the quarters of 128 bytes here: rows an odd number of numbers apart are then read from different
 // banks, along k and across. Those four times an odd number apart are as neighbours, along k.
 //
@@ -22,7 +22,7 @@ constexpr int RM = 3, RN = 5;        // tiles of a warp
 constexpr int DEEP = 64;             // of k in a slice
 constexpr int STAGES = 1;            // slices in shared memory; 1: there is one in all
 constexpr int RESIDENT = 1;          // 1: the rows of A come as a whole
-constexpr int NEAR = 0;              // 1: of k the lanes of a group take neighbours
+constexpr int ADJACENT = 0;          // 1: of k the lanes of a group take neighbours
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"
@@ -35,7 +35,7 @@ constexpr int TEAM = DOWN * ACROSS, TEAMS = WARPS / TEAM, MEET = 32 * TEAM;
 constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
 constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
 constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;
-constexpr int NEXT = NEAR ? 4 : 1;                // from one k of a lane to its next
+constexpr int NEXT = ADJACENT ? 4 : 1;            // from one k of a lane to its next
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
@@ -163,7 +163,7 @@ template <int J> struct Tiles {
     {
         b += first_column() + group();
         int k = 0;
-        if (NEAR) {
+        if (ADJACENT) {
             a += lane(), b += lane() * n;
             #pragma unroll 1
             for (; k + 8 <= depth; k += 8) step<true>(a + k, from, b + k * n, n, 8);

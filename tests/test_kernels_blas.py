@@ -117,7 +117,7 @@ def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
     """gemm_lines: the same of members whose rows begin anywhere."""
     sanitize(folder, "gemm_lines", letter, dict(
         DOWN=team[0], ACROSS=team[1], RM=tiles[0], RN=tiles[1], DEEP=slices[0], STAGES=slices[1],
-        RESIDENT=slices[2], WARPS=warps, BLOCKS=1, NEAR=near))
+        RESIDENT=slices[2], WARPS=warps, BLOCKS=1, ADJACENT=near))
 
 
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])
