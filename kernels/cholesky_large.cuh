@@ -5,9 +5,9 @@
 // a panel in shared memory, from where it goes to C as soon as it is factored; the other triangle
 // is copied through shared memory. ONE_LINE: a member that has no gaps and is not in place is there
 // as a whole, comes and goes 16 bytes at a time, and panels go to their place in it: for orders at
-// which the rows of a tile begin within 32 bytes of memory. Panels past n are skipped, in a panel rows past n are those
-// of the identity. Panels are the body of a loop: unrolled altogether the code is longer than the
-// instruction cache.
+// which the rows of a tile begin within 32 bytes of memory. Panels past n are skipped, in a panel
+// rows past n are those of the identity. Panels are the body of a loop: unrolled altogether the
+// code is longer than the instruction cache.
 #pragma once
 #include "async.cuh"
 #include "cholesky_tiles.cuh"

@@ -1,19 +1,20 @@
 // gemm_lines.cu: C := alpha A B + beta C of every member of a batch whose matrices lie by rows
 // without gaps, of lengths that are no multiple of 128 bytes.
 //
-// Rows then begin anywhere in 16 bytes, or in 128, but what follows each other is one line, of which
-// all copies are 16 bytes, from the last multiple before it on, and which lies in shared memory as
-// it does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's C. B comes
-// in slices, DEEP rows of it, a line, of which all but one of STAGES are on their way; these rows of
-// A as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x RN tiles of 16 x
-// 8 of C in registers, as far apart as the team has warps, so that what is past the last column is
-// missing from all of them alike. At the end C is put together where the slices were, all of the
-// team's or a row of tiles after the other, and goes out as a line.
+// Rows then begin anywhere in 16 bytes, or in 128, but what follows each other is one line, of
+// which all copies are 16 bytes, from the last multiple before it on, and which lies in shared
+// memory as it does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's
+// C. B comes in slices, DEEP rows of it, a line, of which all but one of STAGES are on their way;
+// these rows of A as a line (RESIDENT), or in slices, too, a line for each row. A warp holds RM x
+// RN tiles of 16 x 8 of C in registers, as far apart as the team has warps, so that what is past
+// the last column is missing from all of them alike. At the end C is put together where the slices
+// were, all of the team's or a row of tiles after the other, and goes out as a line.
 //
 // The tensor cores multiply (tensor.cuh), single precision as three products of parts. The lanes
-// t = 0 ... 3 of a group want numbers that are neighbours along k; unless ADJACENT they take those of
-// the quarters of 128 bytes here: rows an odd number of numbers apart are then read from different
-// banks, along k and across. Those four times an odd number apart are as neighbours, along k.
+// t = 0 ... 3 of a group want numbers that are neighbours along k; unless ADJACENT they take those
+// of the quarters of 128 bytes here: rows an odd number of numbers apart are then read from
+// different banks, along k and across. Those four times an odd number apart are as neighbours,
+// along k.
 //
 // k > 0. The floor is (m k + k n + m n) elements a member, C read too if beta is not zero.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone

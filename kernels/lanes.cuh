@@ -210,9 +210,9 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 // Members that follow each other without gaps are one line of memory. ONE_LINE, where their numbers
 // do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
 // it meets every sector once, where a number stored alone is a sector of its own. The line must
-// begin and end at multiples of 16 bytes, and no member of the block be missing. ONE_LINE of 2, they
-// come that way, too, where lanes with whole rows would ask for a line of memory each, and, in packs
-// or not, where rows of a tile begin within 32 bytes of memory.
+// begin and end at multiples of 16 bytes, and no member of the block be missing. ONE_LINE of 2,
+// they come that way, too, where lanes with whole rows would ask for a line of memory each, and, in
+// packs or not, where rows of a tile begin within 32 bytes of memory.
 #if defined(BLASX_SIM) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 constexpr int LINES = RAGGED ? 0 : ONE_LINE;
 #else
