@@ -92,12 +92,12 @@ class Space:
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
-    anywhere: bool = False  # only orders whose rows begin anywhere in 16 bytes
+    unaligned: bool = False  # only orders whose rows are no multiple of 128 bytes
 
     def serves(self, letter, n):
         """Whether the routine gives it members of this type and order by rows without gaps."""
         return letter in self.letters and not (
-            self.anywhere and n * TYPES[letter].dtype.itemsize % 16 == 0)
+            self.unaligned and n * TYPES[letter].dtype.itemsize % 128 == 0)
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -759,8 +759,9 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    near = [dict(ADJACENT=1)] if n % 4 == 0 else [{}]
-    return (teams, options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0)), near,
+    adjacent = [dict(ADJACENT=1)] if n * TYPES[letter].dtype.itemsize % 16 == 0 else [{}]
+    slices = options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
+    return (teams, slices, adjacent,
             options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
@@ -1604,8 +1605,8 @@ SPACES = {
     "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
-                        (17, 33, 49, 65, 97, 129, 161, 193), True, letters="sd", largest=255,
-                        anywhere=True),
+                        (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193), True,
+                        letters="sd", largest=255, unaligned=True),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
                         (48, 64, 96, 128, 256), True, letters="sc"),

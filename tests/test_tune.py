@@ -146,6 +146,18 @@ def test_rows_for_orders_that_are_no_multiple(folder):
     assert _tuned.row("potrf_small", "s", 40, HOPPER) == even | {"BLOCKS": 1}
 
 
+def test_rows_for_multiples_alone(folder):
+    """Of four, but of 32; what a user measured keeps to them."""
+    def served(n):
+        found = _tuned.row("gemm_lines", "s", n, HOPPER)
+        return found and found.get("ADJACENT", 0)
+    assert [served(n) for n in (71, 72, 73, 74, 76, 96, 100)] == [0, 1, 0, 0, 1, None, 1]
+    row = _tuned.row("gemm_lines", "s", 72, HOPPER)
+    _tuned.write("gemm_lines", "s", row | {"BLOCKS": 1}, HOPPER)
+    assert _tuned.row("gemm_lines", "s", 72, HOPPER) == row | {"BLOCKS": 1}
+    assert [served(n) for n in (70, 71, 73)] == [0, 0, 0]
+
+
 # -- the search
 
 

@@ -1,6 +1,6 @@
 """Products of a batch on the GPU: a warp for a tile of a small member, a team of warps for one of a
-larger member (kernels/products.cuh; gemm_lines.cu where rows begin anywhere), cuBLAS where a tuned
-row says so.
+larger member (kernels/products.cuh; gemm_lines.cu where rows are no multiple of 128 bytes), cuBLAS
+where a tuned row says so.
 
 Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
 for an operand that all members share): transposes, sides and triangles are strides.

@@ -36,8 +36,8 @@ def gemm_vbatched(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overw
     Notes
     -----
     2 m n k operations each. GPU: by tiles for every size, gemm_split or gemm_block; gemm_batched
-    takes other kernels for small members and where rows begin anywhere in 16 bytes, and cuBLAS for
-    some large ones, whose sums round differently.
+    takes other kernels for small members and where rows are no multiple of 128 bytes, and cuBLAS
+    for some large ones, whose sums round differently.
     """
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
     a, b = matrices(me, a, "a"), matrices(me, b, "b")
