@@ -259,8 +259,8 @@ def getrs_small(sim, rng, n, order, in_place):
 def potrf_small(sim, rng, n, order, in_place):
     for lower in (0, 1):
         a = positive(rng, sim.dtype, 2 * sim.members + 3, n)
-        other = np.triu(np.full((n, n), np.nan), 1) if lower else np.tril(
-            np.full((n, n), np.nan), -1)
+        other = np.full((n, n), np.inf)  # not nan, which is what outputs hold before
+        other = np.triu(other, 1) if lower else np.tril(other, -1)
         a = a + other.astype(a.dtype)
         outputs = []
         for schedule in SCHEDULES:
