@@ -415,7 +415,7 @@ def columns_stages(letter, n):
     N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48) if n <= size), 64)
     lanes = next((lanes for lanes in LANES if N <= lanes), 32)
     return ([dict(N=N, LANES=few, KEPT=1)
-             for few in sorted({lanes, lanes // 2, *(-(-N // c) for c in (2, 3, 4))})]
+             for few in sorted({lanes, lanes // 2, -(-N // 2), -(-N // 3)})]
             + [dict(N=N, LANES=few, KEPT=h) for few in (32, 64) for h in (0, 1)],
             [dict(WARPS=w, BLOCKS=b) for w, b in (
                 (2, 1), (1, 1), (4, 1), (8, 1), (1, 16), (2, 8), (2, 4), (2, 6))])
@@ -425,16 +425,16 @@ def columns_fits(letter, n, v, gpu):
     N, lanes = v["N"], v["LANES"]
     each = -(-N // lanes)
     part = N * words(letter) * each
-    return (n <= N <= 64 and N % 4 == 0 and each <= 4
+    return (n <= N <= 64 and N % 4 == 0 and each <= 3
             and (lanes <= 32 or lanes == 64 == 32 * v["WARPS"]) and (v["KEPT"] or lanes >= 32)
             and part <= PART
             and v["WARPS"] <= 32 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152)
 
 
 def least_squares_stages(letter, n):
-    """A lane to a column, or to up to four; past 16 rows those of members with fewer columns."""
+    """A lane to a column, or to up to three; past 16 rows those of members with fewer columns."""
     N = next((size for size in (4, 8, 12, 16, 20, 24, 28, 32, 40, 48) if n <= size), 64)
-    few = [dict(N=N, LANES=-(-n // c), C=c, KEPT=1) for c in (1, 2, 3, 4) if n <= 32 * c]
+    few = [dict(N=N, LANES=-(-n // c), C=c, KEPT=1) for c in (1, 2, 3) if n <= 32 * c]
     return ([dict(N=N, LANES=lanes, C=c, KEPT=1) for lanes in LANES for c in (1, 2)
              if min(N, 16) <= lanes * c < 2 * N] + [dict(N=N, LANES=32, C=2, KEPT=0)] + few,
             [dict(WARPS=w, BLOCKS=b) for w, b in (
@@ -445,7 +445,7 @@ def least_squares_fits(letter, n, v, gpu):
     """For LANES C columns at most, and also with fewer lanes and all of what they keep."""
     part, size = v["N"] * max(v["C"], 1 + v["KEPT"]) * words(letter), TYPES[letter].dtype.itemsize
     static = 2 * teams_of(v) * v["N"] * size
-    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] <= 32 and v["C"] <= 4
+    return (n <= v["N"] <= 64 and v["N"] % 4 == 0 and v["LANES"] <= 32 and v["C"] <= 3
             and (v["KEPT"] or v["LANES"] == 32)
             and part <= 256 and v["WARPS"] <= 32
             and part // 2 * 32 * v["WARPS"] * v["BLOCKS"] <= 49152

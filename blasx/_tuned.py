@@ -106,7 +106,7 @@ def by_line(row):
     """Whether the row takes members as lines of memory: all of a block as one (kernels/lanes.cuh),
     for which they must be equal, or each with what is above the diagonal (cholesky_large.cuh), for
     which they should not be in place. A row to the same order serves others."""
-    return row.get("ONE_LINE") == 2 or "unless" in row
+    return row.get("ONE_LINE") == 2 or "ONE_LINE" in row and "unless" in row
 
 
 def serves(row, n):
@@ -122,7 +122,8 @@ def instead(new, old):
 
 
 def place(row):
-    return row["to"], row.get("lines", inf), not by_line(row)
+    """Of rows to the same order those for some members or orders come first."""
+    return row["to"], row.get("lines", inf), not (by_line(row) or "unless" in row or "only" in row)
 
 
 def why(kernel, letter, n, gpu, lines=inf, plain=False):

@@ -1,6 +1,6 @@
 // geqrf_small.cu: QR factorization of a batch of m x n matrices, m, n <= N.
 //
-// A team of LANES lanes, of a warp or a block of two, holds a matrix, a lane one to four columns in
+// A team of LANES lanes, of a warp or a block of two, holds a matrix, a lane one to three columns in
 // registers (qr_lanes.cuh). Memory is read and written once: the floor is 2 m n scalars; 4/3 n^3
 // operations, two thirds more for what the window and the reading of dead lanes waste. SLIM
 // members, whose columns are far fewer than their rows, have a lane to a column, and as many steps.
@@ -15,7 +15,7 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 #endif
 constexpr int C = SLIM ? 1 : (N + LANES - 1) / LANES;  // columns to a lane
 #include "qr_lanes.cuh"
-static_assert(C <= 4);
+static_assert(C <= 3);
 
 struct Member : Team {
     Strided<scalar_t> out;

@@ -105,7 +105,7 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
     ({"N": 20, "LANES": 10, "WARPS": 2}, ("20,20", "17,19", "9,3")),
     ({"N": 12, "LANES": 6, "WARPS": 1}, ("12,12", "10,9", "3,5")),
     ({"N": 24, "LANES": 8, "WARPS": 1}, ("24,24", "21,23", "17,20")),
-    ({"N": 12, "LANES": 3, "WARPS": 1}, ("12,12", "11,9")),
+    ({"N": 12, "LANES": 4, "WARPS": 1}, ("12,12", "11,9")),
     ({"N": 48, "LANES": 64, "KEPT": 0, "WARPS": 2}, ("48,48", "34,41"))])
 def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     run = simulate(tmp_path, "geqrf_small", "s", problem=(LANES | values, sizes))

@@ -72,13 +72,17 @@ def small_qr(me, m, n):
     None."""
     small = blocks("geqrf_small", me, max(m, n))
     if small and 2 * n <= m:
-        few = 1 << (n - 1).bit_length()
-        if n <= small.values["LANES"]:
-            few = min(few, small.values["LANES"])
+        few = lanes_for(n, small.values["LANES"])
         kept = (("KEPT", 1),) if few < 32 else ()
         return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),
                       ("BLOCKS", 1), *kept)
     return small
+
+
+def lanes_for(columns, most):
+    """The lanes of a team with one to a column: a power of two, or the row's own `most`."""
+    lanes = 1 << (columns - 1).bit_length()
+    return min(lanes, most) if columns <= most else lanes
 
 
 def of_t(steps, panel):
@@ -274,9 +278,7 @@ def by_lanes(me, m, n, sides):
     lanes, each = kernel.values["LANES"], kernel.values["C"]
     if n > lanes * each:
         return None
-    few = 1 << (n - 1).bit_length()
-    if n <= lanes:
-        few = min(few, lanes)
+    few = lanes_for(n, lanes)
     if each > 1 and 32 // few * each > 32 // lanes or few < lanes:  # more members in a step's time
         return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
     return kernel
