@@ -22,10 +22,10 @@ from .batched._block import (
     leaf_bytes,
     left_bytes,
     line_bytes,
+    line_room,
     lu_bytes,
     merge_bytes,
     panel_bytes,
-    panels_bytes,
     passing_bytes,
     potrs_bytes,
     product_bytes,
@@ -44,6 +44,7 @@ from .batched._block import (
     teams_of,
     tiled_bytes,
     triangle_bytes,
+    upper_bytes,
 )
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
@@ -56,6 +57,7 @@ FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
+LARGE_PART = 180  # where a little of it may be spilled
 LANES = (1, 2, 4, 8, 16, 32)
 WARPS = (1, 2, 4, 8, 16)
 
@@ -187,13 +189,12 @@ def cholesky_team_fits(letter, n, v, gpu):
     if N <= 32:
         return team_fits(letter, n, v, gpu)
     part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
-    member = N * N + 8 // size if v.get("ONE_LINE") else 0
-    shared = 4 * size * (N * (12 if letter == "z" else 8) + 144
-                         + max(N // 8 * (N // 8 + 1) * 32, member)) + 16 * (N // 2 + 16)
-    return (n <= N <= 96 and N % 8 == 0 and part <= PART and v.get("ONE_LINE", 0) <= 1
+    scratch = v["WARPS"] * (4 * size * (N * (12 if letter == "z" else 8) + 144)
+                            + 16 * (N // 2 + 16))
+    return (n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART and v.get("ONE_LINE", 0) <= 1
             and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
             and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
-            and v["WARPS"] * shared <= BY_DEFAULT)
+            and scratch <= BY_DEFAULT and scratch + upper_bytes(letter, v) <= gpu.shared)
 
 
 # -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
@@ -255,17 +256,19 @@ def substitution_fits(letter, n, v, gpu):
             and solve_bytes(TYPES[letter].dtype, n, v) + 2048 <= gpu.shared)
 
 
-def panel_solve_stages(letter, n):
-    """UPTO: the right-hand sides up to which it is used; what is timed has one."""
-    return (options(WARPS=(8, 4, 16)), options(DEEP=(64, 32, 128), STAGES=(3, 2, 4)),
-            options(WIDTH=(4, 2, 1, 8), UPTO=(16,)), options(BLOCKS=(1, 2, 3, 4)))
+# -- solve_lines.cuh: a warp to a right-hand side
 
 
-def panel_solve_fits(letter, n, v, gpu):
-    return (v["WARPS"] in (1, 2, 4, 8, 16, 32) and v["DEEP"] % 32 == 0 and v["STAGES"] > 1
-            and 32 * v["WARPS"] * v["BLOCKS"] <= 1024
-            and 32 // v["WARPS"] * v["WIDTH"] * words(letter) <= PART
-            and panels_bytes(TYPES[letter].dtype, n, v) + 1024 <= gpu.shared)
+def line_solve_stages(letter, n):
+    return options(LINES=(16, 8, 32), CHUNKS=(1, 2, 4), WARPS=(1, 4)), options(
+        UPTO=(1,), BLOCKS=(8, 1, 4, 6, 10, 12, 16, 20, 24))
+
+
+def line_solve_fits(letter, n, v, gpu):
+    return (v["LINES"] in (8, 16, 32) and v["CHUNKS"] * v["LINES"] * words(letter) <= 128
+            and v["LINES"] * words(letter) <= 64
+            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and v["WARPS"] <= 32
+            and v["WARPS"] * line_room(n, v) * TYPES[letter].dtype.itemsize <= gpu.shared)
 
 
 # -- warp_solve.cuh: a warp to a matrix and its right-hand sides
@@ -759,7 +762,7 @@ def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
-    adjacent = [dict(ADJACENT=1)] if n * TYPES[letter].dtype.itemsize % 16 == 0 else [{}]
+    adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
     slices = options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
     return (teams, slices, adjacent,
             options(WARPS=(1, 2, 4)),
@@ -1569,8 +1572,8 @@ SPACES = {
                          smallest=33, largest=256),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
-    "potrs_panels": Space("potrs", panel_solve_stages, panel_solve_fits, (256, 512), True,
-                          smallest=33),
+    **{f"{routine}_lines": Space(routine, line_solve_stages, line_solve_fits, (64, 128, 256, 512),
+                                 True, smallest=33) for routine in ("getrs", "potrs")},
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
     "trsm_split": Space("trsm", strip_stages, strip_fits("trsm_split"), (64, 128), True,
                         letters="c"),
@@ -1606,7 +1609,7 @@ SPACES = {
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
                         (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193), True,
-                        letters="sd", largest=255, unaligned=True),
+                        largest=255, unaligned=True),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
                         (48, 64, 96, 128, 256), True, letters="sc"),

@@ -44,8 +44,9 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
          "part", "every", "apart", "pays", "halved", "unless", "only", "gram", "values", "whole",
          "alone", "narrow", "numbers", "vectors")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
-    "gesv": (("getrf_small", "getrf_shared", "getrf_block"), ("getrs_small", "getrs_block")),
-    "posv": (("potrf_small", "potrf_block"), ("potrs_block", "potrs_panels", "trsm_block")),
+    "gesv": (("getrf_small", "getrf_shared", "getrf_block"),
+             ("getrs_small", "getrs_lines", "getrs_block")),
+    "posv": (("potrf_small", "potrf_block"), ("potrs_lines", "potrs_block", "trsm_block")),
     "potrs": (("trsm_block",),),
     "ormqr_one": (("ormqr_small", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too

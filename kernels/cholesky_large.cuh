@@ -109,10 +109,12 @@ union alignas(16) Upper {
     scalar_t line[ONE_LINE ? N * N + 2 * IN_16 : 1];
 };
 
+#ifndef BLASX_SIM           // the launch says how much
+extern __shared__ __align__(128) char dynamic_shared[];
+#endif
 __device__ inline Upper& upper()
 {
-    __shared__ Upper all[WARPS];
-    return all[threadIdx.x / 32];
+    return reinterpret_cast<Upper*>(dynamic_shared)[threadIdx.x / 32];
 }
 
 // Numbers of a member from p on that stand before it in its first 16 bytes

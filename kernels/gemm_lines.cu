@@ -205,16 +205,16 @@ template <int J> struct Tiles {
     // Whether the parts of single precision have come to sums that are not finite
     __device__ bool any_not_finite(const Part& w) const
     {
-        scalar_t zero{};
+        real_t zero = 0;
         #pragma unroll
         for (int i = 0; i < RM; ++i)
             #pragma unroll
             for (int j = 0; j < J; ++j)
                 #pragma unroll
-                for (int e = 0; e < 4; ++e) zero = plus_product(zero, c[i][j][e], scalar_t{});
+                for (int e = 0; e < 4; ++e) zero = plus_product(zero, as_one(c[i][j][e]), 0);
         bool found = false;
         if (!__any_sync(0xffffffffu, zero != zero)) return found;
-        each(w, 0, RM, [&](int, int, scalar_t x) { found |= !(x - x == scalar_t{}); });
+        each(w, 0, RM, [&](int, int, scalar_t x) { found |= !(as_one(x) - as_one(x) == 0); });
         return __any_sync(0xffffffffu, found);
     }
 
@@ -251,7 +251,7 @@ struct Answer {  // O := alpha x + beta old, of a member
     {
         const int count = rows * n;
         scalar_t* to = o + r * n;
-        if (beta != scalar_t{}) {
+        if (abs1(beta) != 0) {
             for (int e = in_team(); e < count; e += MEET) {
                 const int i = e / n;
                 to[e] = plus_product(mul(beta, old(first + r + i, e - i * n)), alpha, image[e]);
@@ -302,7 +302,7 @@ __device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, con
         now = now + 1 == STAGES ? 0 : now + 1;
     }
     bool in_turn = false;
-    if constexpr (sizeof(scalar_t) == 4) in_turn = tiles.any_not_finite(w);
+    if constexpr (sizeof(real_t) == 4) in_turn = tiles.any_not_finite(w);
     scalar_t* const image = own + past(answer.o);
     #pragma unroll
     for (int i = 0; i < RM; i += TOGETHER) {
@@ -317,7 +317,8 @@ __device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, con
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 gemm_lines(size m, size n, size k, size down, size shared, const scalar_t* A, size a_next,
            const scalar_t* B, size b_next, const scalar_t* C, size c_row, size c_col, size c_next,
-           scalar_t* O, size o_next, size alpha_bits, size beta_bits, size batch)
+           scalar_t* O, size o_next, size alpha_re, size alpha_im, size beta_re, size beta_im,
+           size batch)
 {
     wait_for_stream();
     const size work = TEAM == 1 ? size(blockIdx.x) * TEAMS + warp() : size(blockIdx.x);
@@ -335,9 +336,9 @@ gemm_lines(size m, size n, size k, size down, size shared, const scalar_t* A, si
         end_group();
     }
     const Answer answer{O + member * o_next + first * n, matrix_of(C, c_row, c_col, c_next, member),
-                        first, number(alpha_bits, 0), number(beta_bits, 0)};
-    constexpr int FEWER = RN > 1 ? RN - 1 : 1;
+                        first, number(alpha_re, alpha_im), number(beta_re, beta_im)};
+    constexpr int ONE_LESS = RN > 1 ? RN - 1 : 1;
     const int tiles = (w.n + 7) / 8 - Tiles<RN>::warp_across();  // from the warp's first on
-    if (tiles > FEWER * ACROSS) multiply<RN>(w, slices, own, answer);
-    else multiply<FEWER>(w, slices, own, answer);
+    if (tiles > ONE_LESS * ACROSS) multiply<RN>(w, slices, own, answer);
+    else multiply<ONE_LESS>(w, slices, own, answer);
 }

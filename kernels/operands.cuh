@@ -57,3 +57,7 @@ template <class R> __device__ complex<R> real_part(complex<R> x)
 {
     return complex<R>(x.re);
 }
+
+// A real number that is not finite where x is not
+template <class R> __device__ R as_one(R x) { return x; }
+template <class R> __device__ R as_one(complex<R> x) { return abs1(x); }

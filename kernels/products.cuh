@@ -295,10 +295,6 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     }
 }
 
-// A real number that is not finite where x is not
-template <class R> __device__ R as_one(R x) { return x; }
-template <class R> __device__ R as_one(complex<R> x) { return abs1(x); }
-
 // Whether any number of a warp's tile is not finite, of the rows and columns that there are: what
 // lies beyond comes of what the shared memory held before, and must not decide how others are summed
 template <class T> __device__ bool any_not_finite(T& tile, int rows, int columns)

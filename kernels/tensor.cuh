@@ -94,17 +94,34 @@ template <int N> __device__ void split(const float (&x)[N], float (&high)[N], fl
     }
 }
 
+template <int N> struct Split {
+    float high[N], low[N];
+
+    __device__ Split(const float (&x)[N]) { split(x, high, low); }
+    __device__ void negate()
+    {
+        #pragma unroll
+        for (int e = 0; e < N; ++e) high[e] = -high[e], low[e] = -low[e];
+    }
+};
+
+// d += A B but for the products of the first parts, which are the largest
+__device__ inline void less_product(float (&d)[4], const Split<4>& a, const Split<2>& b)
+{
+    rough_product(d, a.low, b.high);
+    rough_product(d, a.high, b.low);
+}
+
 // c += A B likewise in single precision: three products of parts, of which the tensor cores cut off
 // the sums; those of 8 of k at a time are added here, rounded. Where an operand is not finite, or
 // near the largest number, so is the sum not.
-__device__ inline void tensor_product(float (&c)[4], const float (&a)[4], const float (&b)[2])
+__device__ inline void tensor_product(float (&c)[4], const float (&x)[4], const float (&y)[2])
 {
-    float a_high[4], a_low[4], b_high[2], b_low[2], d[4] = {};
-    split(a, a_high, a_low);
-    split(b, b_high, b_low);
-    rough_product(d, a_low, b_high);
-    rough_product(d, a_high, b_low);
-    rough_product(d, a_high, b_high);
+    const Split<4> a(x);
+    const Split<2> b(y);
+    float d[4] = {};
+    less_product(d, a, b);
+    rough_product(d, a.high, b.high);
     #pragma unroll
     for (int e = 0; e < 4; ++e) c[e] += d[e];
 }
@@ -114,17 +131,34 @@ template <class R, int C, int M, int N>
 __device__ void tensor_product(complex<R> (&c)[C], const complex<R> (&a)[M],
                                const complex<R> (&b)[N])
 {
-    R re[C], im[C], x[M], y[M], minus[M], u[N], v[N];
+    R x[M], y[M], u[N], v[N];
     #pragma unroll
-    for (int e = 0; e < C; ++e) re[e] = c[e].re, im[e] = c[e].im;
-    #pragma unroll
-    for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im, minus[e] = -a[e].im;
+    for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im;
     #pragma unroll
     for (int e = 0; e < N; ++e) u[e] = b[e].re, v[e] = b[e].im;
-    tensor_product(re, x, u);
-    tensor_product(im, x, v);
-    tensor_product(re, minus, v);
-    tensor_product(im, y, u);
-    #pragma unroll
-    for (int e = 0; e < C; ++e) c[e] = {re[e], im[e]};
+    if constexpr (sizeof(R) == 4) {  // of either part of c two, which the tensor cores add
+        const Split<M> s(x), t(y);
+        const Split<N> p(u), q(v);
+        Split<M> minus = t;
+        minus.negate();
+        float re[4] = {}, im[4] = {};
+        less_product(re, s, p), less_product(re, minus, q);
+        less_product(im, s, q), less_product(im, t, p);
+        rough_product(re, s.high, p.high), rough_product(re, minus.high, q.high);
+        rough_product(im, s.high, q.high), rough_product(im, t.high, p.high);
+        #pragma unroll
+        for (int e = 0; e < C; ++e) c[e] = {c[e].re + re[e], c[e].im + im[e]};
+    } else {
+        R re[C], im[C], minus[M];
+        #pragma unroll
+        for (int e = 0; e < C; ++e) re[e] = c[e].re, im[e] = c[e].im;
+        #pragma unroll
+        for (int e = 0; e < M; ++e) minus[e] = -y[e];
+        tensor_product(re, x, u);
+        tensor_product(im, x, v);
+        tensor_product(re, minus, v);
+        tensor_product(im, y, u);
+        #pragma unroll
+        for (int e = 0; e < C; ++e) c[e] = {re[e], im[e]};
+    }
 }

@@ -112,7 +112,9 @@ def test_products_of_gpus_before_ampere(folder, kernel, letter):
 
 @pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [
     ("s", (1, 1), (3, 5), (64, 1, 1), 2, 0), ("s", (2, 3), (1, 2), (32, 2, 0), 6, 1),
-    ("d", (1, 2), (2, 3), (16, 3, 0), 2, 0), ("d", (1, 1), (1, 5), (16, 2, 1), 4, 1)])
+    ("d", (1, 2), (2, 3), (16, 3, 0), 2, 0), ("d", (1, 1), (1, 5), (16, 2, 1), 4, 1),
+    ("c", (1, 1), (2, 5), (64, 1, 1), 2, 0), ("c", (2, 2), (1, 3), (16, 2, 0), 4, 1),
+    ("z", (3, 1), (1, 5), (64, 1, 1), 3, 0), ("z", (1, 2), (1, 2), (8, 2, 0), 2, 1)])
 def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
     """gemm_lines: the same of members whose rows begin anywhere."""
     sanitize(folder, "gemm_lines", letter, dict(

@@ -9,7 +9,7 @@ from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
 
 from blasx import _spaces, _tuned
 
-KERNELS = "potrf_block", "potrs_block", "potrs_panels", "potrf_panel"
+KERNELS = "potrf_block", "potrs_block", "potrs_lines", "potrf_panel"
 
 
 def rows(letter, kernel):
@@ -59,10 +59,6 @@ def warps(count):
     return {"WARPS": count, "BLOCKS": 1, "UPTO": 32}
 
 
-def lines(warps, stages, width):
-    return {"WARPS": warps, "DEEP": 32, "STAGES": stages, "WIDTH": width, "UPTO": 16, "BLOCKS": 1}
-
-
 def large(N, CV=2, WARPS=1):  # noqa: N803
     return {"N": N, "LR": 8, "LC": 4, "CV": CV, "WARPS": WARPS, "BLOCKS": 1}
 
@@ -80,9 +76,9 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
         ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
-        *(("potrs_panels", x, lines(w, s, c)) for x, w, s, c in (
-            ("s", 2, 2, 4), ("d", 4, 3, 1), ("c", 4, 4, 2), ("z", 8, 3, 4))),
         *(("potrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
+        *(("potrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
+          for x, n in zip("sdcz", (32, 16, 16, 8))),
         ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)),
         ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "s", panel(4, 2, 2, 2, 1)))
 
@@ -94,7 +90,7 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     module = "run_cholesky"
     if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
         orders = "57", "64", "34"
-    if kernel == "potrs_panels":  # rows, columns, no unit stride; several triangles
+    if kernel == "potrs_lines":  # rows, columns, no unit stride
         orders = "33", "100", "65"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))

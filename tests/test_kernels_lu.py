@@ -53,6 +53,8 @@ SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          *(("gesv_shared", x, SHARED | dict(N=72, WINDOW=32, WARPS=8, PANEL=2)) for x in "sd"),
          ("getrs_block", "z", dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)),
          *(("getrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
+         *(("getrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
+           for x, n in zip("sdcz", (32, 16, 8, 16))),
          ("laswp_identity", "z", dict(WARPS=2)),
          ("getri_small", "d", dict(N=48, C=1, WARPS=2, BLOCKS=1)),
          ("getri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),

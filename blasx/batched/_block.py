@@ -40,6 +40,16 @@ def cholesky_bytes(dtype, n, constants):
     return 64 * dtype.itemsize * tiles
 
 
+def upper_bytes(letter, constants):
+    """kernels/cholesky_large.cuh: what is on its way from A to C, or the member as a line."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    N, line = v["N"], v.get("ONE_LINE", 0)
+    if N <= 32:
+        return 0
+    pairs = N // 8 * (N // 8 + 1) * 32
+    return v["WARPS"] * size * -(-max(pairs, line * (N * N + 2 * (16 // size))) // 4) * 4
+
+
 def potrs_bytes(dtype, n):
     """kernels/cholesky_solve.cuh: L in tiles, right-hand sides, of double precision inverses."""
     rows = -(-n // 8)
@@ -53,10 +63,9 @@ def square_bytes(dtype, n):
     return n * (n | 1) * dtype.itemsize + 32
 
 
-def panels_bytes(dtype, n, constants):
-    """kernels/potrs_panels.cu: chunks of 32 lines, and right-hand sides."""
-    v = constants
-    return (v["STAGES"] * 32 * (v["DEEP"] + 1) + n * v["WIDTH"]) * dtype.itemsize
+def line_room(n, constants):
+    """kernels/solve_lines.cuh: numbers of a warp, two squares and a right-hand side."""
+    return 2 * constants["LINES"] * (constants["LINES"] + 1) + n
 
 
 def solve_bytes(dtype, n, constants):

@@ -14,6 +14,7 @@ from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import MOST
 from .._tuned import capitals, looked_up, most, row, rows
 from .._types import BY_DTYPE
+from ._block import line_room, upper_bytes
 
 INT = np.dtype(np.int32)
 ANYWHERE = 256  # the order up to which blocks of all GPUs have room
@@ -27,12 +28,13 @@ class Teams:
 
     def __init__(self, kernel, letter, values):
         self.kernel = Kernel(kernel, letter, **values)
+        self.shared = upper_bytes(letter, values) if kernel == "potrf_small" else 0
         self.threads = 32 * values["WARPS"]
         self.members = values["WARPS"] * (32 // (values["LR"] * values["LC"]))  # to a block
 
     def __call__(self, batch, *numbers):
         parameters = pack(*numbers, batch)
-        self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, parameters)
+        self.kernel.launch(-(-batch // self.members), 1, self.threads, 1, parameters, self.shared)
 
 
 @looked_up
@@ -120,6 +122,14 @@ def solving(name, me, n, sides):
     """The Blocks that serve order n and so many right-hand sides, or None."""
     block = blocks(name, me, n)
     return block if block and sides <= block.values["UPTO"] else None
+
+
+def solve_by_lines(block, dtype, members, n, sides, *numbers):
+    """Launch a kernel of kernels/solve_lines.cuh, a warp to each right-hand side, for members of
+    at most order n and so many `sides`; `numbers`: what it is told before that."""
+    warps, room = block.values["WARPS"], line_room(n, block.values)
+    block(-(-members * sides // warps), warps * room * dtype.itemsize, *numbers, sides, members,
+          room)
 
 
 def matrix(a, transposed=False):

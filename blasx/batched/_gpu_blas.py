@@ -113,8 +113,8 @@ class Lines(Tiles):
         self.kernel.launch(
             -(-down * batch // teams), 1, self.threads, 1,
             pack(m, n, k, down, shared // TYPES[self.kernel.letter].dtype.itemsize, a.at, a.members,
-                 b.at, b.members, *c.cells(), o.at, o.members, bits(alpha)[0], bits(beta)[0],
-                 batch), teams * shared)
+                 b.at, b.members, *c.cells(), o.at, o.members, *bits(alpha), *bits(beta), batch),
+            teams * shared)
 
 
 def numbers(a, b, c, o, alpha, beta, batch):

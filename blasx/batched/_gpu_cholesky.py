@@ -6,7 +6,7 @@ import cupy
 from .._kernel import current_device, gpu
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up, row
-from ._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
+from ._block import cholesky_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
@@ -16,6 +16,7 @@ from ._gpu import (
     like,
     matrix,
     nrhs,
+    solve_by_lines,
     solving,
     stacked,
     unsolved,
@@ -131,16 +132,15 @@ def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
     n, sides = c.shape[1], nrhs(b)
     of = (*matrix(c, not lower), *columns(b), *columns(x), 0 if failed is None else failed.data.ptr,
           not lower, n, sides)
+    if warps := solving("potrs_lines", me, n, sides):
+        solve_by_lines(warps, me.dtype, len(b), n, sides, *of)
+        return x, info
     if warp := solving("potrs_warp", me, n, sides):
         warp(len(b), square_bytes(me.dtype, n), *of)
         return x, info
     if block := solving("potrs_block", me, n, sides):
         slabs = -(-sides // SIDES)
         block(len(b) * slabs, potrs_bytes(me.dtype, n), *of, slabs)
-        return x, info
-    if block := solving("potrs_panels", me, n, sides):
-        parts = -(-sides // block.values["WIDTH"])
-        block(len(b) * parts, panels_bytes(me.dtype, n, block.values), *of, parts)
         return x, info
     y, out = stacked(b), stacked(x)
     if c.shape[1] > MOST:

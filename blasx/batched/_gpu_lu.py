@@ -29,6 +29,7 @@ from ._gpu import (
     past,
     pivots_and_infos,
     pointers,
+    solve_by_lines,
     solving,
     stacked,
     unsolved,
@@ -79,7 +80,7 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     x = like(b, overwrite_b)
     if n > LARGEST and b.size:
         info, piv = infos(batch), cupy.ascontiguousarray(piv)
-        warp = solving("getrs_warp", me, n, nrhs(b))
+        warp = not solving("getrs_lines", me, n, nrhs(b)) and solving("getrs_warp", me, n, nrhs(b))
         if warp:
             warp(batch, square_bytes(me.dtype, n), *matrix(lu, trans != 0), piv.data.ptr,
                  *columns(b), *columns(x), info.data.ptr, trans, n, nrhs(b))
@@ -93,18 +94,22 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
 
 
 def _substitute(me, lu, piv, b, x, info, trans=0, kept=False):
-    """Launch getrs_small or getrs_block; `kept`: members with an info are not solved."""
+    """Launch getrs_small, getrs_lines or getrs_block; `kept`: members with an info are not
+    solved."""
     batch, n, _ = lu.shape
     if n <= LARGEST:
         kernel("getrs_small", me, n, ("FACTORED", int(kept)))(
             batch, *matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x),
             info.data.ptr, trans, n, nrhs(b))
         return
+    of = (*matrix(lu, trans != 0), piv.data.ptr, *columns(b), *columns(x), info.data.ptr,
+          info.data.ptr if kept else 0, trans, n, nrhs(b))
+    if warps := solving("getrs_lines", me, n, nrhs(b)):
+        solve_by_lines(warps, me.dtype, batch, n, nrhs(b), *of)
+        return
     block = blocks("getrs_block", me, n)
     parts = -(-nrhs(b) // block.values["WIDTH"])
-    block(batch * parts, solve_bytes(me.dtype, n, block.values), *matrix(lu, trans != 0),
-          piv.data.ptr, *columns(b), *columns(x), info.data.ptr,
-          info.data.ptr if kept else 0, trans, n, nrhs(b), parts)
+    block(batch * parts, solve_bytes(me.dtype, n, block.values), *of, parts)
 
 
 def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):

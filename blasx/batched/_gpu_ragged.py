@@ -24,14 +24,13 @@ from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
     lu_bytes,
-    panels_bytes,
     potrs_bytes,
     shared_bytes,
     solve_bytes,
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solving
+from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solve_by_lines, solving
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_jacobi import MEMORY
@@ -89,7 +88,8 @@ def _substituting(me, n, nrhs):
         return None
     if n <= LARGEST:
         return kernel("getrs_small", me, n, plain=True),
-    return solving("getrs_warp", me, n, nrhs) or blocks("getrs_block", me, n),
+    return (solving("getrs_lines", me, n, nrhs) or solving("getrs_warp", me, n, nrhs)
+            or blocks("getrs_block", me, n)),
 
 
 def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
@@ -98,14 +98,19 @@ def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
     of = (call.matrices(lu, trans != 0), call.vectors(piv), call.matrices(b), call.matrices(x),
           call.infos)
 
+    failed = call.infos if kept else 0
+
     def by_blocks(block, part):
         parts = -(-part.most(nrhs) // block.values["WIDTH"])
         block(part.members * parts, solve_bytes(call.me.dtype, part.most(n), block.values),
-              *part(*of, call.infos if kept else 0, trans, n, nrhs), parts)
+              *part(*of, failed, trans, n, nrhs), parts)
 
     call.serve("getrs_small", lambda block, part: block(part.members, *part(*of, trans, n, nrhs)))
     call.serve("getrs_warp", lambda block, part: block(
         part.members, square_bytes(call.me.dtype, part.most(n)), *part(*of, trans, n, nrhs)))
+    call.serve("getrs_lines", lambda block, part: solve_by_lines(
+        block, call.me.dtype, part.members, part.most(n), part.most(nrhs),
+        *part(*of, failed, trans, n, nrhs)))
     call.serve("getrs_block", by_blocks)
     return call
 
@@ -256,7 +261,7 @@ def potrs(me, c, b, lower, overwrite_b):
 def _positive(me, n, nrhs):
     if n <= LARGEST:
         return kernel("potrs_small", me, n, singly=True),
-    for name in "potrs_warp", "potrs_block", "potrs_panels":
+    for name in "potrs_lines", "potrs_warp", "potrs_block":
         if block := solving(name, me, n, nrhs):
             return block,
     if n > MOST:
@@ -275,18 +280,15 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
         block(part.members * slabs, potrs_bytes(call.me.dtype, part.most(n)),
               *part(*of, failed, not lower, n, nrhs), slabs)
 
-    def by_panels(block, part):
-        parts = -(-part.most(nrhs) // block.values["WIDTH"])
-        block(part.members * parts, panels_bytes(call.me.dtype, part.most(n), block.values),
-              *part(*of, failed, not lower, n, nrhs), parts)
-
     call.serve("potrs_small", lambda block, part: block(
         part.members, *part(*of, call.infos, not lower, n, nrhs)))
     call.serve("potrs_warp", lambda block, part: block(
         part.members, square_bytes(call.me.dtype, part.most(n)),
         *part(*of, failed, not lower, n, nrhs)))
+    call.serve("potrs_lines", lambda block, part: solve_by_lines(
+        block, call.me.dtype, part.members, part.most(n), part.most(nrhs),
+        *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_block", by_blocks)
-    call.serve("potrs_panels", by_panels)
     if ("first",) in call.ways("trsm_block"):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):

@@ -73,8 +73,7 @@ class Kernel:
             teams, room = v["WARPS"] // (v["DOWN"] * v["ACROSS"]), line_bytes(letter, v, m, n, k)
             blocks, shared = -(-down * batch // teams), teams * room
             flags = [down, room // TYPES[letter].dtype.itemsize]
-            operands = [a[0], a[3], b[0], b[3], *c, o[0], o[3], bits(alpha)[0], bits(beta)[0],
-                        batch]
+            operands = [a[0], a[3], b[0], b[3], *c, o[0], o[3], *bits(alpha), *bits(beta), batch]
         elif self.name == "gemm_thread":
             blocks = -(-v["DOWN"] * v["ACROSS"] * batch // (32 * v["WARPS"]))
         elif self.block:
@@ -159,21 +158,27 @@ def run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, share
 def run_extremes(kernel, numbers, rng):
     """Infinities, nan and the largest numbers give what sums of products in turn do; the tiniest
     are not lost."""
-    m, n, k, tiny, largest = 33, 18, 25, 2.0**-140, np.finfo("f4").max
+    v, m, n, tiny, largest = kernel.values, 33, 18, 2.0**-140, np.finfo("f4").max
+    k = min(25, v["BK"] * v["STAGES"] if kernel.block and v["RESIDENT"] else 25)
     a, b = (random(rng, numbers.dtype, 1, *shape) for shape in ((m, k), (k, n)))
     a[0, 0, 0], a[0, 1, 1], a[0, 2, 2:4] = np.inf, np.nan, (-np.inf, np.inf)
     a[0, 3, 0], b[0, 0], b[0, 1:, 0] = largest, 0.999, 0
     a[0, 8:16, :] *= np.float32(tiny)
-    A, B, out = Memory(a), Memory(b), Memory(np.full((1, m, n), -7, "f4"))
+    A, B, out = Memory(a), Memory(b), Memory(np.full((1, m, n), -7, numbers.dtype))
     kernel(0, m, n, k, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(), 1, 0,
            1)
-    expected = (a.astype("f8") @ b.astype("f8")).astype("f4")
-    assert np.array_equal(np.isnan(out.array), np.isnan(expected))
-    assert np.array_equal(np.isinf(out.array), np.isinf(expected))
-    usual = np.isfinite(expected)
-    error = np.where(usual, out.array.astype("f8") - expected, 0)
-    bound = abs(np.where(np.isfinite(a), a, 0)).astype("f8") @ abs(b.astype("f8"))
-    assert (abs(error) <= 4 * numbers.eps * bound + k * 2.0**-149).all()
+    (ar, ai), (br, bi) = ([x.real.astype("f8"), x.imag.astype("f8")] for x in (a, b))
+    bound = np.nan_to_num(abs(ar) + abs(ai), nan=0, posinf=0) @ (abs(br) + abs(bi))
+    parts = [(out.array, ar @ br)]
+    if kernel.letter == "c":
+        re, im = ar @ br - ai @ bi, ar @ bi + ai @ br
+        parts = [(out.array.real, re - 0 * im), (out.array.imag, im + 0 * re)]  # times 1 + 0 i
+    for found, exact in parts:
+        expected = exact.astype("f4")
+        assert np.array_equal(np.isnan(found), np.isnan(expected))
+        assert np.array_equal(np.isinf(found), np.isinf(expected))
+        error = np.where(np.isfinite(expected), found.astype("f8") - expected, 0)
+        assert (abs(error) <= 4 * numbers.eps * bound + k * 2.0**-149).all()
 
 
 def run_beside_nothing(kernel, numbers, rng):
@@ -260,7 +265,7 @@ def main(library, name, letter, values):
         run_beside_nothing(kernel, numbers, rng)
     if name == "gemm_lines":
         run_alone(kernel, numbers, rng)
-    if name in ("gemm_split", "gemm_lines") and letter == "s":
+    if name in ("gemm_split", "gemm_lines") and letter in "sc":
         with np.errstate(all="ignore"):
             run_extremes(kernel, numbers, rng)
 

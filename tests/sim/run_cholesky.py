@@ -15,7 +15,13 @@ import sys
 import numpy as np
 from scipy.linalg import lapack
 
-from blasx.batched._block import cholesky_bytes, panels_bytes, potrs_bytes, square_bytes
+from blasx.batched._block import (
+    cholesky_bytes,
+    line_room,
+    potrs_bytes,
+    square_bytes,
+    upper_bytes,
+)
 
 from .run import (
     PASS,
@@ -56,7 +62,8 @@ def potrf_block(sim, rng, n, order, in_place, lower, turn):
 
 def potrf_small(sim, rng, n, order, in_place, lower, turn):
     def launch(schedule, batch, *numbers):
-        sim.run(schedule, -(-batch // sim.constants["WARPS"]), 0, *numbers, batch)
+        sim.run(schedule, -(-batch // sim.constants["WARPS"]),
+                upper_bytes(sim.letter, sim.constants), *numbers, batch)
 
     factored(sim, launch, rng, n, order, in_place, lower, turn)
 
@@ -91,18 +98,19 @@ def potrs_block(sim, rng, n, order, in_place, lower, turn):
     c = np.array([factor(x, lower=lower, clean=0)[0] for x in a])
     c[:, *(np.triu_indices(n, 1) if lower else np.tril_indices(n, -1))] = np.nan
     b = general(rng, sim.dtype, 1, 2 * n, nrhs)[0].reshape(2, n, nrhs)
-    outputs, failed = [], Memory(np.array([0, 5], np.int32))
+    outputs, failed, blocks = [], Memory(np.array([0, 5], np.int32)), None
     if "N" in sim.constants:  # potrs_warp: a member has one block
         room, slabs = square_bytes(sim.dtype, n), []
-    elif "WIDTH" in sim.constants:
-        room = panels_bytes(sim.dtype, n, sim.constants)
-        slabs = [-(-nrhs // sim.constants["WIDTH"])]
+    elif "LINES" in sim.constants:  # potrs_lines: a warp to a right-hand side
+        warps, numbers = sim.constants["WARPS"], line_room(n, sim.constants)
+        room, slabs = warps * numbers * sim.dtype.itemsize, [nrhs, 2, numbers]
+        blocks = -(-2 * nrhs // warps)
     else:
         room, slabs = potrs_bytes(sim.dtype, n), [-(-nrhs // 8)]
     for schedule in SCHEDULES:
         factors, given = Memory(c, order), Memory(b, order)
         x = given if in_place else poisoned(b.shape, a.dtype, order)
-        sim.run(schedule, 2 * (slabs or [1])[0], room, *factors.matrix(not lower),
+        sim.run(schedule, blocks or 2 * (slabs or [1])[0], room, *factors.matrix(not lower),
                 *given.matrix(), *x.matrix(), failed.address, not lower, n, nrhs, *slabs)
         outputs.append([x.array.copy()])
     x = same_under_all_schedules(outputs)[0]
@@ -110,7 +118,7 @@ def potrs_block(sim, rng, n, order, in_place, lower, turn):
     assert residual(b[0], a[0], x[0]) < PASS
 
 
-potrs_warp = potrs_panels = potrs_block
+potrs_warp = potrs_lines = potrs_block
 
 
 def check(sim, full, a, c, info, unread, lower):

@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 from blasx._types import TYPES
 from blasx.batched._block import (
     dealt,
+    line_room,
     lu_bytes,
     shared_bytes,
     small_square_bytes,
@@ -121,9 +122,10 @@ def gesv_shared(sim, rng, n, order, in_place):
 
 
 def getrs_block(sim, rng, n, order, in_place):
-    width = sim.constants.get("WIDTH")  # of getrs_warp none: a member has one block
-    few = width or 4
-    for nrhs, trans, kept in ((1, 0, 0), (few + 1, 0, bool(width)), (3, 1, 0), (few, 2, 0)):
+    width, lines = sim.constants.get("WIDTH"), "LINES" in sim.constants
+    few = width or 4  # of getrs_warp a member has one block, of getrs_lines a side has a warp
+    for nrhs, trans, kept in ((1, 0, 0), (few + 1, 0, bool(width or lines)), (3, 1, 0),
+                              (few, 2, 0)):
         a = general(rng, sim.dtype, 1, n, n).repeat(2, 0)
         a[1] = rng.standard_normal((n, n))
         lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
@@ -132,14 +134,18 @@ def getrs_block(sim, rng, n, order, in_place):
         parts, outputs = -(-nrhs // width) if width else 1, []
         room = (solve_bytes(sim.dtype, n, sim.constants) if width
                 else square_bytes(sim.dtype, n))
+        blocks, more = 2 * parts, [parts] if width else []
+        if lines:
+            warps, numbers = sim.constants["WARPS"], line_room(n, sim.constants)
+            blocks, more = -(-2 * nrhs // warps), [nrhs, 2, numbers]
+            room = warps * numbers * sim.dtype.itemsize
         for schedule in SCHEDULES:
             factors, pivots, given = Memory(lu, order), Memory(piv), Memory(b, order)
             x = given if in_place else poisoned(b.shape, a.dtype, order)
             info = Memory(np.array([0, 7 * kept], np.int32))
-            sim.run(schedule, 2 * parts, room, *factors.matrix(trans != 0), pivots.address,
+            sim.run(schedule, blocks, room, *factors.matrix(trans != 0), pivots.address,
                     *given.matrix(), *x.matrix(), info.address,
-                    *([info.address * kept] if width else []), trans, n, nrhs,
-                    *([parts] if width else []))
+                    *([info.address * kept] if more else []), trans, n, nrhs, *more)
             outputs.append([y.array.copy() for y in (x, info)])
         x, info = same_under_all_schedules(outputs)
         op = (lambda y: y, lambda y: y.T, lambda y: y.conj().T)[trans]
@@ -147,7 +153,7 @@ def getrs_block(sim, rng, n, order, in_place):
             check_solved(op(a[i]), b[i], x[i], info[i])
 
 
-getrs_warp = getrs_block
+getrs_warp = getrs_lines = getrs_block
 
 
 def inverted(sim, rng, n, batch):

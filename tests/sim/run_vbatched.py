@@ -20,6 +20,7 @@ from .gpu import copied, install
 from .run import check_solved, general, positive
 
 WARP = dict(N=64, WARPS=1, BLOCKS=1, UPTO=2)
+LINES = dict(LINES=16, CHUNKS=1, WARPS=2, BLOCKS=1, UPTO=16)
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 BY_PANELS = dict(geqrf_small=None, geqrf_shared=None, geqrf_left=None, geqrf_block=PANELS,
@@ -28,18 +29,18 @@ PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
-           "getrs_warp": WARP,
+           "getrs_lines": None, "getrs_warp": WARP,
            "getrs_block": dict(WARPS=2, NB=32, DEEP=32, WIDTH=4, TM=16, TN=8, BLOCKS=1)},
     "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
-                "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2)},
+                "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2),
+                "getrs_lines": LINES},
     "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                 "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32), "potrs_warp": WARP},
-    "panels of L": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
-                    "potrs_block": None,
-                    "potrs_panels": dict(WIDTH=2, DEEP=32, STAGES=3, WARPS=4, BLOCKS=1,
-                                         UPTO=16)},
+                 "potrs_lines": None, "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32),
+                 "potrs_warp": WARP},
+    "lines of L": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+                   "potrs_lines": LINES},
     "two sweeps": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
-                   "potrs_block": None, "potrs_panels": None, "trsm_small": None,
+                   "potrs_block": None, "potrs_lines": None, "trsm_small": None,
                    "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                       GROUP=4)},
     "by panels": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
@@ -378,7 +379,7 @@ def same_eigen(sim, me, members, *orders):
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
-                    "panels of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
+                    "lines of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
                     "rotations of rows": rotations}
 
 
