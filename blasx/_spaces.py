@@ -1574,6 +1574,8 @@ SPACES = {
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     **{f"{routine}_lines": Space(routine, line_solve_stages, line_solve_fits, (64, 128, 256, 512),
                                  True, smallest=33) for routine in ("getrs", "potrs")},
+    "trsm_lines": Space("trsv", line_solve_stages, line_solve_fits, (64, 128, 256, 512), True,
+                        smallest=33),
     "trsm_block": Space("trsm", strip_stages, strip_fits("trsm_block")),
     "trsm_split": Space("trsm", strip_stages, strip_fits("trsm_split"), (64, 128), True,
                         letters="c"),

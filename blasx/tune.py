@@ -117,7 +117,7 @@ def problem(routine, letter, n, batch, xp):
             xp.cuda.Device().synchronize()
     if routine in ("potrf", "potrf_large", "potrf_hybrid", "potrs", "posv"):
         a = a @ adjoint(a) / n + one
-    if routine in ("getrf_nopiv", "trsm", "trmm"):
+    if routine in ("getrf_nopiv", "trsm", "trsv", "trmm"):
         a = a / n + one
     triangle = xp.tril(a)
     solution, matrix_product = _errors.solution, _errors.product
@@ -198,6 +198,10 @@ def problem(routine, letter, n, batch, xp):
         case "trsm":
             return Problem((triangle, square), lambda a, b: (blasx.trsm_batched(1, a, b, 0, 1),),
                            lambda of, x: solution(*of, *x))
+        case "trsv":
+            return Problem((triangle, b), lambda a, b: (
+                blasx.trsv_batched(a, b[:, :, 0], 1)[..., None],),
+                lambda of, x: solution(*of, *x))
         case "trmm":
             return Problem((triangle, square), lambda a, b: (blasx.trmm_batched(1, a, b, 0, 1),),
                            lambda of, x: matrix_product(*of, *x, a))

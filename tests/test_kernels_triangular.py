@@ -68,6 +68,13 @@ def test_on_the_tensor_cores_in_parts(folder):  # noqa: F811
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@every_letter
+def test_a_column_to_a_warp(folder, letter):  # noqa: F811
+    values = {"LINES": 8, "CHUNKS": 2, "WARPS": 2, "BLOCKS": 1, "UPTO": 32}
+    run = simulate(folder, "trsm_lines", letter, ("35x3", "70x2", "8x9", "1x1"), values=values)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 def test_a_strip_of_all_rows(folder):  # noqa: F811
     run = simulate(folder, "trsm_block", "d", ("11x16", "16x9"), resident=1)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

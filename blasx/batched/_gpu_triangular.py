@@ -7,7 +7,7 @@ from struct import unpack
 
 from .._spaces import MOST
 from ._block import small_triangle_bytes, triangle_bytes
-from ._gpu import Blocks, blocks, for_columns, like, matrix, noted
+from ._gpu import Blocks, blocks, for_columns, like, matrix, noted, solve_by_lines, solving
 
 
 def triangular(me, routine, alpha, a, b, side, lower, trans, diag, overwrite_b):
@@ -46,6 +46,9 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
         of.append(0 if info is None else info.data.ptr)
     batch, count = len(b), b.shape[2 - side]
     of += order, count, trans == 2, diag
+    if routine == "trsm" and (warps := solving("trsm_lines", me, order, count)):
+        solve_by_lines(warps, a.dtype, batch, order, count, *of)
+        return
     small = for_columns(routine + "_small", me, order, count)
     if small:
         v = small.values

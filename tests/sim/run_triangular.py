@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from scipy.linalg import blas
 
-from blasx.batched._block import small_triangle_bytes, triangle_bytes
+from blasx.batched._block import line_room, small_triangle_bytes, triangle_bytes
 
 from .run import PASS, SCHEDULES, Memory, general, poisoned, same_under_all_schedules
 from .run_lu import Simulated
@@ -59,6 +59,10 @@ def launched(sim, name, schedule, a, b, x, side, lower, trans, diag, alpha, info
         sim.run(schedule, -(-teams * v["LANES"] // (32 * v["WARPS"])),
                 small_triangle_bytes(sim.letter, v, by_columns), *of, teams // len(b), by_columns,
                 teams)
+    elif name.endswith("lines"):
+        room = line_room(n, v)
+        sim.run(schedule, -(-len(b) * count // v["WARPS"]), v["WARPS"] * room * b.itemsize, *of,
+                count, len(b), room)
     else:
         slabs = -(-count // (v["R"] * v["WARPS"]))
         sim.run(schedule, len(b) * slabs, triangle_bytes(name, sim.letter, n, v), *of, slabs)
