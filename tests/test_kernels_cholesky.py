@@ -8,6 +8,7 @@ import pytest
 from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
 
 from blasx import _spaces, _tuned
+from blasx.batched._block import upper_bytes
 
 KERNELS = "potrf_block", "potrs_block", "potrs_lines", "potrf_panel"
 
@@ -126,9 +127,10 @@ def test_one_large_matrix_by_panels(simulated):
 @pytest.mark.parametrize("letter", "ds")
 def test_a_ragged_batch_gives_members_what_they_give_alone(folder, letter):  # noqa: F811
     """potrf_small compiled RAGGED, members of all orders up to 48 (tests/sim/run_ragged.py)."""
-    from tests.sim.build import build
+    from tests.sim.build import ENTRY, build
     values = large(48, WARPS=2)
-    libraries = [build(folder / name, "potrf_small", letter, values | more)
+    entry = ENTRY.replace("numbers);", f"numbers, {upper_bytes(letter, values)});")
+    libraries = [build(folder / name, "potrf_small", letter, values | more, entry=entry)
                  for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
     run = subprocess.run(
         [sys.executable, "-m", "tests.sim.run_ragged", *libraries, "potrf_small", letter,
