@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from blasx import _sources, _spaces, _tuned
+from blasx.batched._block import upper_bytes
 
 ROOT = Path(__file__).parent.parent
 KERNELS = sorted(kernel for kernel, letters in _tuned.table(90).items()
@@ -108,10 +109,12 @@ def sanitized():
 
 def simulate(folder, kernel, letter, values, orders, plant=None):
     """Build the variant of these constants, or for an order, and run it; the finished process."""
-    from tests.sim.build import build
+    from tests.sim.build import ENTRY, build
     if isinstance(values, int):
         values = constants(kernel, letter, values)
-    library = build(folder, kernel, letter, values, plant)
+    shared = upper_bytes(letter, values) if kernel == "potrf_small" else 0
+    entry = ENTRY.replace("numbers);", f"numbers, {shared});")
+    library = build(folder, kernel, letter, values, plant, entry)
     return subprocess.run(
         [sys.executable, "-m", "tests.sim.run", library, kernel, letter, json.dumps(values),
          *map(str, orders)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)

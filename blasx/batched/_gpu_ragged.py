@@ -266,7 +266,8 @@ def _positive(me, n, nrhs):
             return block,
     if n > MOST:
         return None
-    block = _gpu_triangular.by_strips(me, "trsm_block", n, nrhs)
+    block = solving("trsm_lines", me, n, nrhs) or (
+        _gpu_triangular.by_strips(me, "trsm_block", n, nrhs))
     return (block, "first"), (block, "then")
 
 
@@ -289,12 +290,14 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
         block, call.me.dtype, part.members, part.most(n), part.most(nrhs),
         *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_block", by_blocks)
-    if ("first",) in call.ways("trsm_block"):
+    if any(("first",) in call.ways(name) for name in ("trsm_lines", "trsm_block")):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
             table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
-            call.serve(("trsm_block", way), triangles_by_strips(
-                call.me, (*table, *bits(1), failed, n, nrhs, trans == 2, 0), n, nrhs))
+            of = (*table, *bits(1), failed, n, nrhs, trans == 2, 0)
+            call.serve(("trsm_lines", way), lambda block, part, of=of: solve_by_lines(
+                block, call.me.dtype, part.members, part.most(n), part.most(nrhs), *part(*of)))
+            call.serve(("trsm_block", way), triangles_by_strips(call.me, of, n, nrhs))
     return call
 
 

@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
 from ._block import small_triangle_bytes
-from ._gpu import blocks
+from ._gpu import blocks, solve_by_lines, solving
 from ._gpu_blas import bits, tiled
 from ._gpu_ragged import (
     Call,
@@ -65,12 +65,13 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
             y.fill(0)
         return like(b, x)
 
-    def plan(n):
+    def plan(n, count):
         if n > MOST:
             return None
-        return blocks("trsm_small", me, n) or blocks("trsm_block", me, n),
+        return (solving("trsm_lines", me, n, count) or blocks("trsm_small", me, n)
+                or blocks("trsm_block", me, n)),
 
-    call = Call(me, shapes.prod(1) > 0, plan, order)
+    call = Call(me, shapes.prod(1) > 0, plan, order, count)
     table, by_columns = triangles(call, a, b, x, order, side, lower, trans)
     staged, count, n = call.sizes(by_columns), call.sizes(count), call.sizes(order)
     of = (*table, *bits(alpha), 0, n, count, trans == 2, diag)
@@ -82,6 +83,8 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         block(-(-teams * v["LANES"] // block.threads),
               small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
 
+    call.serve("trsm_lines", lambda block, part: solve_by_lines(
+        block, me.dtype, part.members, part.most(n), part.most(count), *part(*of)))
     call.serve("trsm_small", small)
     call.serve("trsm_block", triangles_by_strips(me, of, n, count))
     call.run()

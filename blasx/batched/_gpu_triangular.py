@@ -46,8 +46,9 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
         of.append(0 if info is None else info.data.ptr)
     batch, count = len(b), b.shape[2 - side]
     of += order, count, trans == 2, diag
-    if routine == "trsm" and (warps := solving("trsm_lines", me, order, count)):
-        solve_by_lines(warps, a.dtype, batch, order, count, *of)
+    lines = routine == "trsm" and not split and solving("trsm_lines", me, order, count)
+    if lines:
+        solve_by_lines(lines, a.dtype, batch, order, count, *of)
         return
     small = for_columns(routine + "_small", me, order, count)
     if small:

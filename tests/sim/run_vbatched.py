@@ -41,6 +41,7 @@ VALUES = {
                    "potrs_lines": LINES},
     "two sweeps": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
                    "potrs_block": None, "potrs_lines": None, "trsm_small": None,
+                   "trsm_lines": LINES | dict(UPTO=1),
                    "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                       GROUP=4)},
     "by panels": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
@@ -84,7 +85,7 @@ VALUES = {
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
-             "trsm_small": None,
+             "trsm_small": None, "trsm_lines": LINES | dict(UPTO=2),
              "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                 GROUP=4)},
 }
