@@ -116,9 +116,9 @@ __device__ void collect(scalar_t (&x)[LINES])
     if constexpr (BIT > 1) collect<BIT / 2, MANY / 2>(x);
 }
 
-// Row own() of x := that of T^-1 x of a square of `rows` rows, T(i, j) at i down + j right. What a
-// number is divided by multiplies the numbers of its column beforehand: a step is a number that goes
-// to all lanes, and a product.
+// Row own() of x := that of T^-1 x of a square of `rows` rows, T(i, j) at i down + j right. Numbers
+// of a column are not divided by its pivot beforehand, which would make a step shorter: quotients
+// of rows of different sizes over- and underflow where their products with x do not.
 template <bool DOWN>
 __device__ scalar_t solve(const scalar_t* square, int down, int right, int rows, const Triangle& t,
                           scalar_t x)
@@ -136,20 +136,20 @@ __device__ scalar_t solve(const scalar_t* square, int down, int right, int rows,
         }
         return d.under(x, 0);
     }
-    scalar_t c[LINES];
+    scalar_t c[LINES];  // of T's row
     #pragma unroll
     for (int j = 0; j < LINES; ++j) {
         const bool wanted = DOWN ? i > j && i < rows : i < j && j < rows;
-        c[j] = mul(t.at(square + (wanted ? i * down + j * right : 0)),
-                   of_lane(d.inverse[0], j * LANES));
+        c[j] = t.at(square + (wanted ? i * down + j * right : 0));
     }
+    const auto divided = [&](scalar_t y) { return t.unit ? y : mul(y, d.inverse[0]); };
     #pragma unroll
     for (int step = 0; step < LINES; ++step) {
         const int j = DOWN ? step : LINES - 1 - step;
-        const scalar_t found = of_lane(x, j * LANES);
+        const scalar_t found = of_lane(divided(x), j * LANES);
         x = (DOWN ? i > j : i < j && j < rows) ? minus_product(x, c[j], found) : x;
     }
-    return mul(x, d.inverse[0]);
+    return divided(x);
 }
 
 // x := T^-1 x, n of them; T is lower, DOWN, or upper.
