@@ -260,6 +260,7 @@ def substitution_fits(letter, n, v, gpu):
 
 
 def line_solve_stages(letter, n):
+    """UPTO: the right-hand sides up to which it is used; what is timed has one."""
     return options(LINES=(16, 8, 32), CHUNKS=(1, 2, 4), WARPS=(1, 4)), options(
         UPTO=(1,), BLOCKS=(8, 1, 4, 6, 10, 12, 16, 20, 24))
 

@@ -34,19 +34,18 @@ getrs_lines(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
             size members, size room)
 {
     wait_for_stream();
-    const size work = size(blockIdx.x) * WARPS + warp(), m = work / parts;
+    Side mine(parts, room);
+    const size m = mine.member;
     if (m >= members) return;
-    const int n = size_of(ns, m), side = int(work - m * parts);
+    const int n = mine.n = size_of(ns, m), side = mine.number;
     if (lane() == 0 && side == 0 && !failed) *array_of(info, size(1), m) = 0;
     if (side >= size_of(columns, m)) return;
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
     const auto lu = matrix_of(LU, lu_row, lu_col, lu_next, m);
-    scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared) + warp() * room;
-    const Scratch s{own, own + 2 * LINES * PITCH};
+    const Scratch s = mine.s;
     const bool solved = !failed || *array_of(failed, size(1), m) == 0;
-    for (int i = lane(); i < n; i += 32) s.x[i] = b(i, side);
-    __syncwarp();
+    mine.each([=](int i) { s.x[i] = b(i, side); });
     if (solved) {
         const int* const pivots = array_of(piv, n, m);
         Triangle t{lu.p, lu.rs, lu.cs, trans == 2, trans == 0, false};
@@ -56,5 +55,5 @@ getrs_lines(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const in
         sweep<false>(t, s, n);
         if (trans) interchange<true>(s.x, pivots, n);
     }
-    for (int i = lane(); i < n; i += 32) x(i, side) = s.x[i];
+    mine.each([=](int i) { x(i, side) = s.x[i]; });
 }

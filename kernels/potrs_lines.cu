@@ -16,20 +16,19 @@ potrs_lines(const scalar_t* C, size c_row, size c_col, size c_next,
             size room)
 {
     wait_for_stream();
-    const size work = size(blockIdx.x) * WARPS + warp(), m = work / parts;
+    Side mine(parts, room);
+    const size m = mine.member;
     if (m >= members) return;
-    const int n = size_of(ns, m), side = int(work - m * parts);
+    const int n = mine.n = size_of(ns, m), side = mine.number;
     if (side >= size_of(columns, m)) return;
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
     const auto c = matrix_of(C, c_row, c_col, c_next, m);
-    scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared) + warp() * room;
-    const Scratch s{own, own + 2 * LINES * PITCH};
-    for (int i = lane(); i < n; i += 32) s.x[i] = b(i, side);
-    __syncwarp();
+    const Scratch s = mine.s;
+    mine.each([=](int i) { s.x[i] = b(i, side); });
     if (!failed || *array_of(failed, size(1), m) == 0) {
         sweep<true>({c.p, c.rs, c.cs, upper != 0, false, true}, s, n);
         sweep<false>({c.p, c.cs, c.rs, upper == 0, false, true}, s, n);
     }
-    for (int i = lane(); i < n; i += 32) x(i, side) = s.x[i];
+    mine.each([=](int i) { x(i, side) = s.x[i]; });
 }

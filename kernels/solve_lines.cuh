@@ -39,6 +39,27 @@ struct Scratch {
     scalar_t *squares, *x;
 };
 
+// What a warp solves: a right-hand side of a member, `parts` to each; x has room for `room` numbers.
+struct Side {
+    size member;
+    int number, n;
+    Scratch s;
+
+    __device__ Side(size parts, size room)
+    {
+        const size work = size(blockIdx.x) * WARPS + warp();
+        member = work / parts, number = int(work - member * parts);
+        scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared) + warp() * room;
+        s = {own, own + 2 * LINES * PITCH};
+    }
+    // Calls f(i) for every row, the lanes sharing them.
+    template <class F> __device__ void each(F f) const
+    {
+        for (int i = lane(); i < n; i += 32) f(i);
+        __syncwarp();
+    }
+};
+
 // The numbers of CHUNKS times 32 places along the lines, a lane's, from place j on, as far as `end`:
 // line l's at q + l next
 struct Chunks {
@@ -184,7 +205,6 @@ template <bool DOWN> __device__ void sweep(const Triangle& t, const Scratch& s, 
             const int from = DOWN ? 0 : k + LINES, end = DOWN ? k : n;
             if (rows == LINES) gather<true>(sums, t, lines, next, step, rows, s.x, from, end);
             else gather<false>(sums, t, lines, next, step, rows, s.x, from, end);
-            __syncwarp();
             collect(sums);
             x = add(x, sums[0]);
         }

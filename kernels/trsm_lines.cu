@@ -15,19 +15,18 @@ trsm_lines(const scalar_t* A, size a_row, size a_col, size a_next,
            size members, size room)
 {
     wait_for_stream();
-    const size work = size(blockIdx.x) * WARPS + warp(), m = work / parts;
+    Side mine(parts, room);
+    const size m = mine.member;
     if (m >= members) return;
-    const int n = size_of(ns, m), side = int(work - m * parts);
+    const int n = mine.n = size_of(ns, m), side = mine.number;
     if (side >= size_of(columns, m)) return;
     const auto a = matrix_of(A, a_row, a_col, a_next, m);
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
-    scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared) + warp() * room;
-    const Scratch s{own, own + 2 * LINES * PITCH};
+    const Scratch s = mine.s;
     const bool solved = !failed || *array_of(failed, size(1), m) == 0;
-    const scalar_t alpha = solved ? number(alpha_re, alpha_im) : scalar_t{1};
-    for (int i = lane(); i < n; i += 32) s.x[i] = mul(b(i, side), alpha);
-    __syncwarp();
+    const scalar_t alpha = number(alpha_re, alpha_im);
+    mine.each([=](int i) { s.x[i] = solved ? mul(b(i, side), alpha) : b(i, side); });
     if (solved) sweep<true>({a.p, a.rs, a.cs, conjugated != 0, unit != 0, false}, s, n);
-    for (int i = lane(); i < n; i += 32) x(i, side) = s.x[i];
+    mine.each([=](int i) { x(i, side) = s.x[i]; });
 }
