@@ -393,10 +393,11 @@ def interchange_fits(letter, n, v, gpu):
 
 
 def strip_stages(letter, n):
-    heights = (16, 32, 48, 64, 80, 96, 112, 128)
-    rows = [N for N in heights if n <= N][:2] + [N for N in heights if 64 <= N < n]
-    return ([dict(N=N, R=r, RESIDENT=int(n <= N)) for N in rows for r in (16, 32)],
-            options(WARPS=(4, 2, 8, 1, 3)), options(BLOCKS=(1, 2, 3, 4, 6, 8)),
+    """Heights of which some are together little more than n."""
+    heights = {max(16, -(-n // (8 * parts)) * 8) for parts in range(1, n // 24 + 2)}
+    return ([dict(N=N, R=r, RESIDENT=int(n <= N), DEEP=1 if N % 16 else 2)
+             for N in sorted(heights, reverse=True) if N <= 128 for r in (16, 32)],
+            options(WARPS=(4, 2, 8, 1, 3, 5, 6)), options(BLOCKS=(1, 2, 3, 4, 6, 8)),
             options(DEEP=(2, 1, 4), STAGES=(2, 3, 4)), options(GROUP=(4, 1, 2, 8)))
 
 
@@ -618,7 +619,7 @@ def reduction_stages(letter, n):
 
 
 def reduction_fits(letter, n, v, gpu):
-    return (v["WARPS"] <= 32 and 2 * v["NB"] * words(letter) <= 64
+    return (v["WARPS"] <= 32 and power_of_two(v["WARPS"]) and 2 * v["NB"] * words(letter) <= 64
             and sytrd_bytes(letter, n, v) + 512 <= gpu.shared)
 
 

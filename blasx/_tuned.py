@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 import warnings
+from bisect import bisect_left
 from contextlib import contextmanager
 from functools import cache
 from math import inf
@@ -82,15 +83,15 @@ BY_BLOCKS = ("getrf_block", "getrf_nopiv", "getrs_block", "geqrf_block", "orgqr_
 @looked_up
 def most(letter, gpu):
     """The largest order that these have constants for on a GPU."""
-    def has_room(n):
+    def too_large(eighth):
         try:
             for kernel in BY_BLOCKS:
-                row(kernel, letter, n, gpu)
+                row(kernel, letter, 8 * eighth, gpu)
         except RuntimeError:  # nothing fits
-            return False
-        return True
+            return True
+        return False
 
-    return next(n for n in range(_spaces.MOST, 0, -8) if has_room(n))
+    return 8 * (bisect_left(range(1, _spaces.MOST // 8 + 1), True, key=too_large))
 
 
 def constants(kernel, letter, n, gpu):

@@ -1,15 +1,17 @@
 // warp_solve.cuh: solve with triangles of order n <= N for right-hand sides, by a warp.
 //
 // The factor lies by rows in shared memory, an odd number of scalars from one to the next, so that
-// lanes read a row or a column of it from different banks. Of the right-hand sides lane l holds the
-// rows l, l + 32, ... in registers. A step is a column of the triangle: one number of the solution
-// goes to all lanes, which take its product with their rows' numbers off what they hold; no step
-// waits for memory. A warp is a block: as many are on their way as their factors find room.
+// lanes read a row or a column of it from different banks, or by twos from one where n is even and
+// no multiple of four. Of the right-hand sides lane l holds the rows l, l + 32, ... in registers. A
+// step is a column of the triangle: one number of the solution goes to all lanes, which take its
+// product with their rows' numbers off what they hold; no step waits for memory. A warp is a block:
+// as many are on their way as their factors find room.
 //
-// Rows of odd length that follow each other in memory lie there as they do here: they come as one
-// line, 16 bytes at a time from the last multiple of 16 before it on. Other real factors come number
-// by number, all of them under way at once; a triangle in packs of 16 bytes, and complex numbers,
-// which may have to be conjugated, by registers.
+// Rows of such lengths that follow each other in memory lie there as they do here: they come as one
+// line, 16 bytes at a time from the last multiple of 16 before it on, which is less work than a
+// number at a time even with two reads of a bank. Other real factors come so, all of their numbers under
+// way at once; a triangle in packs of 16 bytes, and complex numbers, which may be conjugated, by
+// registers.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -109,11 +111,12 @@ template <bool LOWER> __device__ void fetch_line(Square to, const scalar_t* from
 template <bool LOWER>
 __device__ Square fetched(const Strided<const scalar_t>& from, int n, bool conjugated)
 {
-    Square to{reinterpret_cast<scalar_t*>(dynamic_shared), n | 1};
+    const bool line = PACK > 1 && n % 4 && from.cs == 1 && from.rs == n && !conjugated;
+    Square to{reinterpret_cast<scalar_t*>(dynamic_shared), line ? n : n | 1};
     const size next = from.cs == 1 ? from.rs : from.cs;
     const bool packs = (from.cs == 1 || from.rs == 1) && n % PACK == 0
                        && (size(from.p) | next * size(sizeof(scalar_t))) % 16 == 0;
-    if (PACK > 1 && n % 2 == 1 && from.cs == 1 && from.rs == n && !conjugated) {
+    if (line) {
         to.p += size(from.p) % 16 / sizeof(scalar_t);
         fetch_line<LOWER>(to, from.p, n);
     } else if (packs && (LOWER || !REAL)) {

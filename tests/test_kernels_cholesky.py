@@ -89,8 +89,8 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     orders = orders or (("33", "20") if "N" not in values else
                         (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
-    if kernel == "potrs_warp":  # rows of odd length as one line, columns, and no unit stride
-        orders = "57", "64", "34"
+    if kernel == "potrs_warp":  # rows as one line, columns, no unit stride, rows of even length
+        orders = "57", "64", "34", "38"
     if kernel == "potrs_lines":  # rows, columns, no unit stride
         orders = "33", "100", "65"
     if kernel == "potrf_panel":

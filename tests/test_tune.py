@@ -112,6 +112,17 @@ def test_rows_for_few_lines(folder):
     assert lines[:2] == [1024, 2**31]
 
 
+def test_strips_for_few_columns_are_as_high_as_those_for_many():
+    """So that a column has the same bits in any number of them."""
+    rows = [(letter, row) for letter, rows in _tuned.table(90)["trsm_block"].items()
+            for row in rows if "lines" in row]
+    assert rows
+    for letter, few in rows:
+        any_ = _tuned.row("trsm_block", letter, few["to"], 90)
+        same = _tuned.capitals(any_) | {k: few[k] for k in ("WARPS", "BLOCKS")}
+        assert any_["to"] == few["to"] and same == _tuned.capitals(few)
+
+
 def test_rows_for_equal_members(folder):
     """They come before those for members of any size, which ragged ones ask for. A user's own row
     for equal members leaves the other; one that serves any is in the place of both."""

@@ -10,7 +10,7 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
 from ._block import small_triangle_bytes
-from ._gpu import blocks, solve_by_lines, solving
+from ._gpu import blocks, for_columns, solve_by_lines, solving
 from ._gpu_blas import bits, tiled
 from ._gpu_ragged import (
     Call,
@@ -69,7 +69,7 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         if n > MOST:
             return None
         return (solving("trsm_lines", me, n, count) or blocks("trsm_small", me, n)
-                or blocks("trsm_block", me, n)),
+                or for_columns("trsm_block", me, n, count)),
 
     call = Call(me, shapes.prod(1) > 0, plan, order, count)
     table, by_columns = triangles(call, a, b, x, order, side, lower, trans)

@@ -70,13 +70,14 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
 
 def by_strips(me, name, order, count):
     """That kernel for triangles of this order and so many columns: `narrow` of a row says for how
-    many strips of these a block with a warp for each is faster."""
-    block, few = blocks(name, me, order), noted(name, me, order, "narrow")
+    many strips of these a block is faster with no more warps than share them evenly."""
+    block, few = for_columns(name, me, order, count), noted(name, me, order, "narrow")
     v = block.values
     strips = -(-count // v["R"])
+    warps = -(-strips // -(-strips // v["WARPS"]))
     if few is None:  # not measured
         few = range(1, v["WARPS"] // 2 + 1) if v["RESIDENT"] else ()
-    return narrower(block, strips) if strips < v["WARPS"] and strips in few else block
+    return narrower(block, warps) if warps < v["WARPS"] and strips in few else block
 
 
 @cache
