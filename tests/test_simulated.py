@@ -178,7 +178,7 @@ for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
                                          stedc_merge=dict(WARPS=2)))
         stack.enter_context(_tuned.using(real, gemm_block=tiles, gemm_split=None, gemm_warp=None,
                                          gemm_thread=None, gemm_lines=None))
-        for lower, overwrite in (0, 0), (1, 1):
+        for lower, overwrite in ((0, 0), (1, 1)) if letter in "sz" else ((1, 0),):
             with blasx.trace() as ran:
                 w, v, info = map(np.array, of(gpu.copied(x), 1, lower, overwrite))
             assert "stedc_merge" in str(ran) and list(info) == [0] * 11 + [1] * 2, info
