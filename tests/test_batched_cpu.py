@@ -1,7 +1,6 @@
 """The CPU's batches: the same bits in every batch, place, number of threads and width of vectors;
 the core of small LU and Cholesky beside LAPACK."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from scipy.linalg import lapack
 
 import blasx
 from blasx.batched import _cpu
+from tests.sim.process import under_sanitizers
 
 CALLS = {
     "getrf": lambda letter, a, b: getattr(blasx, letter + "getrf_batched")(a),
@@ -494,13 +494,6 @@ def test_nan_and_inf_end_and_stay(letter):
 # -- under sanitizers
 
 
-@pytest.fixture(scope="module")
-def sanitized():
-    from tests.sim.build import runtimes
-    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
-                         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-
 PLANTED = {  # file, what the text says, what it shall say
     "no bug": None,
     "a row past the end": ("pack.h", "i < rows; ++i", "i <= rows; ++i"),
@@ -509,12 +502,11 @@ PLANTED = {  # file, what the text says, what it shall say
 
 
 @pytest.mark.parametrize("bug", PLANTED)
-def test_the_core_under_sanitizers(tmp_path, sanitized, bug):
+def test_the_core_under_sanitizers(tmp_path, bug):
     """AddressSanitizer and UBSan over all types and widths (tests/sim/run_core.py)."""
     from tests.sim.build_core import build
     library = build(tmp_path, PLANTED[bug])
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_core", library], cwd=ROOT,
-                         env=sanitized, capture_output=True, text=True)
+    run = under_sanitizers("run_core", library)
     if PLANTED[bug]:
         assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
     else:

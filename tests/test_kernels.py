@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
 from itertools import cycle
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from blasx import _sources, _spaces, _tuned
 from blasx.batched._block import upper_bytes
+from tests.sim.process import under_sanitizers
 
 ROOT = Path(__file__).parent.parent
 KERNELS = sorted(kernel for kernel, letters in _tuned.table(90).items()
@@ -99,14 +99,6 @@ def folder(tmp_path_factory):
     return made
 
 
-@cache
-def sanitized():
-    """The environment of a process that loads what tests.sim.build makes."""
-    from tests.sim.build import runtimes
-    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
-                         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-
 def simulate(folder, kernel, letter, values, orders, plant=None):
     """Build the variant of these constants, or for an order, and run it; the finished process."""
     from tests.sim.build import ENTRY, build
@@ -115,9 +107,7 @@ def simulate(folder, kernel, letter, values, orders, plant=None):
     shared = upper_bytes(letter, values) if kernel == "potrf_small" else 0
     entry = ENTRY.replace("numbers);", f"numbers, {shared});")
     library = build(folder, kernel, letter, values, plant, entry)
-    return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run", library, kernel, letter, json.dumps(values),
-         *map(str, orders)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    return under_sanitizers("run", library, kernel, letter, json.dumps(values), *orders)
 
 
 @in_turn(KERNELS[::-1])
@@ -178,9 +168,7 @@ def test_a_ragged_batch_gives_members_what_they_give_alone(folder, kernel, lette
     values = constants(kernel, letter, 8)
     libraries = [build(folder / name, kernel, letter, values | more)
                  for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_ragged", *libraries, kernel, letter,
-         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_ragged", *libraries, kernel, letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -191,9 +179,7 @@ def test_small_products_run_on_the_cpu(folder, letter):
     for row in _tuned.table(90)["gemm_small"][letter]:
         library = build.build(folder, "gemm_small", letter, {"TILE": row["TILE"]},
                               entry=run_gemm.ENTRY)
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.sim.run_gemm", library, letter, str(row["TILE"])],
-            cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+        run = under_sanitizers("run_gemm", library, letter, row["TILE"])
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -1,18 +1,16 @@
 """The products of a block and the batched BLAS kernels without a GPU."""
 
 import json
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import ROOT, sanitized
 
 from blasx import _sources, _tuned
 from blasx._types import TYPES
+from tests.sim.process import under_sanitizers
 
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 
@@ -33,9 +31,7 @@ def test_products_of_a_block(folder, letter):
                     f"constexpr int WARPS = {warps}, RAGGED = 0;\n{_sources.source('multiply.cuh')}"
                     f"{run_multiply.KERNEL}")
     put_library(library, file)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_multiply", library, letter, str(warps)],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_multiply", library, letter, warps)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -55,9 +51,7 @@ def constants(kernel, letter, place):
 def sanitize(folder, kernel, letter, values, plant=None):
     from tests.sim import build, run_blas
     library = build.build(folder, kernel, letter, values, plant, run_blas.ENTRY)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_blas", library, kernel, letter,
-         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_blas", library, kernel, letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -127,11 +121,9 @@ def test_operands_split_to_pairs(folder, warps, held, lines):
     """split_lines against a model in NumPy (tests/sim/run_split.py); a block for a cluster."""
     from tests.sim import build, run_split
     values = dict(WARPS=warps, HELD=held, LINES=lines, CLUSTER=1)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_split",
-         build.build(folder, "split_lines", "s", values, entry=run_split.ENTRY),
-         json.dumps(values)],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_split",
+                           build.build(folder, "split_lines", "s", values, entry=run_split.ENTRY),
+                           json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -161,26 +153,20 @@ def test_elements_that_are_not_computed_again_are_good(seed, spread, k, apart):
 
 def test_products_by_pairs(simulated):
     """sgemm on a simulated GPU, gemm_wgmma itself a model in NumPy (tests/sim/run_pairs.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_pairs", simulated], cwd=ROOT,
-                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
-                         text=True)
+    run = under_sanitizers("run_pairs", simulated, pythons_malloc="malloc")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 @pytest.mark.parametrize("part", ["halves", "of_bytes", "pairs", "of_few", "digits", "remainders"])
 def test_products_by_tiles(simulated, part):
     """The kernels that use Hopper's tensor cores, on a simulated GPU (tests/sim/run_tiles.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_tiles", simulated, part], cwd=ROOT,
-                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
-                         text=True)
+    run = under_sanitizers("run_tiles", simulated, part, pythons_malloc="malloc")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_products_by_remainders(folder):
     """dgemm on a simulated GPU, gemm_crt itself exact sums in NumPy (tests/sim/run_crt.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_crt", folder], cwd=ROOT,
-                         env=sanitized() | {"PYTHONMALLOC": "malloc"}, capture_output=True,
-                         text=True)
+    run = under_sanitizers("run_crt", folder, pythons_malloc="malloc")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

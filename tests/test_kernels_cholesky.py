@@ -1,14 +1,13 @@
 """The kernels of Cholesky for orders above 32 without a GPU (as test_kernels.py)."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from test_kernels import ROOT, every_letter, folder, sanitized  # noqa: F401
+from test_kernels import every_letter, folder  # noqa: F401
 
 from blasx import _spaces, _tuned
 from blasx.batched._block import upper_bytes
+from tests.sim.process import under_sanitizers
 
 KERNELS = "potrf_block", "potrs_block", "potrs_lines", "potrf_panel"
 
@@ -96,10 +95,7 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
-    return subprocess.run(
-        [sys.executable, "-m", f"tests.sim.{module}", library, kernel, letter,
-         json.dumps(values), *orders], cwd=ROOT, env=sanitized(), capture_output=True,
-        text=True)
+    return under_sanitizers(module, library, kernel, letter, json.dumps(values), *orders)
 
 
 @pytest.mark.parametrize("kernel, letter, values", RUNS)
@@ -119,8 +115,7 @@ def test_the_rows_of_large_members_run_on_the_cpu(folder, letter, n):  # noqa: F
 
 def test_one_large_matrix_by_panels(simulated):
     """potrf of one matrix on a simulated GPU, cuBLAS's products by the CPU (run_potrf.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_potrf", simulated],
-                         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_potrf", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -132,9 +127,7 @@ def test_a_ragged_batch_gives_members_what_they_give_alone(folder, letter):  # n
     entry = ENTRY.replace("numbers);", f"numbers, {upper_bytes(letter, values)});")
     libraries = [build(folder / name, "potrf_small", letter, values | more, entry=entry)
                  for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_ragged", *libraries, "potrf_small", letter,
-         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_ragged", *libraries, "potrf_small", letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

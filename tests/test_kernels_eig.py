@@ -1,13 +1,11 @@
 """The eigenvalue kernels without a GPU: compiled; run on the CPU under sanitizers."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from test_kernels import ROOT, sanitized
 
 from blasx import _tuned
+from tests.sim.process import under_sanitizers
 
 KERNEL = "syevd_block"
 SMALL = {"ROWS": 2, "LANES": 4, "WIDTH": 4, "GROUPS": 1, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
@@ -38,9 +36,7 @@ def test_runs_on_the_cpu(tmp_path, letter, values, orders):
     """A few members to a warp; what else svd.cuh can is run by the singular values."""
     from tests.sim import build, run_svd
     library = build.build(tmp_path, KERNEL, letter, values, entry=run_svd.ENTRY)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_eig", library, KERNEL, letter, json.dumps(values),
-         *orders], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    done = under_sanitizers("run_eig", library, KERNEL, letter, json.dumps(values), *orders)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
 
 
@@ -72,8 +68,6 @@ def tridiagonal(folder, letter, reduce, values, turns, orders):
     from tests.sim import build, run_large
     kernels = {name: (str(build.build(folder, name, letter, v, entry=run_large.ENTRY)), v)
                for name, v in ((reduce, values), ("steqr_lane", QL), ("lasr_rows", turns))}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_tridiagonal", letter, json.dumps(kernels), *orders],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    done = under_sanitizers("run_tridiagonal", letter, json.dumps(kernels), *orders)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
     return done.stdout

@@ -2,15 +2,13 @@
 of both through the launcher (-m gpu)."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, sanitized
 
 from blasx import _errors, _ladder, _tuned
 from blasx._types import TYPES
+from tests.sim.process import under_sanitizers
 
 every_letter = pytest.mark.parametrize("letter", "sdcz")
 TILES = {  # small ones that reach every branch: BM BN TM TN, BK STAGES STEP AHEAD
@@ -28,9 +26,7 @@ def test_runs_on_the_cpu(tmp_path, kernel, letter):
         BM=bm, BN=bn, TM=tm, TN=tn, WARPS=bm // tm * (bn // tn), BK=deep, STAGES=stages,
         STEP=step, AHEAD=ahead, GROUP=2, BLOCKS=1)
     library = build.build(tmp_path, kernel, letter, values, entry=run_ladder.ENTRY)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_ladder", library, kernel, letter,
-         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_ladder", library, kernel, letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -72,9 +68,7 @@ print("ok")
 
 def test_launches_on_a_simulated_gpu(simulated):
     """Transposes, and a C by columns, with the rows that ship (tests/sim/gpu.py)."""
-    from tests.sim.gpu import sanitized as environment
-    run = subprocess.run([sys.executable, "-c", LAUNCHES, simulated], cwd=ROOT, env=environment(),
-                         capture_output=True, text=True)
+    run = under_sanitizers(LAUNCHES, simulated, pythons_malloc="malloc")
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 

@@ -1,17 +1,16 @@
 """The block LU's kernels without a GPU (as test_kernels.py), and its routines that have no Case."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+from test_kernels import constants, every_letter, folder  # noqa: F401
 
 import blasx
 from blasx import _spaces, _tuned
 from blasx._types import TYPES
 from blasx.batched._block import lu_bytes, solve_bytes
+from tests.sim.process import under_sanitizers
 
 FACTOR, SOLVE = ("getrf_block", "getrf_nopiv"), ("getrs_block",)
 ROOM = 232448 - 8192  # what a block of Hopper has, without what the kernels declare themselves
@@ -74,9 +73,7 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
         orders = "37", "20", "34", "38"
     if kernel == "getri_small":
         orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_lu", library, kernel, letter, json.dumps(values),
-         *orders], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_lu", library, kernel, letter, json.dumps(values), *orders)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

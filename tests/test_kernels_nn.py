@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from blasx import _spaces, _tuned
+from tests.sim.process import under_sanitizers
 
 ROOT = Path(__file__).parent.parent
 KERNELS = {"norm_rows": "s", "norm_rows_backward": "d", "column_sums": "b", "softmax_rows": "d",
@@ -35,9 +36,7 @@ def test_compiles_without_drift_or_spills(kernel):
 
 
 def simulate(folder, letter, part):
-    from tests.sim.gpu import sanitized
-    return subprocess.run([sys.executable, "-m", "tests.sim.run_nn", folder, letter, part],
-                          cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    return under_sanitizers("run_nn", folder, letter, part, pythons_malloc="malloc")
 
 
 @pytest.mark.parametrize("letter, part", [("s", "convolution"), ("s", "convolution_by_pairs"),

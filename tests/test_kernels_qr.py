@@ -1,9 +1,6 @@
 """The kernels of QR without a GPU: compiled, and run on the CPU under sanitizers."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +8,7 @@ from test_kernels import in_turn
 
 from blasx import _tuned
 from blasx.batched._block import dealt
+from tests.sim.process import under_sanitizers
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ("geqrf_small", "geqrf_block", "ormqr_small", "ormqr_block", "ormqr_warp", "orgqr_block",
@@ -82,12 +80,7 @@ def simulate(folder, kernel, letter, plant=None, problem=None):
     from tests.sim import build, run_qr
     values, sizes = problem or PROBLEMS[kernel]
     library = build.build(folder, kernel, letter, values, plant, run_qr.ENTRY)
-    environment = os.environ | {
-        "LD_PRELOAD": build.runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
-        "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_qr", library, kernel, letter, json.dumps(values),
-         *sizes], cwd=ROOT, env=environment, capture_output=True, text=True)
+    return under_sanitizers("run_qr", library, kernel, letter, json.dumps(values), *sizes)
 
 
 @in_turn(KERNELS[::-1])

@@ -1,16 +1,14 @@
 """Singular values on the GPU without one: kernels compiled, and run on the CPU under sanitizers."""
 
 import json
-import subprocess
-import sys
 from itertools import product
 
 import pytest
-from test_kernels import ROOT, sanitized
 
 from blasx import _tuned
 from blasx._types import TYPES
 from blasx.batched._block import svd_column, teams_of
+from tests.sim.process import under_sanitizers
 
 KERNELS = "gesvd_vectors", "gesvd_values"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -101,22 +99,18 @@ def test_runs_on_the_cpu(folder, kernel, letter, run):
     from tests.sim import build, run_svd
     values, shapes = RUNS[run]
     library = build.build(folder, kernel, letter, values, entry=run_svd.ENTRY)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_svd", library, kernel, letter, json.dumps(values),
-         *shapes], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    done = under_sanitizers("run_svd", library, kernel, letter, json.dumps(values), *shapes)
     assert done.returncode == 0 and "ok" in done.stdout, done.stderr[-3000:]
 
 
 def test_vectors_of_a_batch(simulated):
     """Jacobi of A times the eigenvectors of A^H A, and the polar factor, on a simulated GPU
     (tests/sim/run_gesvd.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_gesvd", str(simulated)], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_gesvd", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_polar_way_of_one_matrix(simulated):
     """gesdd of one matrix on a simulated GPU (tests/sim/run_gesdd.py)."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_gesdd", str(simulated)], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_gesdd", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -1,14 +1,13 @@
 """trsm's and trmm's kernels for a batch without a GPU (as test_kernels.py)."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from test_kernels import ROOT, every_letter, folder, in_turn, sanitized  # noqa: F401
+from test_kernels import every_letter, folder, in_turn  # noqa: F401
 from test_kernels_cholesky import drift
 
 from blasx import _spaces, _tuned
+from tests.sim.process import under_sanitizers
 
 KERNELS = "trsm_small", "trmm_small", "trsm_block", "trmm_block"
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
@@ -41,9 +40,7 @@ def simulate(folder, kernel, letter, shapes, resident=0, plant=None, values=None
                   "DEEP": 1 + (letter in "sz"), "RESIDENT": resident,
                   "GROUP": 1 if letter == "s" else 4}
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
-    return subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_triangular", library, kernel, letter,
-         json.dumps(values), *shapes], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    return under_sanitizers("run_triangular", library, kernel, letter, json.dumps(values), *shapes)
 
 
 @in_turn(KERNELS)

@@ -2,22 +2,20 @@
 
 import io
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx._progress import Progress
+from tests.sim.process import under_sanitizers
 
 
 def test_factors_solutions_products(simulated):
     """Whole and by windows; pieces and streams early and late; LAPACK's pivots and info; an
     allocation that fails leaves the matrix; the testers with --host."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_host", simulated, "z"], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_host", simulated, "z")
     assert run.returncode == 0 and run.stdout.endswith("ok z\n"), run.stdout + run.stderr[-3000:]
 
 

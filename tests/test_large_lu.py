@@ -2,17 +2,16 @@
 on a simulated GPU (tests/sim/run_large.py, run_getrf.py, run_windows.py)."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+from test_kernels import constants, every_letter, folder  # noqa: F401
 
 from blasx import _spaces, _tuned
 from blasx._types import TYPES
 from blasx.batched._block import shared_bytes
 from blasx.large._bytes import moved_bytes, panel_bytes, rows_bytes, wide_bytes
+from tests.sim.process import under_sanitizers
 
 KERNELS = (("getrf_panel", "d", dict(CLUSTER=2, WARPS=1, ROWS=1, W=16)),
            ("getrf_panel", "c", dict(CLUSTER=3, WARPS=2, ROWS=2, W=4)),
@@ -34,23 +33,19 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """Blocks of a cluster side by side, four schedules, LAPACK's pivots, nan, ties, singular."""
     from tests.sim import build, run_large
     library = build.build(folder, kernel, letter, values, entry=run_large.ENTRY)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_large", library, kernel, letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_every_order_of_the_streams_gives_lapacks_factors(simulated):
     """Tall, wide, singular, one row, one column, inside a frame that stays as it is."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_getrf", simulated, "s"], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_getrf", simulated, "s")
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 
 def test_pivots_from_windows_whatever_the_order_of_the_streams(simulated):
     """Between butterflies; several blocks, one, some rows."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_windows", simulated], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_windows", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 

@@ -1,11 +1,10 @@
 """QR with column pivoting, and Bunch and Kaufman's factorization, of one large matrix without a
 GPU: kernels, launches and products on a simulated one (tests/sim/run_geqp3.py, run_hetrf.py)."""
 
-import subprocess
-import sys
-
 import pytest
-from test_kernels import ROOT, constants, sanitized
+from test_kernels import ROOT, constants
+
+from tests.sim.process import under_sanitizers
 
 RUNS = (("geqp3", "z"), ("geqp3", "s"), ("hetrf", "c"), ("hetrf", "d"))
 KERNELS = (("geqp3_panel", "d"), ("geqp3_panel", "z"), ("hetrf_panel", "z"), ("hetrf_undo", "c"),
@@ -16,8 +15,7 @@ KERNELS = (("geqp3_panel", "d"), ("geqp3_panel", "z"), ("hetrf_panel", "z"), ("h
 def test_lapacks_pivots_and_factors(routine, letter, simulated):
     """Tall, wide, ties, zeros, lost norms, tiny, huge, nan, blocks of D of order 2 alone and across
     the end of a panel; inside a frame that stays as it is, the same bits in two schedules."""
-    run = subprocess.run([sys.executable, "-m", f"tests.sim.run_{routine}", simulated, letter],
-                         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers(f"run_{routine}", simulated, letter)
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 
@@ -51,7 +49,6 @@ def test_a_planted_bug_is_caught(bug, tmp_path):
             "_sources.program = planted\n"
             f"from tests.sim import run_{routine} as run\n"
             f"run.main(sys.argv[1], 'd' if run.__name__.endswith('geqp3') else 's')")
-    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
+    run = under_sanitizers(code, tmp_path)
     assert run.returncode and "ok" not in run.stdout, run.stdout + run.stderr[-3000:]
     assert old in (ROOT / "kernels" / file).read_text()

@@ -2,13 +2,12 @@
 on a simulated GPU (tests/sim/run_large.py, run_geqrf.py)."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-from test_kernels import ROOT, constants, every_letter, folder, sanitized  # noqa: F401
+from test_kernels import constants, every_letter, folder  # noqa: F401
 
 from blasx import _spaces, _tuned
+from tests.sim.process import under_sanitizers
 
 KERNELS = (("geqrf_leaf", "c", dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=4)),
            ("geqrf_apply", "z", dict(CLUSTER=2, WARPS=2, ROWS=8, COLUMNS=2, BATCH=8)),
@@ -20,16 +19,13 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
     """LAPACK's factors and signs, zero, tiny, huge by columns, triangular, nan; four schedules."""
     from tests.sim import build, run_large
     library = build.build(folder, kernel, letter, values, entry=run_large.ENTRY)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_large", library, kernel, letter, json.dumps(values)],
-        cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_large", library, kernel, letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_every_order_of_the_streams_gives_lapacks_factors(simulated):
     """Tall, wide, singular, one row, one column, inside a frame that stays as it is."""
-    run = subprocess.run([sys.executable, "-m", "tests.sim.run_geqrf", simulated, "s"], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_geqrf", simulated, "s")
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 
@@ -64,7 +60,5 @@ def test_a_planted_bug_is_caught(tmp_path):
     values = dict(CLUSTER=2, WARPS=3, ROWS=1, COLUMNS=2)
     library = build.build(tmp_path, "geqrf_leaf", "d", values,
                           ("mul(mul(x[q], by), by)", "mul(x[q], by)"), run_large.ENTRY)
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_large", library, "geqrf_leaf", "d",
-         json.dumps(values)], cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_large", library, "geqrf_leaf", "d", json.dumps(values))
     assert run.returncode and "AssertionError" in run.stderr

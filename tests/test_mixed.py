@@ -1,16 +1,14 @@
 """Mixed precision: gesv that is told a precision to factor in, on NumPy arrays; and the kernels and
 the drivers of mixed precision and of tall least squares on a GPU that is simulated."""
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
-from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx import _tuned, refined
+from tests.sim.process import under_sanitizers
 
 EPS = {"fp32": 2.0**-24, "tf32": 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 FALLS = {  # with singular values 1 ... 1/cond: up to the first number never, from the second always
@@ -187,8 +185,7 @@ def test_gmres_is_asked_for_more_where_nothing_came_of_it(monkeypatch, helps):
 
 @pytest.mark.parametrize("module", ["run_solves", "run_refined"])
 def test_on_a_simulated_gpu(simulated, module):
-    run = subprocess.run([sys.executable, "-m", f"tests.sim.{module}", str(simulated)],
-                         cwd=ROOT, env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers(module, simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -1,19 +1,17 @@
 """Members of different sizes: `_vbatched` gives each what `_batched` gives it alone."""
 
 import inspect
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import ROOT, sanitized
 
 import blasx
 from blasx._types import TYPES
 from testing.cases import CASES
 from testing.options import Options
+from tests.sim.process import under_sanitizers
 
 on_gpu = pytest.param("gpu", marks=pytest.mark.gpu)
 devices = pytest.mark.parametrize("device", ["cpu", on_gpu])
@@ -285,7 +283,5 @@ def test_the_generic_name_takes_the_type_of_the_members():
     ("rotations of rows", "z"), ("division", "d")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run_vbatched", simulated, letter, family], cwd=ROOT,
-        env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("run_vbatched", simulated, letter, family)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

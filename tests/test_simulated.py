@@ -1,14 +1,13 @@
 """The launchers of the batched routines and their kernels, as tuned for Hopper, on a simulated GPU
 (tests/sim/gpu.py): each routine's tester in one type, a member to a warp and one above order 32."""
 
-import subprocess
-import sys
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from testing.cases import CASES
+from tests.sim.process import under_sanitizers
 
 ROOT = Path(__file__).parent.parent
 TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
@@ -19,15 +18,12 @@ TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
 def test_the_tester_passes(name, simulated):
     """Under AddressSanitizer and UBSan, another schedule at every launch."""
     asked = "-n 13,9,11 -n 12 -n 36 --batch 2 --nrhs 2 --check --niter 1 --nowarmup".split()
-    from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-m", "tests.sim.gpu", simulated, name, *asked], cwd=ROOT,
-                         env=sanitized(), capture_output=True, text=True)
+    run = under_sanitizers("gpu", simulated, name, *asked, pythons_malloc="malloc")
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 
 def passes(text, simulated):
     """Run a program on the simulated GPU, under the sanitizers."""
-    from tests.sim.gpu import sanitized
     text = f"""
 import sys
 import numpy as np
@@ -37,8 +33,7 @@ import blasx
 {text}
 print("ok")
 """
-    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
+    run = under_sanitizers(text, simulated, pythons_malloc="malloc")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -137,9 +132,7 @@ def test_a_step_outside_is_seen(simulated):
             "_gpu_lu.pivots_and_infos = lambda batch, n: (cupy.ndarray((batch, n - 1), 'i4'),"
             " cupy.ndarray((batch,), 'i4')); "
             "shrunk[...] = cupy.eye(40); blasx.dgetrf_batched(shrunk)")
-    from tests.sim.gpu import sanitized
-    run = subprocess.run([sys.executable, "-c", text, simulated], cwd=ROOT, env=sanitized(),
-                         capture_output=True, text=True)
+    run = under_sanitizers(text, simulated, pythons_malloc="malloc")
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
 
 

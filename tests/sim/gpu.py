@@ -23,7 +23,8 @@ from cffi import FFI
 from blasx._sources import program
 from blasx._types import TYPES
 
-from .build import PREFIX, build, runtimes, shim
+from .build import PREFIX, build, shim
+from .process import sanitized
 
 ENTRY = """extern "C" void {0}(unsigned gx, unsigned gy, unsigned bx, unsigned by, unsigned shared,
     unsigned cluster, int schedule, const uint64_t* numbers)
@@ -236,13 +237,6 @@ def install(folder):
 
 def no_library():
     raise ImportError("cuBLAS and cuSOLVER are not simulated")
-
-
-def sanitized():
-    """The environment of a process that may install it."""
-    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
-                         "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
-                         "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def main(folder, *arguments):
