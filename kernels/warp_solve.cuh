@@ -9,9 +9,9 @@
 //
 // Rows of such lengths that follow each other in memory lie there as they do here: they come as one
 // line, 16 bytes at a time from the last multiple of 16 before it on, which is less work than a
-// number at a time even with two reads of a bank. Other real factors come so, all of their numbers under
-// way at once; a triangle in packs of 16 bytes, and complex numbers, which may be conjugated, by
-// registers.
+// number at a time even with two reads of a bank. Other real factors come so, all of their numbers
+// under way at once; a triangle in packs of 16 bytes, and complex numbers, which may be conjugated,
+// by registers.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"

@@ -101,12 +101,11 @@ def folder(tmp_path_factory):
 
 def simulate(folder, kernel, letter, values, orders, plant=None):
     """Build the variant of these constants, or for an order, and run it; the finished process."""
-    from tests.sim.build import ENTRY, build
+    from tests.sim.build import build
     if isinstance(values, int):
         values = constants(kernel, letter, values)
     shared = upper_bytes(letter, values) if kernel == "potrf_small" else 0
-    entry = ENTRY.replace("numbers);", f"numbers, {shared});")
-    library = build(folder, kernel, letter, values, plant, entry)
+    library = build(folder, kernel, letter, values, plant, shared=shared)
     return under_sanitizers("run", library, kernel, letter, json.dumps(values), *orders)
 
 

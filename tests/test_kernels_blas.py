@@ -153,20 +153,20 @@ def test_elements_that_are_not_computed_again_are_good(seed, spread, k, apart):
 
 def test_products_by_pairs(simulated):
     """sgemm on a simulated GPU, gemm_wgmma itself a model in NumPy (tests/sim/run_pairs.py)."""
-    run = under_sanitizers("run_pairs", simulated, pythons_malloc="malloc")
+    run = under_sanitizers("run_pairs", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 @pytest.mark.parametrize("part", ["halves", "of_bytes", "pairs", "of_few", "digits", "remainders"])
 def test_products_by_tiles(simulated, part):
     """The kernels that use Hopper's tensor cores, on a simulated GPU (tests/sim/run_tiles.py)."""
-    run = under_sanitizers("run_tiles", simulated, part, pythons_malloc="malloc")
+    run = under_sanitizers("run_tiles", simulated, part)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
 def test_products_by_remainders(folder):
     """dgemm on a simulated GPU, gemm_crt itself exact sums in NumPy (tests/sim/run_crt.py)."""
-    run = under_sanitizers("run_crt", folder, pythons_malloc="malloc")
+    run = under_sanitizers("run_crt", folder)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -122,10 +122,10 @@ def test_one_large_matrix_by_panels(simulated):
 @pytest.mark.parametrize("letter", "ds")
 def test_a_ragged_batch_gives_members_what_they_give_alone(folder, letter):  # noqa: F811
     """potrf_small compiled RAGGED, members of all orders up to 48 (tests/sim/run_ragged.py)."""
-    from tests.sim.build import ENTRY, build
+    from tests.sim.build import build
     values = large(48, WARPS=2)
-    entry = ENTRY.replace("numbers);", f"numbers, {upper_bytes(letter, values)});")
-    libraries = [build(folder / name, "potrf_small", letter, values | more, entry=entry)
+    libraries = [build(folder / name, "potrf_small", letter, values | more,
+                       shared=upper_bytes(letter, values))
                  for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
     run = under_sanitizers("run_ragged", *libraries, "potrf_small", letter, json.dumps(values))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -68,7 +68,7 @@ print("ok")
 
 def test_launches_on_a_simulated_gpu(simulated):
     """Transposes, and a C by columns, with the rows that ship (tests/sim/gpu.py)."""
-    run = under_sanitizers(LAUNCHES, simulated, pythons_malloc="malloc")
+    run = under_sanitizers(LAUNCHES, simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stdout + run.stderr[-3000:]
 
 

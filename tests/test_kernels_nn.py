@@ -36,7 +36,7 @@ def test_compiles_without_drift_or_spills(kernel):
 
 
 def simulate(folder, letter, part):
-    return under_sanitizers("run_nn", folder, letter, part, pythons_malloc="malloc")
+    return under_sanitizers("run_nn", folder, letter, part)
 
 
 @pytest.mark.parametrize("letter, part", [("s", "convolution"), ("s", "convolution_by_pairs"),

@@ -36,8 +36,9 @@ def simulate(folder, kernel, letter, shapes, resident=0, plant=None, values=None
     elif kernel.endswith("small"):
         values = {"WARPS": 1, "N": 8, "LANES": 4, "C": 2, "BLOCKS": 1}
     else:
-        values = {"WARPS": 2, "N": 16, "R": 32 if letter == "s" else 16, "STAGES": 2, "BLOCKS": 1,
-                  "DEEP": 1 + (letter in "sz"), "RESIDENT": resident,
+        deep = 1 + (letter in "sz")  # eights of a slice, of which a strip is a multiple
+        values = {"WARPS": 2, "N": 16 if deep == 2 else 24, "R": 32 if letter == "s" else 16,
+                  "STAGES": 2, "BLOCKS": 1, "DEEP": deep, "RESIDENT": resident,
                   "GROUP": 1 if letter == "s" else 4}
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
     return under_sanitizers("run_triangular", library, kernel, letter, json.dumps(values), *shapes)

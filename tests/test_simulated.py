@@ -18,7 +18,7 @@ TYPED = [case.typed[next(x for x in (letter, *case.typed) if x in case.typed)]
 def test_the_tester_passes(name, simulated):
     """Under AddressSanitizer and UBSan, another schedule at every launch."""
     asked = "-n 13,9,11 -n 12 -n 36 --batch 2 --nrhs 2 --check --niter 1 --nowarmup".split()
-    run = under_sanitizers("gpu", simulated, name, *asked, pythons_malloc="malloc")
+    run = under_sanitizers("gpu", simulated, name, *asked)
     assert run.returncode == 0 and run.stdout.count("  ok\n") == 3, run.stdout + run.stderr[-3000:]
 
 
@@ -33,7 +33,7 @@ import blasx
 {text}
 print("ok")
 """
-    run = under_sanitizers(text, simulated, pythons_malloc="malloc")
+    run = under_sanitizers(text, simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
@@ -132,7 +132,7 @@ def test_a_step_outside_is_seen(simulated):
             "_gpu_lu.pivots_and_infos = lambda batch, n: (cupy.ndarray((batch, n - 1), 'i4'),"
             " cupy.ndarray((batch,), 'i4')); "
             "shrunk[...] = cupy.eye(40); blasx.dgetrf_batched(shrunk)")
-    run = under_sanitizers(text, simulated, pythons_malloc="malloc")
+    run = under_sanitizers(text, simulated)
     assert run.returncode and "AddressSanitizer" in run.stderr, run.stderr[-3000:]
 
 
@@ -171,7 +171,7 @@ for letter, n in ("s", 33), ("d", 70), ("c", 67), ("z", 40):
                                          stedc_merge=dict(WARPS=2)))
         stack.enter_context(_tuned.using(real, gemm_block=tiles, gemm_split=None, gemm_warp=None,
                                          gemm_thread=None, gemm_lines=None))
-        for lower, overwrite in ((0, 0), (1, 1)) if letter in "sz" else ((1, 0),):
+        for lower, overwrite in (0, 0), (1, 1):
             with blasx.trace() as ran:
                 w, v, info = map(np.array, of(gpu.copied(x), 1, lower, overwrite))
             assert "stedc_merge" in str(ran) and list(info) == [0] * 11 + [1] * 2, info

@@ -108,9 +108,7 @@ def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
     call.serve("getrs_small", lambda block, part: block(part.members, *part(*of, trans, n, nrhs)))
     call.serve("getrs_warp", lambda block, part: block(
         part.members, square_bytes(call.me.dtype, part.most(n)), *part(*of, trans, n, nrhs)))
-    call.serve("getrs_lines", lambda block, part: solve_by_lines(
-        block, call.me.dtype, part.members, part.most(n), part.most(nrhs),
-        *part(*of, failed, trans, n, nrhs)))
+    call.serve("getrs_lines", by_lines(call.me, (*of, failed, trans, n, nrhs), n, nrhs))
     call.serve("getrs_block", by_blocks)
     return call
 
@@ -286,17 +284,14 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
     call.serve("potrs_warp", lambda block, part: block(
         part.members, square_bytes(call.me.dtype, part.most(n)),
         *part(*of, failed, not lower, n, nrhs)))
-    call.serve("potrs_lines", lambda block, part: solve_by_lines(
-        block, call.me.dtype, part.members, part.most(n), part.most(nrhs),
-        *part(*of, failed, not lower, n, nrhs)))
+    call.serve("potrs_lines", by_lines(call.me, (*of, failed, not lower, n, nrhs), n, nrhs))
     call.serve("potrs_block", by_blocks)
     if any(("first",) in call.ways(name) for name in ("trsm_lines", "trsm_block")):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
             table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
             of = (*table, *bits(1), failed, n, nrhs, trans == 2, 0)
-            call.serve(("trsm_lines", way), lambda block, part, of=of: solve_by_lines(
-                block, call.me.dtype, part.members, part.most(n), part.most(nrhs), *part(*of)))
+            call.serve(("trsm_lines", way), by_lines(call.me, of, n, nrhs))
             call.serve(("trsm_block", way), triangles_by_strips(call.me, of, n, nrhs))
     return call
 
@@ -317,6 +312,12 @@ def triangles(call, a, b, x, order, side, lower, trans):
             line[:, 2] *= -1 if both else 1
         table.append(call.add(line))
     return table, by_columns
+
+
+def by_lines(me, of, n, count):
+    """What launches getrs_lines, potrs_lines or trsm_lines."""
+    return lambda block, part: solve_by_lines(
+        block, me.dtype, part.members, part.most(n), part.most(count), *part(*of))
 
 
 def triangles_by_strips(me, of, n, count):

@@ -1,6 +1,6 @@
 """Products and triangular solves of members of different sizes on the GPU (_gpu_ragged.py): every
-product by tiles, gemm_split or gemm_block, triangles up to order 1024 by trsm_small and
-trsm_block."""
+product by tiles, gemm_split or gemm_block, triangles up to order 1024 by trsm_lines, trsm_small
+and trsm_block."""
 
 import cupy
 import numpy as np
@@ -10,10 +10,11 @@ from .._ragged import Ragged
 from .._spaces import MOST
 from . import _gpu_triangular
 from ._block import small_triangle_bytes
-from ._gpu import blocks, for_columns, solve_by_lines, solving
+from ._gpu import blocks, for_columns, solving
 from ._gpu_blas import bits, tiled
 from ._gpu_ragged import (
     Call,
+    by_lines,
     extents,
     lies_across,
     like,
@@ -83,8 +84,7 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         block(-(-teams * v["LANES"] // block.threads),
               small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
 
-    call.serve("trsm_lines", lambda block, part: solve_by_lines(
-        block, me.dtype, part.members, part.most(n), part.most(count), *part(*of)))
+    call.serve("trsm_lines", by_lines(me, of, n, count))
     call.serve("trsm_small", small)
     call.serve("trsm_block", triangles_by_strips(me, of, n, count))
     call.run()

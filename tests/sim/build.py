@@ -23,7 +23,7 @@ PREFIX = "sim_"
 
 ENTRY = """extern "C" void {0}(unsigned blocks, unsigned threads, int schedule,
     const uint64_t* numbers)
-{{ sim::launch({1}, blocks, threads, schedule, numbers); }}
+{{ sim::launch({1}, blocks, threads, schedule, numbers, {2}); }}
 """
 
 
@@ -56,10 +56,10 @@ def put(file, *arguments):
     os.replace(made, file)
 
 
-def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None):
+def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None, shared=0):
     """A shared library with `sim_<name>(blocks, threads, schedule, numbers)`, or with another
     `entry`; returns its path. `plant` = (old, new) puts a bug into the text first. `ahead`: a
-    shim's folder.
+    shim's folder. `shared`: the bytes of dynamic shared memory, where `entry` is not told.
     """
     text = _sources.program(name, TYPES[letter].cpp, constants)
     if plant:
@@ -68,7 +68,7 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None):
     values = "_".join(map(str, constants.values()))
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
-    cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name)}')
+    cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name, shared)}')
     put_library(library, cpp, ahead)
     return library
 

@@ -21,26 +21,27 @@ ROOT = Path(__file__).parents[2]
 
 
 def sanitized():
-    """The environment of a process that may load what build.py makes."""
+    """The environment of a process that may load what build.py makes; the sanitizer sees all of
+    Python's memory."""
     from .build import runtimes
     return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
-                         "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+                         "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
+                         "PYTHONPATH": str(ROOT)}
 
 
 @cache
-def parent(pythons_malloc):
-    """The Python that forks; `pythons_malloc` "malloc": the sanitizer sees Python's memory, too."""
-    more = {"PYTHONMALLOC": pythons_malloc} if pythons_malloc else {}
+def parent():
+    """The Python that forks."""
     made = subprocess.Popen([sys.executable, "-m", "tests.sim.process"], cwd=ROOT, text=True,
-                            env=sanitized() | more, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                            env=sanitized(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     atexit.register(made.stdin.close)
     return made
 
 
-def under_sanitizers(program, *arguments, pythons_malloc=""):
+def under_sanitizers(program, *arguments):
     """A module of this folder, or the text of a program, with these arguments: returncode, stdout,
     stderr."""
-    process = parent(pythons_malloc)
+    process = parent()
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("stdout", "stderr")]
         asked = [program, *map(str, arguments)]
