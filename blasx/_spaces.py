@@ -379,9 +379,25 @@ def inverse_fits(letter, n, v, gpu):
         letter, n, v, 96, small_square_bytes(letter, v), gpu)
 
 
+def q_stages(letter, n):
+    """A lane to a column, or several: warps for all columns at once, twice that, or fewer."""
+    shapes, *more = dealt_stages(letter, n)
+    N = -(-n // 4) * 4
+    shared = [dict(N=N, PARTS=parts, WARPS=warps) for parts in (4, 8, 2, 16)
+              for all_at_once in [-(-n * parts // 32)]
+              for warps in sorted({2 * all_at_once, *(-(-all_at_once // t) for t in (1, 2, 3))})]
+    return [v | {"PARTS": 1} for v in shapes] + shared, *more
+
+
 def q_fits(letter, n, v, gpu):
-    dtype = TYPES[letter].dtype
-    return dealt_fits(letter, n, v, 128, small_q_numbers(dtype, v, n) * dtype.itemsize, gpu)
+    dtype, N, parts, warps = TYPES[letter].dtype, v["N"], v["PARTS"], v["WARPS"]
+    room = small_q_numbers(dtype, v, n) * dtype.itemsize
+    if parts == 1:
+        return dealt_fits(letter, n, v, 128, room, gpu)
+    few = 16 // dtype.itemsize
+    part = 2 * -(-N // (few * parts)) * 4  # of a column and of v
+    return (n <= N <= 256 and N % 4 == 0 and parts in (2, 4, 8, 16) and part <= PART and warps <= 32
+            and (part + 24) * 32 * warps * v["BLOCKS"] <= 65536 and room <= gpu.shared)
 
 
 def interchange_stages(letter, n):
@@ -1588,8 +1604,8 @@ SPACES = {
                           letters="sd", smallest=17, largest=160),
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
-    "orgqr_small": Space("orgqr", dealt_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,
-                         largest=128),
+    "orgqr_small": Space("orgqr", q_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,
+                         largest=200),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
                         (4, 8, 16, 32, 48, 64, 96), True, largest=512),

@@ -17,7 +17,10 @@ constexpr int LD = N / FEW % 2 ? N : N + FEW;
 
 struct alignas(16) Vector { scalar_t x[FEW]; };
 
-// V's m x k numbers and tau to shared memory, zeros in the rows from m on, by lane `lane` of `lanes`
+// V's m x k numbers and tau to shared memory, zeros in the rows from m on, by lane `lane` of `lanes`;
+// where V lies by rows a lane takes columns, or, BOXES, a warp boxes as wide as 32 bytes: they meet
+// fewer banks of one kind
+template <bool BOXES = false>
 __device__ inline void load(scalar_t* V, scalar_t* taus, const Strided<const scalar_t>& qr,
                             const scalar_t* tau, int m, int k, bool conjugated, bool adjoint,
                             int lane, int lanes)
@@ -29,10 +32,13 @@ __device__ inline void load(scalar_t* V, scalar_t* taus, const Strided<const sca
     if (qr.rs == 1)
         for (int j = 0; j < k; ++j)
             for (int i = lane; i < N; i += lanes) place(i, j);
-    else
-        for (int j = lane; j < k; j += lanes)
+    else {
+        constexpr int ACROSS = 32 / sizeof(scalar_t), LANES = BOXES ? 32 : 1;
+        const int first = BOXES ? lane / 32 * ACROSS + lane % ACROSS : lane;
+        for (int j = first; j < k; j += BOXES ? lanes / 32 * ACROSS : lanes)
             #pragma unroll 8
-            for (int i = 0; i < N; ++i) place(i, j);
+            for (int i = lane % LANES / ACROSS; i < N; i += BOXES ? 32 / ACROSS : 1) place(i, j);
+    }
     for (int j = lane; j < k; j += lanes) taus[j] = conjugated != adjoint ? conj(tau[j]) : tau[j];
 }
 

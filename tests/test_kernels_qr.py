@@ -31,7 +31,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "ormqr_small": (dict(N=20, LANES=8, WARPS=1, BLOCKS=1), ("20,20", "17,9", "3,21")),
     "ormqr_warp": (WARP, ("40,1", "33,6", "9,4")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
-    "orgqr_small": (dict(N=20, WARPS=2, BLOCKS=1), ("20,20", "17,9", "19,3")),
+    "orgqr_small": (dict(N=20, PARTS=1, WARPS=2, BLOCKS=1), ("20,20", "17,9", "19,3")),
     "gels_small": (LANES | {"C": 1}, ("8,8", "7,5", "6,1")),
     "gels_warp": (WARP, ("40,37", "33,9", "35,1", "36,36")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
@@ -105,9 +105,13 @@ def test_windows_of_registers_run_on_the_cpu(tmp_path, values, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_q_of_more_than_96_rows_runs_on_the_cpu(tmp_path):
-    run = simulate(tmp_path, "orgqr_small", "s",
-                   problem=(dict(N=104, WARPS=7, BLOCKS=1), ("101,99", "104,3")))
+@pytest.mark.parametrize("letter, N, parts, warps, sizes", [
+    ("s", 104, 1, 7, ("101,99", "104,3")), ("s", 40, 4, 5, ("40,37", "38,5")),
+    ("d", 36, 8, 9, ("36,36", "33,2")), ("c", 20, 4, 1, ("20,19", "17,3")),
+    ("z", 12, 2, 2, ("12,9", "9,9"))])
+def test_q_of_more_rows_and_by_several_lanes_to_a_column(tmp_path, letter, N, parts, warps, sizes):
+    run = simulate(tmp_path, "orgqr_small", letter,
+                   problem=(dict(N=N, PARTS=parts, WARPS=warps, BLOCKS=1), sizes))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

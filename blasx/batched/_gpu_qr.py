@@ -143,8 +143,9 @@ def dealt_q(small, me, rows, columns, count):
     and each one's lanes and numbers there."""
     numbers = small_q_numbers(me.dtype, small.values, count)
     room = numbers * me.dtype.itemsize
-    multiple = noted("orgqr_small", me, rows, "multiple") or 1
-    lanes = dealt(small.threads, columns, multiple, room, gpu(current_device()).shared)
+    parts = small.values["PARTS"]
+    multiple = 32 if parts > 1 else noted("orgqr_small", me, rows, "multiple") or 1
+    lanes = dealt(small.threads, columns * parts, multiple, room, gpu(current_device()).shared)
     teams = small.threads // lanes
     return teams, teams * room, (lanes, numbers)
 

@@ -254,9 +254,11 @@ def orgqr_small(sim, rng, m, n, order, in_place):
     """With as many lanes to a member as its columns ask for, and with others; blocks are full but
     the last."""
     numbers = small_q_numbers(sim.dtype, sim.constants, min(m, n))
-    least = dealt(sim.threads, n, 1, numbers * sim.dtype.itemsize, 2**17)
-    for lanes, k in ((least, min(m, n)), (min(least + 5, sim.threads), max(min(m, n) - 3, 1)),
-                     (max(least - 1, 1), min(m, n))):
+    parts = sim.constants["PARTS"]
+    least = dealt(sim.threads, parts * n, 1 if parts == 1 else 32,
+                  numbers * sim.dtype.itemsize, 2**17)
+    others = (min(least + 5, sim.threads), max(least - 1, 1)) if parts == 1 else (32, sim.threads)
+    for lanes, k in zip((least, *others), (min(m, n), max(min(m, n) - 3, 1), min(m, n))):
         teams = sim.threads // lanes
         batch = teams + 1
         qr, tau = (np.concatenate([x] * batch)[:batch] for x in factors(sim, rng, m, k))
