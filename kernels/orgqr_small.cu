@@ -32,7 +32,7 @@ __device__ inline void by_parts(const Strided<scalar_t>& q, const scalar_t* V, c
     constexpr int PACKS = N / FEW, EACH = (PACKS + PARTS - 1) / PARTS;
     const auto row = [=](int p, int e) { return (PARTS * p + part) * FEW + e; };
     const auto outside = [=](int p, int j) {  // nothing of v is there, or no row
-        return PARTS * (p + 1) * FEW <= j || (PACKS % PARTS && PARTS * p + part >= PACKS);
+        return PARTS * (p + 1) * FEW <= j || (PARTS * (p + 1) > PACKS && PARTS * p + part >= PACKS);
     };
     scalar_t a[EACH][FEW];
     #pragma unroll
