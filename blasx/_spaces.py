@@ -51,7 +51,7 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "ADJACENT", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TILED", "ADJACENT", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
@@ -583,8 +583,14 @@ def jacobi_stages(letter, n):
     in_warps = [v | dict(WARPS=w) for v in (*teams, *staying_teams(most))
                 for w in ((1, 4) if v["LANES"] * v["GROUPS"] <= 32
                           else (v["LANES"] * v["GROUPS"] // 32,))]
-    return (in_warps, [dict(SHARED=1), dict(SHARED=1, SPREAD=1), dict(SHARED=0)],
-            options(BLOCKS=(1, 2, 4)))
+    return ([*in_warps, *tiled_teams(most)],
+            [dict(SHARED=1), dict(SHARED=1, SPREAD=1), dict(SHARED=0)], options(BLOCKS=(1, 2, 4)))
+
+
+def tiled_teams(n):
+    """A warp to each pair of blocks of eight columns, or to two."""
+    for warps in sorted({-(-n // 16), -(-n // 32)}):
+        yield dict(ROWS=-(-n // 32), LANES=32, WIDTH=8, GROUPS=warps, WARPS=warps, TILED=1)
 
 
 def staying_teams(n):
@@ -604,10 +610,14 @@ def holds(v, n):
 def jacobi_fits(vectors):
     def fit(letter, n, v, gpu):
         team = v["LANES"] * v["GROUPS"]
-        return (n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
-                and (team <= 32 or team == 32 * v["WARPS"]) and v["WIDTH"] <= 6
+        if v.get("TILED"):
+            shape = v["LANES"] == 32 and v["WIDTH"] == 8 and v["GROUPS"] == v["WARPS"]
+        else:
+            part = 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter)
+            shape = v["WIDTH"] <= 6 and part <= 200
+        return (shape and n <= v["ROWS"] * v["LANES"] and v["LANES"] in LANES and v["WARPS"] <= 16
+                and (team <= 32 or team == 32 * v["WARPS"])
                 and (not v.get("STAY") or holds(v, n))
-                and 2 * v["WIDTH"] * v["ROWS"] * (1 + vectors) * words(letter) <= 200
                 and svd_room(letter, n, vectors, v)[1] + 512 <= gpu.shared)
     return fit
 
@@ -1614,8 +1624,8 @@ SPACES = {
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), optional=True,
-                          largest=256),
-    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), optional=True, largest=256),
+                          largest=512),
+    "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), optional=True, largest=512),
     "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
                          largest=256),
     "sytrd_rows": Space("syevd", few_rows_stages, few_rows_fits, optional=True, largest=64),

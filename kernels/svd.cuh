@@ -21,6 +21,9 @@
 // where a warp has the team, and keeps the other. (Odd-even ordering: Luk, Park, SIAM J. Sci. Stat.
 // Comput. 10, 1989.)
 //
+// TILED: the columns of two blocks meet by their products (svd_tiles.cuh), and cross memory once for
+// all their rotations.
+//
 // The angle is found in float32: any tau = tan(theta / 2) that is near enough makes a product of
 // two columns 10^7 times smaller, and sin = 2 tau / (1 + tau^2) makes the rotation orthogonal to
 // full precision whatever tau is. (Golub, Van Loan: Matrix Computations, 8.6.3; Demmel, Veselic,
@@ -36,6 +39,8 @@ constexpr int GROUPS = 8;   // that work on a matrix
 constexpr int SHARED = 1;   // columns lie in shared memory; 0: in global memory
 constexpr int SPREAD = 0;   // 1: they begin where they meet no bank of it twice
 constexpr int STAY = 0;     // 1: all of them stay in a team's registers from sweep to sweep
+constexpr int TILED = 0;    // a warp takes two blocks of eight columns, so many tiles of 8 rows at a
+                            // time (svd_tiles.cuh)
 constexpr int BLOCKS = 1;   // per multiprocessor for which registers are rationed
 #endif
 constexpr int TEAM = LANES * GROUPS;
@@ -276,6 +281,8 @@ __device__ inline Rotation rotation(scalar_t g, real_t& a, real_t& b, double lim
     return r;
 }
 
+#include "svd_tiles.cuh"
+
 // n[e] := the squared length of column first_pair() + HOLDERS e
 __device__ inline void own_lengths(real_t (&n)[EACH], const Part (&x)[WIDTH])
 {
@@ -364,6 +371,14 @@ __device__ inline void between(Part (&x)[WIDTH], Part (&y)[WIDTH], real_t (&nx)[
     }
 }
 
+// X has room for `columns` columns, lengths and inverses one number for each.
+struct Scratch {
+    scalar_t* X;
+    real_t *lengths, *inverses, *sums;
+    int* order;
+    Pairs* pairs;  // TILED: of each warp
+};
+
 // One sweep over the nb blocks of a member; true if a cosine was above the limit. Teams of a warp
 // go together: rounds and pairs that others have are not `valid`.
 __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit, bool active)
@@ -417,6 +432,25 @@ __device__ inline bool sweep(scalar_t* X, real_t* lengths, int nb, double limit,
                     }
                 }
             }
+        }
+        team_sync();
+    }
+    return moved;
+}
+
+// The same by tiles, a warp to two blocks
+__device__ inline bool sweep_tiles(const Scratch& room, int m, int n, int nb, double limit,
+                                   bool active)
+{
+    bool moved = false;
+    #pragma unroll 1
+    for (int t = 0; t < nb - 1; ++t) {
+        #pragma unroll 1
+        for (int k = group(); k < nb / 2 && active; k += GROUPS) {
+            const int ba = k == 0 ? nb - 1 : (t + k) % (nb - 1);
+            const int bb = k == 0 ? t : (t - k + nb - 1) % (nb - 1);
+            moved |= meet(room.X + size(ba) * (WIDTH * LD), room.X + size(bb) * (WIDTH * LD), m, n,
+                          room.pairs[group()], t == 0, limit);
         }
         team_sync();
     }
@@ -579,13 +613,6 @@ __device__ inline int columns_of(int n)
     return 2 * WIDTH * (STAY && TEAM > 32 ? GROUPS : (n + 2 * WIDTH - 1) / (2 * WIDTH));
 }
 
-// X has room for `columns` columns, lengths and inverses one number for each.
-struct Scratch {
-    scalar_t* X;
-    real_t *lengths, *inverses, *sums;
-    int* order;
-};
-
 // The block at this place of the row to the team's registers, or from there, where there is one
 template <bool TAKE>
 __device__ void move_block(Part (&x)[WIDTH], scalar_t* X, int block, bool valid)
@@ -625,7 +652,8 @@ __device__ inline bool orthogonalized(Scratch room, int m, int n, bool active)
         return active;
     }
     for (int count = 0; count < SWEEPS; ++count) {
-        const bool moved = sweep(room.X, room.lengths, nb, limit, active);
+        const bool moved = TILED ? sweep_tiles(room, m, n, nb, limit, active)
+                                 : sweep(room.X, room.lengths, nb, limit, active);
         active = over_team(moved ? 1 : 0, room.sums, larger) > 0;
         if (TEAM > 32 ? !active : !__any_sync(ALL, active)) break;
     }
@@ -727,7 +755,7 @@ __device__ inline Scratch scratch(scalar_t* global, int most)
     const size numbers = size(columns) * LD * sizeof(scalar_t);
     const size rest = (columns * (2 * sizeof(real_t) + sizeof(int)) + WARPS * sizeof(real_t) + 15)
         / 16 * 16;
-    size apart = (SHARED ? numbers : 0) + rest;
+    size apart = (SHARED ? numbers : 0) + rest + (TILED ? WARPS * sizeof(Pairs) : 0);
     if (SPREAD && SHARED) apart += (GROUPS * WIDTH * LD * size(sizeof(scalar_t)) - apart) & 127;
     char* p = dynamic_shared + team() * apart;
     Scratch s;
@@ -736,5 +764,6 @@ __device__ inline Scratch scratch(scalar_t* global, int most)
     s.inverses = s.lengths + columns;
     s.sums = s.inverses + columns;
     s.order = reinterpret_cast<int*>(s.sums + WARPS);
+    s.pairs = reinterpret_cast<Pairs*>(p + (SHARED ? numbers : 0) + rest);
     return s;
 }

@@ -35,7 +35,7 @@ KERNELS = {
                      "runs_on_the_cpu and geqrf_small or windows_of_registers")),
     "ormqr_block": (("ormqr_block.cu", "qr_panels.cuh"),
                     ("tests/test_kernels_qr.py", "runs_on_the_cpu")),
-    "gesvd_vectors": (("gesvd_vectors.cu", "svd.cuh"),
+    "gesvd_vectors": (("gesvd_vectors.cu", "svd.cuh", "svd_tiles.cuh"),
                       ("tests/test_kernels_svd.py", "runs_on_the_cpu")),
     "gels_solve": (("gels_solve.cu",),
                    ("tests/test_kernels_qr.py", "runs_on_the_cpu and gels_solve")),

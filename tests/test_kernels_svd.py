@@ -23,6 +23,7 @@ ODD = {"ROWS": 5, "LANES": 2, "WIDTH": 1, "GROUPS": 5, "WARPS": 2, "SHARED": 1, 
 SEVENS = {"ROWS": 4, "LANES": 4, "WIDTH": 1, "GROUPS": 7, "WARPS": 1, "SHARED": 0, "BLOCKS": 1}
 WHOLE = {"ROWS": 9, "LANES": 1, "WIDTH": 1, "GROUPS": 5, "WARPS": 1, "SHARED": 1, "BLOCKS": 1}
 TWOS = {"ROWS": 8, "LANES": 1, "WIDTH": 2, "GROUPS": 2, "WARPS": 2, "SHARED": 1, "BLOCKS": 1}
+TILES = {"ROWS": 2, "LANES": 32, "WIDTH": 8, "GROUPS": 2, "WARPS": 2, "BLOCKS": 1}
 RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR, ("17,6",)),
         (FIVES, ("12,11", "10,5")), (SIXES, ("8,8", "7,2")), (THREES, ("6,6", "8,5")),
         (ODD, ("10,9", "9,9", "7,3")), (SEVENS, ("14,13", "16,14", "9,2")),
@@ -34,7 +35,9 @@ RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR,
             (ODD, ("10,9", "9,9", "7,3")), (WHOLE | {"SPREAD": 1}, ("9,9", "9,8", "5,2")),
             (FIVES, ("12,12", "11,9")), (SMALL, ("8,7", "5,1")), (TWOS, ("8,8", "8,5")),
             (SEVENS, ("14,13", "16,14")), (BLOCK, ("13,11", "24,20")),
-            (FAR, ("4,4",))))]
+            (FAR, ("4,4",)))),
+        *((TILES | {"SHARED": shared, "TILED": tiles}, sizes) for shared, tiles, sizes in (
+            (1, 1, ("41,39", "17,5")), (0, 2, ("48,48", "35,26")), (1, 4, ("33,32", "30,17"))))]
 
 
 @every_kernel
@@ -93,7 +96,8 @@ def folder(tmp_path_factory):
     ("gesvd_values", "z", 13), ("gesvd_vectors", "s", 14), ("gesvd_vectors", "d", 15),
     ("gesvd_vectors", "c", 16), ("gesvd_values", "s", 17), ("gesvd_vectors", "z", 18),
     ("gesvd_vectors", "s", 19), ("gesvd_values", "d", 20), ("gesvd_vectors", "d", 21),
-    ("gesvd_values", "c", 22)])
+    ("gesvd_values", "c", 22), ("gesvd_vectors", "d", 23), ("gesvd_vectors", "z", 24),
+    ("gesvd_values", "c", 24), ("gesvd_vectors", "s", 25), ("gesvd_vectors", "c", 25)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """Members of a warp, of a block, columns of a lane each, columns in global memory."""
     from tests.sim import build, run_svd

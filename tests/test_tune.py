@@ -453,7 +453,8 @@ def test_show_says_what_runs_and_why(folder, capsys):
     ("gels", 600, "lascl_batched geqrf_block gels_solve"), ("gels", 8, "gels_small"),
     ("gels", 65, "geqrf_shared gels_warp"),
     ("symm", 8, "gemm_warp"),
-    ("getri", 100, "laswp_identity trsm_block trsm_block"), ("gesvd", 300, "")])
+    ("getri", 100, "laswp_identity trsm_block trsm_block"), ("gesvd", 300, "gesvd_vectors"),
+    ("gesvd", 600, "")])
 def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels):
     line, = tune.show([routine], "d", [n], HOPPER)
     words = line.partition(": ")[2].replace("then ", "").split()

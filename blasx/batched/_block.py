@@ -251,6 +251,8 @@ def svd_room(letter, n, vectors, constants):
     size, (_, long) = t.dtype.itemsize, svd_column(letter, vectors, v)
     rest = -(-(columns * (2 * t.real.itemsize + 4) + v["WARPS"] * t.real.itemsize) // 16) * 16
     apart = rest + columns * long * size * v["SHARED"]
+    if v.get("TILED"):  # products, K and turns of each warp's pairs (kernels/svd_tiles.cuh)
+        apart += -(-(2 * 16 * 17 * size + 8 * (2 * t.real.itemsize + size)) // 16) * 16 * v["WARPS"]
     if v.get("SPREAD") and v["SHARED"]:
         apart += (v["GROUPS"] * v["WIDTH"] * long * size - apart) % 128
     return columns * long, teams_of(v) * apart
