@@ -25,10 +25,15 @@ def main(folder):
         """The first row that ships of those that take A V."""
         return next(r for r in table(90)["gesvd_vectors"][letter] if r.get("gram"))
 
+    def by_tiles(letter):
+        return next(r for r in table(90)["gesvd_vectors"][letter] if r.get("TILED"))
+
     for letter, way, (m, n), full in (("d", by_jacobi("d"), (18, 18), 1),
                                       ("d", by_jacobi("d"), (18, 15), 0),
                                       ("z", by_jacobi("z"), (16, 17), 1),
                                       ("s", by_jacobi("s"), (25, 25), 0),
+                                      ("s", by_tiles("s"), (25, 25), 0),
+                                      ("z", by_tiles("z"), (33, 20), 1),
                                       ("d", None, (18, 18), 1), ("s", None, (17, 18), 0)):
         a = some_of_every_kind(rng, TYPES[letter], m, n)
         a[4] = a[4][:, rng.permutation(n)]
