@@ -588,9 +588,11 @@ def jacobi_stages(letter, n):
 
 
 def tiled_teams(n):
-    """A warp to each pair of blocks of eight columns, or to two."""
-    for warps in sorted({-(-n // 16), -(-n // 32)}):
-        yield dict(ROWS=-(-n // 32), LANES=32, WIDTH=8, GROUPS=warps, WARPS=warps, TILED=1)
+    """A warp to each pair of blocks of eight columns, or to two or three, or eight or sixteen."""
+    pairs = -(-n // 16)
+    warps = {pairs, -(-n // 32), -(-n // 48), *(w for w in (8, 16) if w < pairs)}
+    for warps, tiles in product(sorted(warps), (2, 4, 1)):
+        yield dict(ROWS=-(-n // 32), LANES=32, WIDTH=8, GROUPS=warps, WARPS=warps, TILED=tiles)
 
 
 def staying_teams(n):

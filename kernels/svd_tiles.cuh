@@ -48,7 +48,6 @@ __device__ inline void find_products(const scalar_t* a, const scalar_t* b, int r
         tensor_product(of_a, left, x.x);
         tensor_product(of_b, left, y.x);
     }
-    __syncwarp();  // the last pairs are done with
     #pragma unroll
     for (int e = 0; e < 4; ++e) {
         pairs.G[e / 2 * 8 + g][2 * t + e % 2] = of_a[e];

@@ -223,13 +223,13 @@ def test_a_quick_search_ends(kernel):
 
 
 @pytest.mark.parametrize("kernel", ["syevd_block", "gesvd_vectors", "gesvd_values"])
-def test_shipped_teams_whose_columns_stay_are_candidates(kernel):
-    for letter in "sdcz":
-        rows = [r for r in _tuned.table(90)[kernel][letter] if r.get("STAY")]
+def test_shipped_teams_of_columns_that_stay_or_are_tiles_are_candidates(kernel):
+    for kind, letter in product(("STAY", "TILED")[:1 + kernel.startswith("gesvd")], "sdcz"):
+        rows = [r for r in _tuned.table(90)[kernel][letter] if r.get(kind)]
         assert rows
         for row in rows:
             teams = SPACES[kernel].stages(letter, row["to"])[0]
-            assert any(v.items() <= row.items() for v in teams if "STAY" in v), row
+            assert any(v.items() <= row.items() for v in teams if kind in v), row
 
 
 @pytest.mark.parametrize("kernel, n, optional", [
