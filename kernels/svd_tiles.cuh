@@ -2,10 +2,10 @@
 //
 // A warp makes G = P^H P, in shared memory, diagonal by a round of rotations R_1, R_2, ... of all
 // pairs of a column of either block, in a sweep's first round of all pairs there are, and P := P R_1
-// R_2 ... = P + P K: what is small stays small, so that columns which are nearly
-// orthogonal lose no digits. Sixteen columns are read for G and where any pair has a cosine that
-// matters read again and written: a round crosses memory as often as one of rotations by hand, and
-// there are fewer the wider blocks are.
+// R_2 ... = P + P K: what is small stays small, so that columns which are nearly orthogonal lose no
+// digits. What crosses memory: X of sixteen columns once for G, and X and W of them once more both
+// ways where a pair has a cosine that matters, n / 8 - 1 times in a sweep of n columns: an eighth of
+// what rotations of single columns move. A sweep is 4 m n^2 fused operations for X and 2 n^3 for W.
 //
 // Of tiles of 8 x 8 lane (g, t) = (lane / 4, lane % 4) has numbers 2 t and 2 t + 1 of line g, k = t
 // and t + 4 of a product being these.

@@ -35,7 +35,7 @@ RUNS = [(SMALL, ("8,8", "7,5", "8,3", "1,1")), (BLOCK, ("13,11", "16,9")), (FAR,
             (ODD, ("10,9", "9,9", "7,3")), (WHOLE | {"SPREAD": 1}, ("9,9", "9,8", "5,2")),
             (FIVES, ("12,12", "11,9")), (SMALL, ("8,7", "5,1")), (TWOS, ("8,8", "8,5")),
             (SEVENS, ("14,13", "16,14")), (BLOCK, ("13,11", "24,20")),
-            (FAR, ("4,4",)))),
+            (FAR, ("4,4",)), (BLOCK | {"WIDTH": 3, "GROUPS": 8, "WARPS": 2}, ("13,11",)))),
         *((TILES | {"SHARED": shared, "TILED": tiles}, sizes) for shared, tiles, sizes in (
             (1, 1, ("35,33", "17,5")), (0, 2, ("64,9", "27,26")), (1, 4, ("30,17",))))]
 
@@ -96,8 +96,9 @@ def folder(tmp_path_factory):
     ("gesvd_values", "z", 13), ("gesvd_vectors", "s", 14), ("gesvd_vectors", "d", 15),
     ("gesvd_vectors", "c", 16), ("gesvd_values", "s", 17), ("gesvd_vectors", "z", 18),
     ("gesvd_vectors", "s", 19), ("gesvd_values", "d", 20), ("gesvd_vectors", "d", 21),
-    ("gesvd_values", "c", 22), ("gesvd_vectors", "d", 23), ("gesvd_vectors", "z", 24),
-    ("gesvd_values", "c", 24), ("gesvd_vectors", "s", 25), ("gesvd_vectors", "c", 25)])
+    ("gesvd_values", "c", 22), ("gesvd_vectors", "d", 23), ("gesvd_vectors", "d", 24),
+    ("gesvd_vectors", "z", 25), ("gesvd_values", "c", 25), ("gesvd_vectors", "s", 26),
+    ("gesvd_vectors", "c", 26)])
 def test_runs_on_the_cpu(folder, kernel, letter, run):
     """Members of a warp, of a block, columns of a lane each, columns in global memory."""
     from tests.sim import build, run_svd
