@@ -37,8 +37,8 @@ def gesvd_batched(me, a, compute_uv=1, full_matrices=1, overwrite_a=0):
     -----
     CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: to order 512 one-sided
     Jacobi, on chip as far as the members fit, after a QR factorization where they are tall or wide;
-    from order 49 on (s 81, of values alone 97 to 161) blocks of eight columns meet by products of
-    the tensor cores. From order 17 to 33 on it is given A V instead of A, with the eigenvectors V
+    at most orders from 49 on (s 81, of values alone 97 to 161) blocks of eight columns meet by
+    products of the tensor cores. From order 17 to 33 on it is given A V instead of A, with the eigenvectors V
     of A^H A, and takes two or three sweeps instead of eight unless A is near to a lower rank. Small
     singular values of graded columns keep their digits: where lengths of columns lie further apart
     than 16, V is left out. To order 1024 the unitary factor P of A = P H by QDWH
