@@ -38,10 +38,10 @@ def gesvd_batched(me, a, compute_uv=1, full_matrices=1, overwrite_a=0):
     CPU: a compiled core for small members, LAPACK's gesdd for others. GPU: to order 512 one-sided
     Jacobi, on chip as far as the members fit, after a QR factorization where they are tall or wide;
     at most orders from 49 on (s 81, of values alone 97 to 161) blocks of eight columns meet by
-    products of the tensor cores. From order 17 to 33 on it is given A V instead of A, with the eigenvectors V
-    of A^H A, and takes two or three sweeps instead of eight unless A is near to a lower rank. Small
-    singular values of graded columns keep their digits: where lengths of columns lie further apart
-    than 16, V is left out. To order 1024 the unitary factor P of A = P H by QDWH
+    products of the tensor cores. From order 17 to 33 on it is given A V instead of A, with the
+    eigenvectors V of A^H A, and takes two or three sweeps instead of eight unless A is near to a
+    lower rank. Small singular values of graded columns keep their digits: where lengths of columns
+    lie further apart than 16, V is left out. To order 1024 the unitary factor P of A = P H by QDWH
     in double precision, and the eigenvectors of H, with errors of a few n eps |A|; members that are
     not square have a QR first. Above the one-matrix routine in a loop.
     About 10 (5 m n^2 + 4 n^3) operations each by Jacobi alone, a third of it with V, 100 n^3 by the
