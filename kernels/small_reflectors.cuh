@@ -32,13 +32,15 @@ __device__ inline void load(scalar_t* V, scalar_t* taus, const Strided<const sca
     if (qr.rs == 1)
         for (int j = 0; j < k; ++j)
             for (int i = lane; i < N; i += lanes) place(i, j);
-    else {
-        constexpr int ACROSS = 32 / sizeof(scalar_t), LANES = BOXES ? 32 : 1;
-        const int first = BOXES ? lane / 32 * ACROSS + lane % ACROSS : lane;
-        for (int j = first; j < k; j += BOXES ? lanes / 32 * ACROSS : lanes)
+    else if (BOXES) {
+        constexpr int ACROSS = 32 / sizeof(scalar_t), DOWN = 32 / ACROSS;
+        for (int j = lane / 32 * ACROSS + lane % ACROSS; j < k; j += lanes / 32 * ACROSS)
             #pragma unroll 8
-            for (int i = lane % LANES / ACROSS; i < N; i += BOXES ? 32 / ACROSS : 1) place(i, j);
-    }
+            for (int i = lane % 32 / ACROSS; i < N; i += DOWN) place(i, j);
+    } else
+        for (int j = lane; j < k; j += lanes)
+            #pragma unroll 8
+            for (int i = 0; i < N; ++i) place(i, j);
     for (int j = lane; j < k; j += lanes) taus[j] = conjugated != adjoint ? conj(tau[j]) : tau[j];
 }
 

@@ -56,7 +56,8 @@ __device__ inline void find_products(const scalar_t* a, const scalar_t* b, int r
     __syncwarp();
 }
 
-// Whether there is anything to do; `moved` if a cosine is above the square root of `limit`
+// Whether there is anything to do, of what rotation() would do; `moved` if a cosine is above the
+// square root of `limit`
 __device__ inline bool some_meet(const Pairs& pairs, bool all, double limit, bool& moved)
 {
     constexpr double LITTLE = 1.0 / 64;  // of the limit
