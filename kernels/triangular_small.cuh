@@ -124,7 +124,7 @@ __device__ void columns_of_team(
     const int n = size_of(ns, b);
     const int m = number_of < teams ? int(min(size(LANES * C), size_of(nrhs, b) - first)) : 0;
     const scalar_t alpha = number<scalar_t>::of(alpha_re, alpha_im);
-    const bool turned = conjugated != 0, kept = info && info[b];
+    const bool turned = conjugated != 0, kept = info && *array_of(info, size(1), b);
     const auto in = part(matrix_of(B, b_row, b_col, b_next, b), 0, int(first));
     const auto out = part(matrix_of(X, x_row, x_col, x_next, b), 0, int(first));
     scalar_t* const L = reinterpret_cast<scalar_t*>(dynamic_shared)

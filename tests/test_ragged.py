@@ -277,11 +277,18 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"), ("lines of L", "c"),
-    ("two sweeps", "d"), ("by panels", "d"), ("by panels", "c"), ("qr", "c"), ("tiles", "s"),
-    ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"), ("panels", "d"),
+    ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"), ("by panels", "c"),
+    ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"), ("panels", "d"),
     ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("staying", "d"), ("rotations", "s"),
     ("rotations of rows", "z"), ("division", "d")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = under_sanitizers("run_vbatched", simulated, letter, family)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+def test_what_serves_a_member_alone_serves_it_among_others(simulated, letter):
+    """At every end of a row and up to 64 right-hand sides (tests/sim/run_served.py)."""
+    run = under_sanitizers("run_served", simulated, letter)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -26,11 +26,22 @@ from ._block import (
     lu_bytes,
     potrs_bytes,
     shared_bytes,
+    small_triangle_bytes,
     solve_bytes,
     square_bytes,
     triangle_bytes,
 )
-from ._gpu import GENERAL, INT, blocks, kernel, parts_of, past, solve_by_lines, solving
+from ._gpu import (
+    GENERAL,
+    INT,
+    blocks,
+    for_columns,
+    kernel,
+    parts_of,
+    past,
+    solve_by_lines,
+    solving,
+)
 from ._gpu_blas import _plan, bits
 from ._gpu_cholesky import SIDES
 from ._gpu_jacobi import MEMORY
@@ -38,6 +49,7 @@ from ._gpu_lu import BESIDE
 
 BRANCHES = 15  # streams beside the current one, a class of 16 to each
 FIRST = 4  # of them are of higher priority: blocks of the largest members do not wait for others
+TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 
 
@@ -129,7 +141,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
         if at_once:
             return at_once,
         solve = (kernel("getrs_small", me, n, ("FACTORED", 1), plain=True) if small
-                 else blocks("getrs_block", me, n))
+                 else solving("getrs_lines", me, n, nrhs) or blocks("getrs_block", me, n))
         return _factoring(me, n) + ((solve,) if nrhs else ())
 
     call = Call(me, n > 0, plan, n, np.minimum(nrhs, BESIDE + 1))
@@ -262,11 +274,16 @@ def _positive(me, n, nrhs):
     for name in "potrs_lines", "potrs_warp", "potrs_block":
         if block := solving(name, me, n, nrhs):
             return block,
+    block = triangular(me, n, nrhs)
+    return block and ((block, "first"), (block, "then"))
+
+
+def triangular(me, n, count):
+    """The kernel that solves with a triangle, as _gpu_triangular.launch has it."""
     if n > MOST:
         return None
-    block = solving("trsm_lines", me, n, nrhs) or (
-        _gpu_triangular.by_strips(me, "trsm_block", n, nrhs))
-    return (block, "first"), (block, "then")
+    return (solving("trsm_lines", me, n, count) or for_columns("trsm_small", me, n, count)
+            or _gpu_triangular.by_strips(me, "trsm_block", n, count))
 
 
 def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
@@ -286,14 +303,34 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
         *part(*of, failed, not lower, n, nrhs)))
     call.serve("potrs_lines", by_lines(call.me, (*of, failed, not lower, n, nrhs), n, nrhs))
     call.serve("potrs_block", by_blocks)
-    if any(("first",) in call.ways(name) for name in ("trsm_lines", "trsm_block")):
+    if any(("first",) in call.ways(name) for name in TRIANGULAR):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
-            table, _ = triangles(call, c, from_b, x, order, 0, lower, trans)
-            of = (*table, *bits(1), failed, n, nrhs, trans == 2, 0)
-            call.serve(("trsm_lines", way), by_lines(call.me, of, n, nrhs))
-            call.serve(("trsm_block", way), triangles_by_strips(call.me, of, n, nrhs))
+            serve_triangles(call, (c, from_b, x), (order, count), (n, nrhs), 0, lower, trans,
+                            failed=failed, way=(way,))
     return call
+
+
+def serve_triangles(call, operands, extents, sizes, side, lower, trans, alpha=1, failed=0, diag=0,
+                    way=()):
+    """Solve with triangles: A, B and X, their orders and right-hand sides, and these as columns of
+    the table."""
+    (order, _), (n, count) = extents, sizes
+    table, by_columns = triangles(call, *operands, order, side, lower, trans)
+    staged = call.sizes(by_columns)
+    of = (*table, *bits(alpha), failed, n, count, trans == 2, diag)
+
+    def small(block, part):
+        v, by_columns = block.values, part.most(staged)
+        slabs = -(-part.most(count) // (v["LANES"] * v["C"]))
+        teams = part.members * slabs
+        block(-(-teams * v["LANES"] // block.threads),
+              small_triangle_bytes(call.me.letter, v, by_columns), *part(*of), slabs, by_columns,
+              teams)
+
+    launches = by_lines(call.me, of, n, count), small, triangles_by_strips(call.me, of, n, count)
+    for name, launch in zip(TRIANGULAR, launches):
+        call.serve((name, *way) if way else name, launch)
 
 
 def triangles(call, a, b, x, order, side, lower, trans):

@@ -7,22 +7,18 @@ import numpy as np
 
 from .._kernel import current_device
 from .._ragged import Ragged
-from .._spaces import MOST
 from . import _gpu_triangular
-from ._block import small_triangle_bytes
-from ._gpu import blocks, for_columns, solving
-from ._gpu_blas import bits, tiled
+from ._gpu_blas import tiled
 from ._gpu_ragged import (
     Call,
-    by_lines,
     extents,
     lies_across,
     like,
     lines,
     outputs,
     product,
-    triangles,
-    triangles_by_strips,
+    serve_triangles,
+    triangular,
 )
 
 
@@ -67,26 +63,12 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         return like(b, x)
 
     def plan(n, count):
-        if n > MOST:
-            return None
-        return (solving("trsm_lines", me, n, count) or blocks("trsm_small", me, n)
-                or for_columns("trsm_block", me, n, count)),
+        block = triangular(me, n, count)
+        return block and (block,)
 
     call = Call(me, shapes.prod(1) > 0, plan, order, count)
-    table, by_columns = triangles(call, a, b, x, order, side, lower, trans)
-    staged, count, n = call.sizes(by_columns), call.sizes(count), call.sizes(order)
-    of = (*table, *bits(alpha), 0, n, count, trans == 2, diag)
-
-    def small(block, part):
-        v, by_columns = block.values, part.most(staged)
-        slabs = -(-part.most(count) // (v["LANES"] * v["C"]))
-        teams = part.members * slabs
-        block(-(-teams * v["LANES"] // block.threads),
-              small_triangle_bytes(me.letter, v, by_columns), *part(*of), slabs, by_columns, teams)
-
-    call.serve("trsm_lines", by_lines(me, of, n, count))
-    call.serve("trsm_small", small)
-    call.serve("trsm_block", triangles_by_strips(me, of, n, count))
+    serve_triangles(call, (a, b, x), (order, count), (call.sizes(order), call.sizes(count)), side,
+                    lower, trans, alpha, diag=diag)
     call.run()
     call.larger(lambda a, b: (_gpu_triangular.triangular(
         me, "trsm", alpha, a, b, side, lower, trans, diag, 1), 0), (a, b), (x,))

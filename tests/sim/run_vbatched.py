@@ -44,6 +44,10 @@ VALUES = {
                    "trsm_lines": LINES | dict(UPTO=1),
                    "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                       GROUP=4)},
+    "small triangles": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+                        "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
+                        "trsm_lines": None,
+                        "trsm_small": dict(N=44, LANES=16, C=1, WARPS=2, BLOCKS=1)},
     "by panels": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                   "potrf_panels": dict(NB=16), "trsm_small": None, "trsm_split": None,
                   "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
@@ -52,7 +56,7 @@ VALUES = {
                   "syrk_block": dict(BM=16, BN=16, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0,
                                      WARPS=2, BLOCKS=1)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
-    "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1)},
+    "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1, APART=0)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "mixed": {},
@@ -380,7 +384,8 @@ def same_eigen(sim, me, members, *orders):
 FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
-                    "lines of L": cholesky, "two sweeps": cholesky, "by panels": by_panels,
+                    "lines of L": cholesky, "two sweeps": cholesky, "small triangles": cholesky,
+                    "by panels": by_panels,
                     "rotations of rows": rotations}
 
 
