@@ -37,29 +37,41 @@ def main(arguments):
     for path in options.files:
         if not path.is_file():
             parser.error(f"no file {path}")
+    reports = dict(compared(options.files or sorted(RESULTS.glob("*.json"))))
     if options.mean:
-        print(mean(options.files, options.mean.split(","), options.letters))
+        print(mean(reports.values(), options.mean.split(","), options.letters))
         return 0
-    for path in options.files or sorted(RESULTS.glob("*.json")):
-        report = json.loads(path.read_text())
-        rows = report.get("rows", []) if isinstance(report, dict) else []
-        if not rows or "family" not in rows[0]:
-            print(f"{path.name}: no rows of compare, passed over", file=sys.stderr)
-            continue
+    for path, report in reports.items():
         print(table(report), end="\n\n")
         for image in plots(report, options.out / path.stem):
             print(f"![{path.stem}]({image.name})", end="\n\n")
     return 0
 
 
-def mean(files, routines, letters):
+def compared(files):
+    """(path, report) of the files that `compare` wrote; the others are named."""
+    for path in files:
+        try:
+            report = json.loads(path.read_text())
+            known = "family" in report["rows"][0]
+        except (ValueError, LookupError, TypeError):
+            known = False
+        if known:
+            yield path, report
+        else:
+            print(f"{path.name}: no rows of compare, passed over", file=sys.stderr)
+
+
+def mean(reports, routines, letters):
     """The geometric mean of the ratios of all rows of these routines, and the rows below 1.1."""
     best = {}
-    for path in files:
-        for row in json.loads(path.read_text())["rows"]:
+    for report in reports:
+        for row in report["rows"]:
             if row["routine"] in routines and row["dtype"] in letters and row["ratio"]:
                 key = row["dtype"] + row["routine"], row["shape"]
                 best[key] = max(best.get(key, 0), row["ratio"])
+    if not best:
+        return f"no row of {', '.join(routines)} in {letters}"
     whole = geometric_mean(best.values())
     low = sorted((ratio, *key) for key, ratio in best.items() if ratio < 1.1)
     return "\n".join([f"{whole:.2f}: geometric mean of {len(best)} rows; below 1.1:",

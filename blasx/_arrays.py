@@ -21,7 +21,7 @@ def call(implementation, me, args, kw):
         if x.__class__ in NATIVE:
             if x.__class__ is not np.ndarray:
                 device = _same(me, device, x.data.device_id)
-        elif x.__class__ not in PLAIN or x.__class__ is list and foreign(x):
+        elif x.__class__ not in PLAIN or foreign(x):
             like = _like(implementation, args, kw)
             kind, args, kw = _viewed(implementation, me, args, kw)
             device = _device(me, (*args, *kw.values()))
@@ -83,11 +83,11 @@ def _name(me):
 def _viewed(implementation, me, args, kw):
     """The operands as NumPy's or CuPy's arrays, and the first that is of another library."""
     operands = (*args, *kw.values())
-    native = [_members(x) if x.__class__ in (list, Ragged) else
+    native = [_members(x) if x.__class__ in (list, tuple, Ragged) else
               x if x.__class__ in PLAIN else _native(x) for x in operands]
     if any(x is None and y is not None for x, y in zip(native, operands)):
         _refuse(implementation, me, args, kw, native)
-    firsts = [(x[0], y[0]) if x.__class__ is list and foreign(x) else (x, y)
+    firsts = [(x[0], y[0]) if foreign(x) else (x, y)
               for x, y in zip(operands, native)]
     kind = next((x for x, y in firsts
                  if y is not x and hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray)),

@@ -31,7 +31,7 @@ ndarray = np.ndarray
 PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None), np.bool_,
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
 
-DIRECT = PLAIN - {list}  # what cannot hold another library's arrays either
+DIRECT = PLAIN - {list, tuple}  # what cannot hold another library's arrays either
 
 FAR = 2**1023  # an int beyond it may be no float
 
@@ -138,6 +138,8 @@ class Typed:
                 x = np.asarray(x)
             except ValueError:
                 self.mistyped(argument, "a ragged sequence", "an array of integers")
+        if not hasattr(x, "dtype"):
+            self.mistyped(argument, type(x).__name__, "an array of integers")
         if x.dtype.kind not in "iu" and x.size:
             self.mistyped(argument, f"dtype {x.dtype}", "an array of integers")
         return x
@@ -496,8 +498,9 @@ def _say_what_is_missing(name, error):
 
 
 def foreign(x):
-    """True for a list of arrays that are not NumPy's, as the `_vbatched` routines take them."""
-    return bool(x) and x[0].__class__ not in PLAIN
+    """True for a list with arrays that are not NumPy's, as the `_vbatched` routines take them."""
+    return (x.__class__ is list or x.__class__ is tuple) and any(
+        y.__class__ not in PLAIN for y in x)
 
 
 def _fit(name, signature, args, kw):
@@ -531,9 +534,12 @@ def _types_in(x):
         return [x.data.dtype]
     if hasattr(x, "dtype"):
         return [x.dtype]
-    if x and hasattr(x[0], "dtype"):
-        return list({y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype for y in x})
-    return [np.asarray(x).dtype]
+    try:
+        if x and hasattr(x[0], "dtype"):
+            return list({y.dtype if hasattr(y, "dtype") else np.asarray(y).dtype for y in x})
+        return [np.asarray(x).dtype]
+    except ValueError:  # of rows of different lengths, which the typed routine refuses by name
+        return []
 
 
 def share(x, y):

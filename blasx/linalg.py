@@ -248,6 +248,7 @@ def solve(me, a, b):
     columns, restore = _beside(me, a.shape[:-2], b)
     if not b.size:
         x = columns
+        me.succeed(_SINGULAR, _batched(t, "getrf")(_flat(a))[2], a.shape[:-2])
     elif a.ndim == 2:
         x, info = _lapack(t, "gesv")(a, columns)[2:]
         me.succeed(_SINGULAR, info)
@@ -356,15 +357,15 @@ def _lu_solve(me, lu, piv, b, trans, overwrite_b):
     stack = lu.shape[:-2]
     overwrite_b = me.truth(overwrite_b, "overwrite_b") and b.shape[:-2] == stack
     columns, restore = _beside(me, stack, b)
+    if lu.size:
+        me.succeed(_SINGULAR, _first_zero(lu), stack)
     if not b.size:
         x = columns
+    elif lu.ndim == 2:
+        x, _ = _lapack(t, "getrs")(lu, piv, columns, trans, overwrite_b)
     else:
-        me.succeed(_SINGULAR, _first_zero(lu), stack)
-        if lu.ndim == 2:
-            x, _ = _lapack(t, "getrs")(lu, piv, columns, trans, overwrite_b)
-        else:
-            piv = piv.reshape(-1, piv.shape[-1])
-            x, _ = _batched(t, "getrs")(_flat(lu), piv, columns, trans, overwrite_b)
+        piv = piv.reshape(-1, piv.shape[-1])
+        x, _ = _batched(t, "getrs")(_flat(lu), piv, columns, trans, overwrite_b)
     x = restore(x)
     return x[..., 0] if one else x
 
@@ -601,9 +602,7 @@ def eigh(me, a, UPLO="L"):
         return _empty(a, _numpy.eigh)
     if a.ndim > 2:
         return EighResult(*_syevd_stack(me, t, 1, lower, a))
-    w, v, info = _syevd(t, 1, lower, a)
-    me.succeed(_NO_CONVERGENCE, info)
-    return EighResult(w, v)
+    return EighResult(*_syevd(me, t, 1, lower, a))
 
 
 def eigvalsh(me, a, UPLO="L"):
@@ -628,9 +627,7 @@ def eigvalsh(me, a, UPLO="L"):
         return _empty(a, _numpy.eigvalsh)
     if a.ndim > 2:
         return _syevd_stack(me, t, 0, lower, a)[0]
-    w, _, info = _syevd(t, 0, lower, a)
-    me.succeed(_NO_CONVERGENCE, info)
-    return w
+    return _syevd(me, t, 0, lower, a)[0]
 
 
 def _hermitian(me, a, UPLO):
@@ -641,10 +638,14 @@ def _hermitian(me, a, UPLO):
     return t, a, int(UPLO in "Ll")
 
 
-def _syevd(t, vectors, lower, a):
+def _syevd(me, t, vectors, lower, a):
+    """w and v of one matrix; of nan or infinities, with which LAPACK ends as with others, none."""
     cpu = a.__class__ is ndarray
     best = _lwork(t.letter, "syevd", len(a), vectors, lower) if cpu else ()
-    return _lapack(t, "syevd")(a, vectors, lower, *best)
+    w, v, info = _lapack(t, "syevd")(a, vectors, lower, *best)
+    lost = (w != w).any()
+    me.succeed(_NO_CONVERGENCE, max(int(info), int(lost)) if cpu else _xp(a).maximum(info, lost))
+    return w, v
 
 
 def _syevd_stack(me, t, vectors, lower, a):

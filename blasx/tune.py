@@ -519,8 +519,14 @@ def on_gpu(cupy, gpu, pool, say):
 
 def orders_of(text):
     """Orders as they are written: 1-16,32,33."""
-    ends = [part.split("-") for part in text.split(",")]
-    return sorted({n for e in ends for n in range(int(e[0]), int(e[-1]) + 1)})
+    orders = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        low, high = int(low), int(high or low)
+        if not 0 < low <= high:
+            raise argparse.ArgumentTypeError(f"{part}: orders go up, from 1 on")
+        orders |= set(range(low, high + 1))
+    return sorted(orders)
 
 
 def show(routines, letters, orders, gpu):
@@ -603,7 +609,7 @@ def main(arguments):
     names = options.routine or list(_spaces.SPACES)
     kernels = [k for k, s in _spaces.SPACES.items() if k in names or s.routine in names]
     unknown = [x for x in names if x not in routines and x not in kernels]
-    if unknown or set(options.letters) - set("sdczh"):
+    if unknown or not options.letters or set(options.letters) - set("sdczh"):
         parser.error(f"no routine {' '.join(unknown)}" if unknown else "letters are of sdczh")
     try:
         cupy = _clock.gpu()

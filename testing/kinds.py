@@ -14,7 +14,7 @@ import numpy as np
 
 from . import tester
 from .cases import find
-from .options import Options, Parser, checked, letters, sizes
+from .options import Options, Parser, checked, letters, sizes, target
 
 ROUTINES = ("getrf", "getrs", "gesv", "getri", "potrf", "potrs", "posv", "potri", "geqrf", "orgqr",
             "ormqr", "gels", "syevd", "sygvd", "gesvd")
@@ -54,7 +54,7 @@ def parser():
     p.add_argument("--device", choices=("cpu", "gpu"), default="")
     p.add_argument("--batch", type=checked(int, 1), default=3)
     p.add_argument("--seed", type=checked(int, 0), default=0)
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--json", type=target, metavar="FILE")
     return p
 
 

@@ -8,6 +8,7 @@ ends; a plain number stays. Steps may be negative. `-n` repeats, and the sizes a
 
 import argparse
 from dataclasses import dataclass, field
+from pathlib import Path
 
 DEFAULT_SIZES = "1088:10304:1024"  # MAGMA's
 DEFAULT_SIZES_BATCHED = "32:512:32"
@@ -44,6 +45,14 @@ class Options:
     all_flags: bool = False
     json: str = ""
     flags: dict = field(default_factory=dict)
+
+
+def target(text):
+    """A file that can be written when all is measured."""
+    path = Path(text)
+    if text and (path.is_dir() or not path.parent.is_dir()):
+        raise argparse.ArgumentTypeError(f"{text}: no such folder, or one itself")
+    return text
 
 
 def integer_range(text):
@@ -196,7 +205,7 @@ def parser(prog, description=None):
     p.add_argument("-p", dest="precisions", type=letters, metavar="sdcz",
                    help="precisions, where the name has no letter")
     p.add_argument("-a", "--all-flags", action="store_true", help="all flags of the routine")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--json", type=target, metavar="FILE")
     flags = add_flags(p)
 
     def valued(*names, const, **how):

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import selfcheck, tester
 from .cases import CASES
-from .options import Options, Parser, checked, letters
+from .options import Options, Parser, checked, letters, target
 
 GROUPS = ("blas", "lu", "chol", "qr", "syev", "svd", "geev", "hesv", "band", "mixed", "aux",
           "batched", "vbatched")
@@ -57,7 +57,7 @@ def parser():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--start", metavar="NAME", help="from this routine on")
     p.add_argument("-v", "--verbose", action="store_true", help="every line, not only failed ones")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("--json", type=target, metavar="FILE")
     p.add_argument("--inject-fault", action="store_true",
                    help="spoil every routine's first result: the status must not be 0")
     return p

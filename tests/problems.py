@@ -12,7 +12,7 @@ from testing.options import Options
 ROUTINES = [(case, letter) for case in CASES for letter in case.typed
             if TYPES[letter].is_known and case.group != "vbatched"]  # those: test_ragged.py
 IDS = [case.typed[letter] for case, letter in ROUTINES]
-LAYOUTS = ("F", "C", "view", "rows", "steps", "reversed")
+LAYOUTS = ("F", "C", "view", "rows", "steps", "reversed", "apart")
 GUARD = 77
 
 
@@ -71,6 +71,13 @@ def laid(x, layout, xp=np):
         y = xp.empty(x.shape, x.dtype, order=layout)
         y[...] = xp.asarray(x)
         return y, y
+    if layout == "apart":  # every other one of twice as many members, by columns without a gap
+        order = [0, *range(1, x.ndim)[::-1]]
+        shape = 2 * len(x) + 1, *x.shape[1:]
+        frame = xp.full([shape[i] for i in order], GUARD, x.dtype).transpose(order)
+        y = frame[1::2]
+        y[...] = xp.asarray(x)
+        return y, frame
     step = 2 if layout == "steps" else 1
     shape = [s * step + 3 for s in x.shape]
     # rows and columns change places, the batch stays in front

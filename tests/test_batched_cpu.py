@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 
 import blasx
 from blasx.batched import _cpu
+from tests.problems import laid
 from tests.sim.process import under_sanitizers
 
 CALLS = {
@@ -337,6 +338,34 @@ def test_any_strides(engine, letter, n, overwrite):
                 assert found[0] is x and found[-2] is y
             else:
                 assert np.array_equal(x, a) and np.array_equal(y, b)
+
+
+@every_letter
+@pytest.mark.parametrize("layout", ["view", "steps", "reversed", "apart"])
+def test_members_past_the_core_have_their_bits_alone(letter, layout):
+    n = 133
+    a, b = problem(letter, n, 3)
+    (a, _), (b, _) = laid(a, layout), laid(b, layout)
+    for routine, operands in (("getrf", (a,)), ("gesv", (a, b)), ("potrf", (a,)), ("posv", (a, b)),
+                              ("potri", (a,)), ("geqrf", (a,)), ("slogdet", (a,)),
+                              ("heevd" if letter in "cz" else "syevd", (a,))):
+        f = getattr(blasx, f"{letter}{routine}_batched")
+        whole = f(*operands)
+        for i in range(3):
+            for x, y in zip(whole, f(*(x[i:i + 1] for x in operands)), strict=True):
+                assert x[i].tobytes() == y[0].tobytes(), (routine, i)
+
+
+def test_products_of_halves_leave_c_alone():
+    a = np.array([[[2, 1], [1, 3]]], np.float16)
+    for beta in (0.0, 2.0):
+        frame = np.full((3, 4), 7, np.float16)
+        c = frame[1].reshape(1, 2, 2)
+        expected = [[[5 + 7 * beta, 5 + 7 * beta], [5 + 7 * beta, 10 + 7 * beta]]]
+        assert np.array_equal(blasx.hgemm_batched(1, a, a, beta, c), expected)
+        assert (frame == 7).all()
+        assert blasx.hgemm_batched(1, a, a, beta, c, overwrite_c=1) is c
+        assert np.array_equal(c, expected) and (frame[::2] == 7).all()
 
 
 @every_letter

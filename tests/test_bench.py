@@ -58,6 +58,18 @@ def test_report_draws_and_prints(quick, tmp_path, capsys):
     assert "| dgetrf | 8x8 | one call |" in printed and "SciPy loop" in printed
 
 
+def test_report_passes_over_what_is_no_report(quick, tmp_path, capsys):
+    (tmp_path / "text.json").write_text("no JSON")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty.json").write_text("[]")
+    others = [str(path) for path in tmp_path.glob("*.json") if path != quick]
+    for mean in ((), ("--mean", "getrf")):
+        assert report.main([*others, "--out", str(tmp_path), *mean]) == 0
+    assert "no row of getrf" in capsys.readouterr().out
+    assert report.main([str(quick), *others, "--mean", "getrf", "-p", "d"]) == 0
+    assert "geometric mean of" in capsys.readouterr().out
+
+
 def test_the_page_of_speed_is_what_the_results_say(quick, tmp_path, monkeypatch):
     written = (speed.FOLDER / "SPEED.md").read_text()
     command = written.partition("Made by `python -m bench speed ")[2].partition("`")[0]

@@ -206,6 +206,26 @@ def test_a_stack_that_does_not_converge_names_its_members(call):
 
 
 @pytest.mark.parametrize("call", [
+    linalg.eigh, linalg.eigvalsh, lambda a: linalg.svd(a, hermitian=True),
+    lambda a: linalg.pinv(a, hermitian=True)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_matrix_without_eigenvalues_raises_as_a_stack_does(call, value):
+    for a in (np.full((2, 2), value), np.full((1, 2, 2), value)):
+        with pytest.raises(LinAlgError, match="did not converge"):
+            call(a)
+
+
+def test_a_singular_matrix_raises_without_right_hand_sides():
+    for shape in ((2, 2), (3, 2, 2)):
+        with pytest.raises(LinAlgError, match="Singular"):
+            linalg.solve(np.zeros(shape), np.ones((*shape[:-1], 0)))
+        assert linalg.solve(np.zeros(shape) + np.eye(2), np.ones((*shape[:-1], 0))).size == 0
+    with pytest.raises(LinAlgError, match="Singular"):
+        linalg.lu_solve((np.zeros((2, 2)), np.arange(2)), np.ones((2, 0)))
+    assert linalg.solve(np.ones((0, 0)), np.ones((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("call", [
     lambda: linalg.solve(np.ones((2, 3)), np.ones(2)),
     lambda: linalg.solve(np.eye(2), np.ones(3)),
     lambda: linalg.solve(np.eye(2), 1.0),

@@ -268,6 +268,18 @@ def test_wrong_calls_name_routine_and_argument():
             call()
 
 
+def test_classes_of_numpys_arrays_are_taken_in_any_place():
+    class Own(np.ndarray):
+        pass
+
+    a = np.eye(2).view(Own)
+    for pack in list, tuple:
+        for members in ((a, np.eye(2)), (np.eye(2), a)):
+            assert not blasx.dgetrf_vbatched(pack(members))[2].any()
+    with pytest.raises(TypeError, match="dgetrs_vbatched: piv"):
+        blasx.dgetrs_vbatched([np.eye(2)] * 2, [np.arange(2), range(2)], [np.ones(2)] * 2)
+
+
 def test_the_generic_name_takes_the_type_of_the_members():
     a, _ = problem("c", (2, 3), 0)
     assert blasx.getrf_vbatched(a)[0][0].dtype == np.complex64
@@ -278,9 +290,9 @@ def test_the_generic_name_takes_the_type_of_the_members():
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"), ("lines of L", "c"),
     ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"), ("by panels", "c"),
-    ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"), ("panels", "d"),
-    ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("staying", "d"), ("rotations", "s"),
-    ("rotations of rows", "z"), ("division", "d")])
+    ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"),
+    ("panels", "d"), ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("staying", "d"),
+    ("rotations", "s"), ("rotations of rows", "z"), ("division", "d")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""
     run = under_sanitizers("run_vbatched", simulated, letter, family)

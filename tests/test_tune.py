@@ -447,6 +447,14 @@ def test_show_says_what_runs_and_why(folder, capsys):
     assert "getrf d n=4000: NVIDIA's library" in printed and "past the last row" in printed
 
 
+@pytest.mark.parametrize("more", [("--orders", "10-4"), ("--orders", "4,9-5"), ("--orders", "0"),
+                                  ("--orders", "x"), ("--letters", "")])
+def test_what_cannot_be_tuned_is_refused(more):
+    with pytest.raises(SystemExit) as ended:
+        tune.main(["getrf", "--show", *more])
+    assert ended.value.code == 2
+
+
 @pytest.mark.parametrize("routine, n, kernels", [
     ("syevd", 40, "sytrd_rows steqr_lane lasr_rows"), ("syevd", 8, "syevd_block"),
     ("syevd", 100, "sytrd_block stedc_leaf stedc_merge"),

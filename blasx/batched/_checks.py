@@ -14,6 +14,16 @@ def on_gpu(name):
     return cache(partial(import_module, "." + name, __package__))
 
 
+def dimensions(x):
+    """How many an array or a nested list has; none if it is neither."""
+    if x.__class__ is list or x.__class__ is tuple:
+        try:
+            return np.ndim(x)
+        except (ValueError, TypeError):  # of rows of different lengths, of arrays on a GPU
+            return None
+    return getattr(x, "ndim", None)
+
+
 def square_stack(me, a, argument, overwrite=0):
     a = me.stack(a, argument, 3, overwrite)
     _, m, n = a.shape
@@ -24,7 +34,7 @@ def square_stack(me, a, argument, overwrite=0):
 
 def right_hand_sides(me, b, overwrite, a, name):
     """`b` checked against the stack of matrices `a`, which has a name."""
-    b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite)
+    b = me.stack(b, "b", 2 if dimensions(b) == 2 else 3, overwrite)
     if b.shape[:2] != a.shape[:2]:
         batch, n, _ = a.shape
         me.illegal("b", b.shape, f"of shape ({batch}, {n}) or ({batch}, {n}, nrhs)")

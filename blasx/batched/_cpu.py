@@ -486,8 +486,9 @@ def pivots(piv):
 
 def triangle(a, lower, overwrite):
     """A stack whose members LAPACK may factor as Hermitian ones, and the uplo to say: by columns
-    as it stands, by rows the transpose, whose triangles have changed sides."""
-    if a.transpose(0, 2, 1).flags.c_contiguous and not a.flags.c_contiguous:
+    as it stands, by rows the transpose, whose triangles have changed sides. Which of the two a
+    member's own strides say, so that it has the same bits alone."""
+    if abs(a.strides[1]) < abs(a.strides[2]):
         return columns(a, overwrite).transpose(0, 2, 1), "UL"[bool(lower)], False
     work = a if overwrite and a.flags.c_contiguous else np.array(a, order="C")
     return work, "LU"[bool(lower)], True

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._routine import Typed, public, typed
 from . import _cpu
-from ._checks import on_gpu
+from ._checks import dimensions, on_gpu
 
 _gpu = on_gpu("_gpu_blas")
 FLAG = (0, 1)
@@ -82,7 +82,7 @@ def gemv_batched(me, alpha, a, x, beta=0.0, y=None, trans=0, overwrite_y=0):
     """
     alpha, beta = me.number(alpha, "alpha"), me.number(beta, "beta")
     a = _matrices(me, a, "a")
-    x = me.stack(x, "x", 1 if getattr(x, "ndim", 2) == 1 else 2)
+    x = me.stack(x, "x", 1 if dimensions(x) == 1 else 2)
     trans = me.choice(trans, "trans", TRANS)
     a = _op(a, trans)
     m, n = a.shape[-2:]
@@ -212,7 +212,7 @@ def _rank_k(me, alpha, a, beta, c, trans, lower, overwrite_c, hermitian):
 
 def _matrices(me, x, argument):
     """A stack of matrices, or one matrix for all members."""
-    return me.stack(x, argument, 2 if getattr(x, "ndim", 3) == 2 else 3)
+    return me.stack(x, argument, 2 if dimensions(x) == 2 else 3)
 
 
 def _op(x, trans):
@@ -277,7 +277,8 @@ def _product_cpu(me, alpha, a, b, beta, c, batch, overwrite):
 def _rounded_product(me, alpha, a, b, beta, c, out):
     """The product in the type of `me`, in which sums are kept, rounded once."""
     a, b = a.astype(me.dtype), b.astype(me.dtype)
-    total = _product_cpu(me, alpha, a, b, beta, c if beta == 0 else c.astype(me.dtype), len(out), 1)
+    c = None if beta == 0 else c.astype(me.dtype)
+    total = _product_cpu(me, alpha, a, b, beta, c, len(out), 1)
     with np.errstate(over="ignore"):
         out[...] = total
     return out

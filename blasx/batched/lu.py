@@ -223,7 +223,7 @@ def _sign_and_log(me, a, overwrite_a):
 
 def sign_and_log(xp, t, lu, piv):
     """sign and logabsdet of every member, from its factors and the parity of its interchanges."""
-    diagonal = lu.diagonal(axis1=1, axis2=2)
+    diagonal = xp.ascontiguousarray(lu.diagonal(axis1=1, axis2=2))  # sums of a member go alike
     size = abs(diagonal)
     swaps = (piv != xp.arange(lu.shape[1])).sum(1)
     with np.errstate(divide="ignore", invalid="ignore"):

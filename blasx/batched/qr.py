@@ -8,7 +8,7 @@ import numpy as np
 
 from .._routine import also, public, typed
 from . import _cpu
-from ._checks import on_gpu
+from ._checks import dimensions, on_gpu
 
 _gpu = on_gpu("_gpu_qr")
 
@@ -143,7 +143,7 @@ def gels_batched(me, a, b, trans="N", overwrite_a=0, overwrite_b=0):
     """
     a = me.stack(a, "a", 3, overwrite_a)
     batch, m, n = a.shape
-    b = me.stack(b, "b", 2 if getattr(b, "ndim", 3) == 2 else 3, overwrite_b)
+    b = me.stack(b, "b", 2 if dimensions(b) == 2 else 3, overwrite_b)
     if b.shape[:2] != (batch, max(m, n)):
         me.illegal("b", b.shape, f"of shape ({batch}, {max(m, n)}) or ({batch}, {max(m, n)}, nrhs)")
     trans = me.flag(trans, "trans", "NC" if me.is_complex else "NT")
