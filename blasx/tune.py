@@ -46,11 +46,12 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_small", "getrf_shared", "getrf_block"),
              ("getrs_small", "getrs_lines", "getrs_block")),
-    "posv": (("potrf_small", "potrf_block"), ("potrs_lines", "potrs_block", "trsm_block")),
-    "potrs": (("trsm_block",),),
+    "posv": (("potrf_panels", "potrf_small", "potrf_block"),
+             ("potrs_lines", "potrs_warp", "potrs_block", "trsm_lines", "trsm_block")),
+    "potrs": (("trsm_lines", "trsm_block"),),
     "ormqr_one": (("ormqr_small", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
+    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
 BEFORE = {"gels_warp": ("geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block")}
 AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,

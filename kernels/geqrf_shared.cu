@@ -1,11 +1,11 @@
-// geqrf_shared.cu: QR factorization of a batch of m x n matrices, m, n <= N, real: a warp to each.
+// geqrf_shared.cu: QR factorization of a batch of m x n matrices, m, n <= N: a warp to each.
 //
 // The matrix lies in shared memory by columns. Panels of 8 columns are factored in registers: of
 // tiles of 8 x 8 lane (g, t) = (lane / 4, lane % 4) has rows 2 t and 2 t + 1 of column g, so that a
 // sum over rows is the lane's own and one over four lanes. With H_1 ... H_8 = I - V T V^H the
 // columns after the panel are 16 at a time
 //
-//     A := A - V T^H V^H A, that is  A^T := A^T - ((A^T V) T) V^T
+//     A := A - V T^H V^H A, that is  A^T := A^T - ((A^T conj V) conj T) V^T
 //
 // by the tensor cores, whose operands and sums are the parts of tiles that lanes have: numbers k
 // = t and t + 4 of a product are 2 t and 2 t + 1 of the tile's. Memory is read and written once: the
@@ -22,40 +22,69 @@
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int N = 64;       // the largest order
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
+constexpr int HEIGHTS = 1;  // of panels that share a copy of the code: more outrun its cache
 #endif
 constexpr int NB = 8, TILES = N / NB;
-// Columns are LD apart. Where they are whole lines of 128 bytes quarters of a line, 32 bytes, change
-// places in seven of eight columns, so that tiles meet no bank twice, by rows or by columns. Else
-// LD is an odd number of eights, so that they meet none twice by columns: less room, which is what
-// decides how many matrices are at work.
-constexpr int QUARTER = 32 / sizeof(scalar_t);
-constexpr bool TURNED = N % (4 * QUARTER) == 0;
-constexpr int LD = TURNED || N / 8 % 2 ? N : N + 8;
-static_assert(N % NB == 0 && WARPS == 1);
+// Columns are N apart: room is what decides how many matrices are at work. An odd number of eights
+// meets no bank twice by columns. Else the quarters of a line, 32 bytes, change places from column
+// to column, TURNS of them among each other, so that tiles meet none twice, by rows (but where a
+// column is a line and a half) or by columns.
+// Columns of complex double precision are whole lines and 16 bytes.
+constexpr bool WIDE = sizeof(scalar_t) == 16;
+constexpr int LD = WIDE ? N + 1 : N, QUARTER = 32 / sizeof(scalar_t);
+constexpr int TURNS = WIDE || N / NB % 2 ? 1 : N % (4 * QUARTER) == 0 ? 4 : 2;
+constexpr bool NEAR = sizeof(scalar_t) == sizeof(real_t);
+constexpr int PERIOD = TURNS == 1 ? 1 : TURNS * QUARTER / NB;  // tiles that change places
+static_assert(N % NB == 0 && N > NB && WARPS == 1);
 
-struct alignas(2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
+struct alignas(WIDE ? 16 : 2 * sizeof(scalar_t)) Two { scalar_t x[2]; };
 
 struct Shared {
-    scalar_t inner[NB][NB];  // [c][l]: v_l^H v_c, l < c, of the panel
-    scalar_t t[NB][NB];      // T
+    scalar_t t[NB][NB];      // [c][l]: v_l^H v_c, l < c, of the panel; then T, from the diagonal on
     scalar_t tau[NB];
-    alignas(16) scalar_t column[2][N];  // of a panel, two in turn
+    alignas(16) scalar_t column[2][N + NB * (HEIGHTS - 1)];  // of a panel, two in turn
     real_t back[N];          // what takes the scaling of a column out of R
 };
 
 __device__ inline int g() { return threadIdx.x / 4; }
 __device__ inline int t() { return threadIdx.x % 4; }
 
-// Where the rows of column j are
+// What the rows of column j, or of any column 8 more or less, change places by
 __device__ inline int turn(int j)
 {
-    return TURNED ? (((j >> 2 ^ j) & 1) << 1 | (j >> 1 & 1)) * QUARTER : 0;
+    const int high = TURNS == 4 ? (j >> 2 ^ j) & 1 : 0, low = TURNS > 1 ? j >> 1 & 1 : 0;
+    return (2 * high + low) * QUARTER;
 }
 // Element (i, j) of the matrix at A
 __device__ inline scalar_t& at(scalar_t* A, int i, int j) { return A[j * LD + (i ^ turn(j))]; }
-__device__ inline Two& two_at(scalar_t* A, int i, int j)
+
+// Element (i, j) and those 8 r rows below it, r known to the compiler: addresses are numbers then
+struct Tiles {
+    scalar_t* p[PERIOD];
+
+    // turned: turn(j)
+    __device__ Tiles(scalar_t* A, int i, int j, int turned)
+    {
+        #pragma unroll
+        for (int u = 0; u < PERIOD; ++u) p[u] = A + j * LD + ((i + NB * u) ^ turned);
+    }
+    __device__ scalar_t& one(int r) const { return p[r % PERIOD][NB * (r - r % PERIOD)]; }
+    __device__ Two& two(int r) const { return reinterpret_cast<Two&>(one(r)); }
+};
+
+// Whether a panel of `left` tiles, LEFT at most, has tile r: known to the compiler of all but the
+// last ones
+template <int LEFT> __device__ bool has(int left, int r) { return r <= LEFT - HEIGHTS || r < left; }
+template <int LEFT> __device__ Two tile(const Tiles& tiles, int left, int r)
 {
-    return reinterpret_cast<Two&>(at(A, i, j));
+    return has<LEFT>(left, r) ? tiles.two(r) : Two{};
+}
+
+__device__ inline scalar_t from_real(real_t x)
+{
+    scalar_t z;
+    set_parts(z, x, real_t(0));
+    return z;
 }
 
 // The sum, or what is largest, over the lanes of a column
@@ -99,12 +128,14 @@ __device__ void each(scalar_t* A, Strided<T> of, int m, int n, F f)
 __device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n, int columns)
 {
     const unsigned least = upper_word(SMALL), largest = upper_word(LARGE);
+    const int turned = turn(g());
     bool any = false;
     for (int j = g(); j < columns; j += NB) {
+        const scalar_t* const x = A + j * LD;
         unsigned most = 0;
         #pragma unroll 4
         for (int i = 2 * t(); i < m; i += NB) {
-            const Two v = two_at(A, i, j);
+            const Two v = reinterpret_cast<const Two&>(x[i ^ turned]);
             #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const unsigned upper = upper_word(v.x[e]);
@@ -116,7 +147,7 @@ __device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n, int c
         any = true;
         real_t size = 0;
         for (int i = 2 * t(); i < m; i += NB)
-            for (int e = 0; e < 2; ++e) size = larger(size, two_at(A, i, j).x[e]);
+            for (int e = 0; e < 2; ++e) size = larger(size, at(A, i + e, j));
         size = most_of_column(size);
         const Power power = is_usual(size) ? Power{1, 1} : to_one(size);
         for (int i = 2 * t(); i < m; i += NB)
@@ -126,18 +157,51 @@ __device__ inline bool scale_columns(scalar_t* A, Shared& s, int m, int n, int c
     return any;
 }
 
-// Factors columns k0 ... k0 + 7, of which `steps` have a reflector, in the LEFT tiles from row
+// factor's step c where a column of `rows` rows is zero, tiny or nan: scales it, x and y, once more
+// where it lies, s.column, by a power of two. Leaves the sums y^H x in the other s.column, after
+// them tau, scale and R's corner. On its own, for what is rare would be most of the code between
+// what is not.
+__device__ __noinline__ void rescue(scalar_t* A, Shared& s, int k0, int c, int rows)
+{
+    scalar_t* const y = s.column[c % 2];
+    scalar_t* const found = s.column[(c + 1) % 2];
+    real_t most = 0;
+    for (int i = c + 1 + t(); i < rows; i += 4) most = larger(most, y[i]);
+    most = most_of_column(most);
+    const scalar_t alpha = y[c];
+    const Power power = to_one(larger(most, alpha));
+    __syncwarp();
+    if (g() == c)
+        for (int i = c + 1 + t(); i < rows; i += 4) y[i] = power.times(y[i]);
+    __syncwarp();
+    scalar_t squares{}, inner{};
+    for (int i = c + 1 + t(); i < rows; i += 4) {
+        squares = plus_inner(squares, y[i], y[i]);
+        inner = plus_inner(inner, y[i], at(A, k0 + i, k0 + g()));
+    }
+    inner = of_column(inner), squares = of_column(squares);
+    const bool none = most == 0 && imaginary(alpha) == 0;
+    const Reflector h = reflector<NEAR>(power.times(alpha), real(squares), none);
+    if (t() == 0) found[g()] = inner;
+    if (threadIdx.x == 0)
+        found[NB] = h.tau, found[NB + 1] = h.scale,
+        found[NB + 2] = none ? alpha : from_real(power.inverse().times(h.beta));
+    __syncwarp();
+}
+
+// Factors columns k0 ... k0 + 7, of which `steps` have a reflector, in the `left` tiles from row
 // k0 on. x: what the lane has of V, below R.
 template <int LEFT>
 __device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t* tau, int k0,
-                       int steps)
+                       int steps, int left)
 {
+    const Tiles own(A, k0 + 2 * t(), k0 + g(), turn(g()));
     #pragma unroll
     for (int r = 0; r < LEFT; ++r) {
-        const Two v = two_at(A, k0 + NB * r + 2 * t(), k0 + g());
+        const Two v = tile<LEFT>(own, left, r);
         x[r][0] = v.x[0], x[r][1] = v.x[1];
     }
-    scalar_t scale = real_t(1), own_tau{};  // scale: what makes v of x
+    scalar_t scale{1}, own_tau{};  // scale: what makes v of x
     #pragma unroll 1
     for (int c = 0; c < steps; ++c) {
         scalar_t* const column = s.column[c % 2];
@@ -159,42 +223,38 @@ __device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t*
         scalar_t alpha = column[c];
         const scalar_t top = of_lane<4>(c % 2 ? x[0][1] : x[0][0], c / 2);
         scalar_t inner = of_column(add(add(sums[0][0], sums[0][1]), add(sums[1][0], sums[1][1])));
-        real_t squares = of_lane(inner, 4 * c);
+        const real_t squares = real(of_lane(inner, 4 * c));
         Reflector h;
         scalar_t corner;  // of R
         if (!__any_sync(ALL, !(squares >= LEAST))) {
-            h = reflector<true>(alpha, squares, false);
-            corner = h.beta;
+            h = reflector<NEAR>(alpha, squares, false);
+            corner = from_real(h.beta);
         } else {  // rare: the column is zero, tiny or nan
-            real_t most = 0;
             #pragma unroll
             for (int r = 0; r < LEFT; ++r)
-                #pragma unroll
-                for (int e = 0; e < 2; ++e) most = larger(most, y[r][e]);
-            most = most_of_column(most);
-            const bool none = most == 0;
-            const Power power = to_one(larger(most, alpha));
-            scalar_t own{};
-            inner = scalar_t{};
+                if (has<LEFT>(left, r)) own.two(r) = {x[r][0], x[r][1]};
+            rescue(A, s, k0, c, NB * left);
+            const scalar_t* const found = s.column[(c + 1) % 2];
+            inner = found[g()], h.tau = found[NB], h.scale = found[NB + 1], corner = found[NB + 2];
+            __syncwarp();
             #pragma unroll
-            for (int r = 0; r < LEFT; ++r)
+            for (int r = 0; r < LEFT; ++r) {
+                const Two v = tile<LEFT>(own, left, r);
                 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
-                    y[r][e] = power.times(y[r][e]);
-                    own = plus_inner(own, y[r][e], y[r][e]);
-                    inner = plus_inner(inner, y[r][e], x[r][e]);
-                    if (g() == c && (r > 0 || 2 * t() + e > c)) x[r][e] = y[r][e];
+                    const int row = NB * r + 2 * t() + e;
+                    y[r][e] = r > 0 || row > c ? column[row] : scalar_t{};
+                    x[r][e] = g() == c && (r > 0 || row > c) ? y[r][e] : v.x[e];
                 }
-            inner = of_column(inner);
-            h = reflector(power.times(alpha), of_column(own), none);
-            corner = none ? alpha : power.inverse().times(h.beta);
+            }
         }
         const scalar_t sum = plus_inner(top, h.scale, inner);
-        if (g() < c && t() == 0) s.inner[c][g()] = mul(scale, sum);
+        if (g() < c && t() == 0) s.t[c][g()] = conj(mul(scale, sum));
         scale = g() == c ? h.scale : scale, own_tau = g() == c ? h.tau : own_tau;
         const bool right = g() > c;
-        const scalar_t down = right ? mul(mul(h.tau, h.scale), sum) : scalar_t{};
-        const scalar_t diagonal = right ? minus_product(top, h.tau, sum) : g() == c ? corner : top;
+        const scalar_t down = right ? mul(mul(conj(h.tau), h.scale), sum) : scalar_t{};
+        const scalar_t diagonal = right ? minus_product(top, conj(h.tau), sum)
+                                  : g() == c ? corner : top;
         #pragma unroll
         for (int r = 0; r < LEFT; ++r)
             #pragma unroll
@@ -210,7 +270,7 @@ __device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t*
         #pragma unroll
         for (int e = 0; e < 2; ++e)
             if (r > 0 || 2 * t() + e > g()) x[r][e] = mul(x[r][e], scale);
-        two_at(A, k0 + NB * r + 2 * t(), k0 + g()) = {x[r][0], x[r][1]};
+        if (has<LEFT>(left, r)) own.two(r) = {x[r][0], x[r][1]};
     }
 }
 
@@ -223,47 +283,67 @@ __device__ inline void make_t(Shared& s, int steps)
     for (int c = 0; c < NB; ++c) {
         scalar_t sum{};
         #pragma unroll
-        for (int l = 0; l < c; ++l) sum = minus_product(sum, row[l], s.inner[c][l]);
+        for (int l = 0; l < c; ++l) sum = minus_product(sum, row[l], s.t[c][l]);
         row[c] = c >= steps || c < i ? scalar_t{}
                  : c == i ? s.tau[c] : mul(s.tau[c], sum);
     }
     if (threadIdx.x < NB)
         #pragma unroll
-        for (int c = 0; c < NB; ++c) s.t[i][c] = row[c];
+        for (int c = 0; c < NB; ++c) if (c >= i) s.t[i][c] = row[c];
     __syncwarp();
 }
 
+__device__ __noinline__ void make_t_apart(Shared& s, int steps) { make_t(s, steps); }
+
+__device__ inline scalar_t of_upper(scalar_t x, int row, int column)
+{
+    return row <= column ? x : scalar_t{};
+}
 // v, or what V has in its place: ones on the diagonal, zeros above
 __device__ inline scalar_t of_v(scalar_t v, int row, int column)
 {
     return row > column ? v : row == column ? scalar_t{1} : scalar_t{};
 }
 
-// Columns k0 + 8 ... n - 1 := Q^H times them, in the LEFT tiles from row k0 on
+// Columns k0 + 8 ... n - 1 := Q^H times them, in the `left` tiles from row k0 on
 template <int LEFT>
-__device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[LEFT][2], int k0, int n)
+__device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[LEFT][2], int k0, int n,
+                       int left)
 {
+    const int turned = turn(g());
+    const Tiles own(A, k0 + 2 * t(), k0 + g(), turned);
     scalar_t down[LEFT][2];  // V with a row to a group of lanes
-    #pragma unroll
-    for (int r = 0; r < LEFT; ++r) {
+    if (HEIGHTS > 1)         // a call would have to save v
         #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            down[r][e] = at(A, k0 + NB * r + g(), k0 + 2 * t() + e);
-            if (r > 0) continue;
-            down[r][e] = of_v(down[r][e], g(), 2 * t() + e);
-            v[r][e] = of_v(v[r][e], 2 * t() + e, g());
+        for (int r = 0; r < LEFT; ++r) {
+            const Two x = tile<LEFT>(own, left, r);
+            v[r][0] = x.x[0], v[r][1] = x.x[1];
         }
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const int j = 2 * t() + e;
+        const Tiles across(A, k0 + g(), k0 + j, turn(j));
+        #pragma unroll
+        for (int r = 0; r < LEFT; ++r)
+            down[r][e] = has<LEFT>(left, r) ? across.one(r) : scalar_t{};
+        down[0][e] = of_v(down[0][e], g(), j);
+        v[0][e] = of_v(v[0][e], j, g());
+        #pragma unroll
+        for (int r = 0; r < LEFT; ++r) v[r][e] = conj(v[r][e]);
     }
-    const scalar_t of_t[2] = {s.t[2 * t()][g()], s.t[2 * t() + 1][g()]};
+    scalar_t of_t[2];
+    #pragma unroll
+    for (int e = 0; e < 2; ++e) of_t[e] = conj(of_upper(s.t[2 * t() + e][g()], 2 * t() + e, g()));
     for (int j = k0 + NB; j < n; j += 2 * NB) {
-        const bool both = j + NB < n;
-        const int j0 = j + g(), j1 = both ? j0 + NB : j0;
+        // where one tile of columns is left both are the same
+        const int next = j + NB < n ? NB : 0;
+        const Tiles first(A, k0 + 2 * t(), j + g(), turned);
+        const Tiles second(A, k0 + 2 * t(), j + g() + next, turned);
         Two a[LEFT][2];
         scalar_t sums[2][4] = {}, w[4] = {};
         #pragma unroll
         for (int r = 0; r < LEFT; ++r) {
-            const int i = k0 + NB * r + 2 * t();
-            a[r][0] = two_at(A, i, j0), a[r][1] = two_at(A, i, j1);
+            a[r][0] = tile<LEFT>(first, left, r), a[r][1] = tile<LEFT>(second, left, r);
             tensor_product(sums[r % 2], {a[r][0].x[0], a[r][1].x[0], a[r][0].x[1], a[r][1].x[1]},
                            v[r]);
         }
@@ -274,11 +354,12 @@ __device__ void update(scalar_t* A, const Shared& s, scalar_t (&v)[LEFT][2], int
                                   mul(w[1], real_t(-1)), mul(w[3], real_t(-1))};
         #pragma unroll
         for (int r = 0; r < LEFT; ++r) {
-            const int i = k0 + NB * r + 2 * t();
-            scalar_t x[4] = {a[r][0].x[0], a[r][0].x[1], a[r][1].x[0], a[r][1].x[1]};
+            // complex tiles would take too many registers
+            const Two p = NEAR ? a[r][0] : tile<LEFT>(first, left, r);
+            const Two q = NEAR ? a[r][1] : tile<LEFT>(second, left, r);
+            scalar_t x[4] = {p.x[0], p.x[1], q.x[0], q.x[1]};
             tensor_product(x, less, down[r]);
-            two_at(A, i, j0) = {x[0], x[1]};
-            if (both) two_at(A, i, j1) = {x[2], x[3]};
+            if (has<LEFT>(left, r)) first.two(r) = {x[0], x[1]}, second.two(r) = {x[2], x[3]};
         }
     }
     __syncwarp();
@@ -289,19 +370,20 @@ template <int LEFT>
 __device__ void panels(scalar_t* A, Shared& s, scalar_t* tau, int k0, int rows, int columns,
                        int order)
 {
-    if (LEFT == (rows - k0) / NB) {
+    #pragma unroll 1
+    for (int left = (rows - k0) / NB; left > LEFT - HEIGHTS; --left) {
         const int steps = order - k0 < NB ? order - k0 : NB;
         scalar_t v[LEFT][2];
-        factor<LEFT>(A, s, v, tau + k0, k0, steps);
+        factor<LEFT>(A, s, v, tau + k0, k0, steps, left);
         __syncwarp();
         k0 += NB;
         if (k0 < columns) {
-            make_t(s, steps);
-            update<LEFT>(A, s, v, k0 - NB, columns);
+            HEIGHTS > 1 ? make_t_apart(s, steps) : make_t(s, steps);
+            update<LEFT>(A, s, v, k0 - NB, columns, left);
         }
         if (k0 >= order) return;
     }
-    if constexpr (LEFT > 1) panels<LEFT - 1>(A, s, tau, k0, rows, columns, order);
+    if constexpr (LEFT > HEIGHTS) panels<LEFT - HEIGHTS>(A, s, tau, k0, rows, columns, order);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -318,20 +400,23 @@ geqrf_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* Q
     const auto out = matrix_of(QR, q_row, q_col, q_next, b);
     scalar_t* const tau = array_of(TAU, order, b);
 
-    each(a, in, rows, columns, [=](int i, int j, scalar_t& x, const scalar_t* p) {
-        const bool is = i < m && j < n;
-        copy_async<sizeof(scalar_t)>(&x, is ? p : in.p, is ? sizeof(scalar_t) : 0);
+    each(a, in, m, n, [](int, int, scalar_t& x, const scalar_t* p) {
+        copy_async<sizeof(scalar_t)>(&x, p, sizeof(scalar_t));
     });
+    // Columns past n are what lies there: nothing that becomes of them comes to others.
+    for (int i = m + t(); i < rows; i += 4)
+        for (int j = g(); j < n; j += NB) at(a, i, j) = scalar_t{};
     for (int j = threadIdx.x; j < N; j += 32) s.back[j] = 1;
     end_group();
     await_groups<0>();
     __syncwarp();
     const bool scaled = scale_columns(a, s, rows, n, columns);
     __syncwarp();
-    panels<TILES>(a, s, tau, 0, rows, columns, order);
+    panels<(TILES + HEIGHTS - 1) / HEIGHTS * HEIGHTS>(a, s, tau, 0, rows, columns, order);
     if (scaled)
         for (int j = 0; j < n; ++j)
-            for (int i = threadIdx.x; i <= j && i < m; i += 32) at(a, i, j) *= s.back[j];
+            for (int i = threadIdx.x; i <= j && i < m; i += 32)
+                at(a, i, j) = mul(at(a, i, j), s.back[j]);
     __syncwarp();
     each(a, out, m, n, [](int, int, scalar_t& x, scalar_t* p) { *p = x; });
 }

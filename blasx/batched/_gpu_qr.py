@@ -68,10 +68,12 @@ def _factor(me, a, qr, tau):
 
 
 def small_qr(me, m, n):
-    """geqrf_small, where rows are twice as many as columns with as few lanes as these ask for, or
-    None."""
+    """geqrf_small, where rows are twice as many as columns with as few lanes as these ask for, and
+    where geqrf_shared has no row else; or None."""
     small = blocks("geqrf_small", me, max(m, n))
-    if small and 2 * n <= m:
+    if not small or 2 * n > m and blocks("geqrf_shared", me, max(m, n)):
+        return None
+    if 2 * n <= m:
         few = lanes_for(n, small.values["LANES"])
         kept = (("KEPT", 1),) if few < 32 else ()
         return blocks("geqrf_small", me, m, ("LANES", few), ("SLIM", 1), ("WARPS", 1),

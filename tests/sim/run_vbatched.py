@@ -56,7 +56,7 @@ VALUES = {
                   "syrk_block": dict(BM=16, BN=16, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0,
                                      WARPS=2, BLOCKS=1)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
-    "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1, APART=0)},
+    "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1, HEIGHTS=2)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "mixed": {},
