@@ -472,8 +472,24 @@ def _function(implementation, me, name, like=None):
 
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature
+    function.__doc__ = _raising(implementation.__doc__)
     del function.__wrapped__
     return Routine(function, implementation.__name__)
+
+
+RAISES = """    Raises
+    ------
+    TypeError, ValueError
+        For an argument of another kind, shape or value: names the routine, the argument and what
+        was given, before anything is written."""
+
+
+def _raising(doc):
+    """A docstring with the section that is the same for all routines, where numpydoc has it."""
+    if not doc or "    Raises\n" in doc or "    Parameters\n" not in doc:
+        return doc
+    above, notes, below = doc.rstrip().partition("    Notes\n")
+    return f"{above.rstrip()}\n\n{RAISES}\n{notes and chr(10)}{notes}{below}".rstrip() + "\n    "
 
 
 def missing(name, need, there):

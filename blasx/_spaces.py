@@ -51,9 +51,9 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TILED", "ADJACENT", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "multiple"}
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "AHEAD", "KEPT", "TWOFOLD")
+FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -475,13 +475,16 @@ def least_squares_fits(letter, n, v, gpu):
 
 
 def warp_qr_stages(letter, n):
-    return (options(N=(-(-n // 8) * 8,), WARPS=(1,), BLOCKS=(6, 1, 4, 8, 10, 12, 14, 16)),)
+    N = -(-n // 8) * 8  # eight rows more where columns would have to change places
+    return (options(N=(N, N + 8)[:2 - N // 8 % 2], WARPS=(1,), HEIGHTS=(1, 2), BLOCKS=(6,)),
+            options(BLOCKS=(1, 3, 4, 8, 10, 12, 14, 16)), options(HEIGHTS=(3, 4)))
 
 
 def warp_qr_fits(letter, n, v, gpu):
-    dtype, part = TYPES[letter].dtype, v["N"] * words(letter)  # of V and of two tile columns
-    static = dtype.itemsize * (136 + v["N"]) + 1024
-    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 176
+    dtype = TYPES[letter].dtype
+    part = v["N"] * words(letter) // (1 + TYPES[letter].is_complex)  # V; of real ones tiles of A
+    static = dtype.itemsize * (56 + 3 * v["N"] + 16 * v["HEIGHTS"]) + 1024
+    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 224
             and 32 * (part + 50) * v["BLOCKS"] <= 65536
             and qr_bytes(dtype, v["N"], v) + static <= gpu.shared)
 
@@ -1613,7 +1616,7 @@ SPACES = {
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
     "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,
-                          letters="sd", smallest=17, largest=160),
+                          smallest=17, largest=160),
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_small": Space("orgqr", q_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,

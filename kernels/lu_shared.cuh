@@ -22,14 +22,16 @@
 constexpr int N = 64;       // the largest order
 constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
 constexpr int WINDOW = 64;  // columns in shared memory at a time: all, or fewer (lu_windows.cuh)
+constexpr int TIGHT = 0;    // 1: no gap between rows, where another block has room then
 #endif
 constexpr int NB = 8;       // columns of a panel
 constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL);
 constexpr bool TENSOR = sizeof(real_t) == 8;
-// Rows that are an odd number of vectors apart meet no bank twice, vector by vector.
+// Rows an odd number of 16 bytes (s, c) or 32 (d) apart meet no bank twice, vector by vector or by
+// the tensor cores' operands.
 constexpr bool IN_WINDOWS = WINDOW < N;
 constexpr int ACROSS = WINDOW + BESIDE;
-constexpr int LD = TENSOR ? leading(ACROSS) : ACROSS + VECTOR;
+constexpr int LD = ACROSS + (TIGHT ? 0 : sizeof(scalar_t) == sizeof(real_t) ? 4 : 2);
 // Two panels of a matrix in windows, rows apart so that no bank is met twice
 constexpr int PITCH = TENSOR ? 12 : NB + VECTOR, PASSING = IN_WINDOWS ? 2 * PITCH : 0;
 static_assert(N % NB == 0 && BESIDE % NB == 0 && TN <= 32 && PANEL <= WARPS);

@@ -21,8 +21,8 @@ def shared_bytes(dtype, m, constants, beside=0):
     """kernels/lu_shared.cuh: m rows, in eights, of WINDOW columns of a matrix of order N and those
     beside it, and what the warps share; with several windows two panels, and where rows are."""
     v, size, rows = constants, dtype.itemsize, -(-m // 8) * 8
-    width, vector, double = v["WINDOW"] + beside, 16 // size, dtype.char in "dD"
-    apart = leading(width, dtype) if double else width + vector
+    vector, double = 16 // size, dtype.char in "dD"
+    apart = v["WINDOW"] + beside + (0 if v.get("TIGHT") else 2 if dtype.kind == "c" else 4)
     shared = 2 * v["PANEL"] * (-(-9 * size // 16) * 16 + 16) + 144
     if v["WINDOW"] < v["N"]:
         apart += 2 * (12 if double else 8 + vector)
@@ -88,11 +88,8 @@ def left_bytes(letter, constants, rows):
 
 
 def qr_bytes(dtype, columns, constants):
-    """kernels/geqrf_shared.cu: columns, in eights, of N rows: whole lines of 128 bytes, or an odd
-    number of eights."""
-    rows, line = constants["N"], 128 // dtype.itemsize
-    apart = rows if rows % line == 0 or rows // 8 % 2 else rows + 8
-    return apart * dtype.itemsize * (-(-columns // 8) * 8)
+    """kernels/geqrf_shared.cu: columns, in eights, of N rows; of complex128 one row more."""
+    return (constants["N"] + dtype.itemsize // 16) * dtype.itemsize * (-(-columns // 8) * 8)
 
 
 SIDES_OF_GELS = 4  # right-hand sides up to which kernels/gels_small.cu solves

@@ -142,7 +142,7 @@ def matrix(a, transposed=False):
 
 
 def columns(b):
-    """`_matrix` of right-hand sides, (batch, n) or (batch, n, nrhs)."""
+    """`matrix` of right-hand sides, (batch, n) or (batch, n, nrhs)."""
     if b.ndim == 3:
         return matrix(b)
     next_, row = b.strides

@@ -128,7 +128,25 @@ def symm_batched(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c
 def hemm_batched(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
     """C := alpha A B + beta C or alpha B A + beta C for every member, A Hermitian.
 
-    As `symm_batched`; the imaginary parts of A's diagonal are taken as zero.
+    Parameters
+    ----------
+    alpha, beta : numbers
+    a : (batch, n, n) array, or one matrix for all members
+        Only the triangle that `lower` names is read; imaginary parts of the diagonal count as zero.
+    b : (batch, m, k) array, or one matrix for all members
+    c : (batch, m, k) array, optional
+        Not read where beta = 0. Overwritten if `overwrite_c`.
+    side : {0, 1}
+        A on the left (n = m), on the right (n = k).
+    lower : {0, 1}
+
+    Returns
+    -------
+    c : (batch, m, k) array
+
+    Notes
+    -----
+    As symm_batched.
     """
     return _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c, True)
 
@@ -179,7 +197,23 @@ def herk_batched(me, alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0
     """C := alpha A A^H + beta C, or alpha A^H A + beta C if `trans` = 2, for every member; one
     triangle of C.
 
-    As `syrk_batched`, with alpha and beta real and `trans` 0 or 2. The diagonal of C is real.
+    Parameters
+    ----------
+    alpha, beta : real numbers
+    a : (batch, n, k) array, or one matrix for all members; (batch, k, n) if `trans`
+    c : (batch, n, n) array, optional
+        Not read where beta = 0. Overwritten if `overwrite_c`.
+    trans : {0, 2}
+    lower : {0, 1}
+
+    Returns
+    -------
+    c : (batch, n, n) array
+        The other triangle is that of the C that was given, or zero; the diagonal is real.
+
+    Notes
+    -----
+    As syrk_batched.
     """
     alpha, beta = me.real_number(alpha, "alpha"), me.real_number(beta, "beta")
     return _rank_k(me, alpha, a, beta, c, trans, lower, overwrite_c, True)

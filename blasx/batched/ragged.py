@@ -3,10 +3,11 @@
 An operand is a list of arrays or a `blasx.Ragged`, members in one buffer; results come in the kind
 of the operand that they are like. Members that are overwritten share memory with no others. Sizes
 are known to the host. On the GPU members are sorted into classes by the tuned constants that serve
-them, each one launch, whatever the number of members, with a table of addresses and sizes that is
-uploaded once (_gpu_ragged.py); those above order 1024 go one size at a time. On the CPU the cores
-share the members. A member's result is, to the bit, that of `_batched`, but for products, some of
-which are cuBLAS's there (gemm_vbatched).
+them, each class a launch of each of its kernels, three to a panel of Cholesky by panels, whatever
+the number of members, with a table of addresses and sizes that is uploaded once (_gpu_ragged.py);
+those above order 1024 go one size at a time. On the CPU the cores share the members. A member's
+result is, to the bit, that of `_batched`, but for products, some of which are cuBLAS's there
+(gemm_vbatched).
 """
 
 import numpy as np
@@ -69,6 +70,10 @@ def getrs_vbatched(me, lu, piv, b, trans=0, overwrite_b=0):
     -------
     x : list or Ragged, as `b`
     info : (batch,) int32 array of zeros
+
+    Notes
+    -----
+    2 n^2 nrhs operations each; the bits of getrs_batched. GPU: a launch to a class.
     """
     lu = matrices(me, lu, "lu", square=True)
     piv = pivots(me, piv, lu)
@@ -99,6 +104,10 @@ def gesv_vbatched(me, a, b, overwrite_a=0, overwrite_b=0):
     x : list or Ragged, as `b`
     info : (batch,) int32 array
         k > 0: U[k-1, k-1] is exactly zero; this member's x is its b, unsolved.
+
+    Notes
+    -----
+    2/3 n^3 + 2 n^2 nrhs operations each; the bits of gesv_batched, by whose kernels a class goes.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     b = right_hand_sides(me, b, a, overwrite_b)
@@ -159,6 +168,11 @@ def potrs_vbatched(me, c, b, lower=0, overwrite_b=0):
     -------
     x : list or Ragged, as `b`
     info : (batch,) int32 array of zeros
+
+    Notes
+    -----
+    2 n^2 nrhs operations each; the bits of potrs_batched. Only the triangle that `lower` names is
+    read.
     """
     c = matrices(me, c, "c", square=True)
     b = right_hand_sides(me, b, c, overwrite_b)
@@ -188,6 +202,10 @@ def posv_vbatched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
     x : list or Ragged, as `b`
     info : (batch,) int32 array
         k > 0: the leading minor of order k is not positive; this member's x is its b, unsolved.
+
+    Notes
+    -----
+    n^3/3 + 2 n^2 nrhs operations each; the bits of posv_batched.
     """
     a = matrices(me, a, "a", overwrite_a, square=True)
     b = right_hand_sides(me, b, a, overwrite_b)

@@ -50,7 +50,26 @@ def trsm_batched(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_
 def trmm_batched(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
     """B := alpha op(A) B or alpha B op(A) for every member, A triangular.
 
-    As `trsm_batched`, with the product in the place of the solution.
+    Parameters
+    ----------
+    alpha : number
+    a : (batch, n, n) array, or one matrix for all members
+        Only the triangle that `lower` names is read, without its diagonal if `diag`.
+    b : (batch, m, k) array
+        Overwritten by the product if `overwrite_b`.
+    side : {0, 1}
+        A on the left (n = m), on the right (n = k).
+    lower, diag : {0, 1}
+    trans_a : {0, 1, 2}
+        op(A) = A, A^T, A^H.
+
+    Returns
+    -------
+    b : (batch, m, k) array
+
+    Notes
+    -----
+    n m k operations each. Where it runs: as trsm_batched.
     """
     return _triangular(me, "trmm", alpha, a, b, side, lower, trans_a, diag, overwrite_b)
 
@@ -64,6 +83,8 @@ def trsv_batched(me, a, x, lower=0, trans=0, diag=0, overwrite_x=0):
         Only the triangle that `lower` names is read, without its diagonal if `diag`.
     x : (batch, n) array
         Overwritten by y if `overwrite_x`.
+    lower, diag : {0, 1}
+        The lower triangle; with ones on its diagonal.
     trans : {0, 1, 2}
         op(A) = A, A^T, A^H.
 
