@@ -8,6 +8,7 @@ microseconds of work worth waking a thread for, TURNS, the shares a thread takes
 right-hand sides the core takes along, are kept as they stand in the file.
 """
 
+import argparse
 import json
 import re
 from functools import partial
@@ -29,13 +30,20 @@ FILE = FOLDER / "tuned" / "cpu.json"
 
 def main(arguments):
     """Measure everything; a few minutes on an idle machine."""
+    parser = argparse.ArgumentParser(prog="python -m bench tune_cpu", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("routines", nargs="*", metavar="routine",
+                        help=f"{' '.join(CORE)} lapack; all by default")
+    routines = parser.parse_args(arguments).routines or [*CORE, "lapack"]
+    if unknown := set(routines) - {*CORE, "lapack"}:
+        parser.error(f"no routine {' '.join(sorted(unknown))}")
     table = json.loads(FILE.read_text())
     tuned, _cpu._threads = _cpu.tuned, lambda batch, microseconds: 1
-    for routine in arguments or CORE:
+    for routine in routines:
         if routine != "lapack":
             table[routine] = {letter: list(rows(routine, letter)) for letter in "sdcz"}
     _cpu.tuned = tuned
-    if not arguments or "lapack" in arguments:
+    if "lapack" in routines:
         table["lapack"] = {"other": list(lapack_rows())}
     FILE.write_text(text(table))
 

@@ -119,6 +119,9 @@ def singular(case, letter):
 
 def main(arguments):
     """Returns 0 only if every honest result passes and every fault is caught."""
+    if arguments in (["-h"], ["--help"]):
+        print("python -m testing selfcheck: " + main.__doc__)
+        return 0
     if arguments:
         raise ValueError("selfcheck takes no options")
     tried, missed = 0, []
