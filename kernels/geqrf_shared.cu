@@ -110,7 +110,8 @@ __device__ void each(scalar_t* A, Strided<T> of, int m, int n, F f)
             scalar_t* x = &at(A, i, low);
             T* p = of.p + i * of.rs + low;
             #pragma unroll 4
-            for (int j = low; j < n; j += 8, x += 8 * LD, p += 8) f(i, j, *x, p);
+            for (int j = 0; j < n; j += 8, x += 8 * LD, p += 8)  // as often by all lanes
+                if (j + low < n) f(i, j + low, *x, p);
         }
     } else {
         const size next = 8 * of.rs;
@@ -119,7 +120,8 @@ __device__ void each(scalar_t* A, Strided<T> of, int m, int n, F f)
             const int turned = turn(j);
             T* p = of.p + low * of.rs + j * of.cs;
             #pragma unroll 4
-            for (int i = low; i < m; i += 8, p += next) f(i, j, x[i ^ turned], p);
+            for (int i = 0; i < m; i += 8, p += next)
+                if (i + low < m) f(i + low, j, x[(i + low) ^ turned], p);
         }
     }
 }
