@@ -33,6 +33,8 @@ KERNELS = {
     "geqrf_small": (("qr_lanes.cuh", "geqrf_small.cu", "qr.cuh"),
                     ("tests/test_kernels_qr.py",
                      "runs_on_the_cpu and geqrf_small or windows_of_registers")),
+    "geqrf_shared": (("geqrf_shared.cu",),
+                     ("tests/test_kernels_qr.py", "tiles_in_shared_memory_run")),
     "ormqr_block": (("ormqr_block.cu", "qr_panels.cuh"),
                     ("tests/test_kernels_qr.py", "runs_on_the_cpu")),
     "gesvd_vectors": (("gesvd_vectors.cu", "svd.cuh", "svd_tiles.cuh"),
