@@ -488,8 +488,9 @@ def _raising(doc):
     """A docstring with the section that is the same for all routines, where numpydoc has it."""
     if not doc or "    Raises\n" in doc or "    Parameters\n" not in doc:
         return doc
-    above, notes, below = doc.rstrip().partition("    Notes\n")
-    return f"{above.rstrip()}\n\n{RAISES}\n{notes and chr(10)}{notes}{below}".rstrip() + "\n    "
+    above, notes, below = doc.partition("    Notes\n")
+    parts = above.rstrip(), RAISES, (notes + below).rstrip()
+    return "\n\n".join(filter(None, parts)) + "\n    "
 
 
 def missing(name, need, there):

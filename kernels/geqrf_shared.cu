@@ -80,13 +80,6 @@ template <int LEFT> __device__ Two tile(const Tiles& tiles, int left, int r)
     return has<LEFT>(left, r) ? tiles.two(r) : Two{};
 }
 
-__device__ inline scalar_t from_real(real_t x)
-{
-    scalar_t z;
-    set_parts(z, x, real_t(0));
-    return z;
-}
-
 // The sum, or what is largest, over the lanes of a column
 template <class T> __device__ T of_column(T x)
 {
@@ -187,7 +180,7 @@ __device__ __noinline__ void rescue(scalar_t* A, Shared& s, int k0, int c, int r
     if (t() == 0) found[g()] = inner;
     if (threadIdx.x == 0)
         found[NB] = h.tau, found[NB + 1] = h.scale,
-        found[NB + 2] = none ? alpha : from_real(power.inverse().times(h.beta));
+        found[NB + 2] = none ? alpha : scalar_t{power.inverse().times(h.beta)};
     __syncwarp();
 }
 
@@ -222,7 +215,7 @@ __device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t*
                 sums[r % 2][e] = plus_inner(sums[r % 2][e], y[r][e], x[r][e]);
             }
         }
-        scalar_t alpha = column[c];
+        const scalar_t alpha = column[c];
         const scalar_t top = of_lane<4>(c % 2 ? x[0][1] : x[0][0], c / 2);
         scalar_t inner = of_column(add(add(sums[0][0], sums[0][1]), add(sums[1][0], sums[1][1])));
         const real_t squares = real(of_lane(inner, 4 * c));
@@ -230,7 +223,7 @@ __device__ void factor(scalar_t* A, Shared& s, scalar_t (&x)[LEFT][2], scalar_t*
         scalar_t corner;  // of R
         if (!__any_sync(ALL, !(squares >= LEAST))) {
             h = reflector<NEAR>(alpha, squares, false);
-            corner = from_real(h.beta);
+            corner = scalar_t{h.beta};
         } else {  // rare: the column is zero, tiny or nan
             #pragma unroll
             for (int r = 0; r < LEFT; ++r)
@@ -295,6 +288,7 @@ __device__ inline void make_t(Shared& s, int steps)
     __syncwarp();
 }
 
+// One copy for panels of all heights
 __device__ __noinline__ void make_t_apart(Shared& s, int steps) { make_t(s, steps); }
 
 __device__ inline scalar_t of_upper(scalar_t x, int row, int column)

@@ -35,7 +35,6 @@ from ._gpu import (
     GENERAL,
     INT,
     blocks,
-    for_columns,
     kernel,
     parts_of,
     past,
@@ -144,7 +143,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
                  else solving("getrs_lines", me, n, nrhs) or blocks("getrs_block", me, n))
         return _factoring(me, n) + ((solve,) if nrhs else ())
 
-    call = Call(me, n > 0, plan, n, np.minimum(nrhs, BESIDE + 1))
+    call = Call(me, n > 0, plan, n, nrhs)
     _factor(call, a, lu, piv, shapes)
     _substitute(call, lu, piv, b, x, n, nrhs, kept=True)
     orders = call.sizes(n)
@@ -274,16 +273,10 @@ def _positive(me, n, nrhs):
     for name in "potrs_lines", "potrs_warp", "potrs_block":
         if block := solving(name, me, n, nrhs):
             return block,
-    block = triangular(me, n, nrhs)
-    return block and ((block, "first"), (block, "then"))
-
-
-def triangular(me, n, count):
-    """The kernel that solves with a triangle, as _gpu_triangular.launch has it."""
     if n > MOST:
         return None
-    return (solving("trsm_lines", me, n, count) or for_columns("trsm_small", me, n, count)
-            or _gpu_triangular.by_strips(me, "trsm_block", n, count))
+    block = _gpu_triangular.serving(me, "trsm", n, nrhs)
+    return (block, "first"), (block, "then")
 
 
 def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
@@ -306,16 +299,16 @@ def _substitute_positive(call, c, b, x, order, count, lower, kept=False):
     if any(("first",) in call.ways(name) for name in TRIANGULAR):
         # L and its adjoint, or U's adjoint and U
         for way, trans, from_b in ("first", 0 if lower else 2, b), ("then", 2 if lower else 0, x):
-            serve_triangles(call, (c, from_b, x), (order, count), (n, nrhs), 0, lower, trans,
-                            failed=failed, way=(way,))
+            serve_triangles(call, (c, from_b, x), order, (n, nrhs), 0, lower, trans, failed=failed,
+                            way=(way,))
     return call
 
 
-def serve_triangles(call, operands, extents, sizes, side, lower, trans, alpha=1, failed=0, diag=0,
+def serve_triangles(call, operands, order, sizes, side, lower, trans, alpha=1, failed=0, diag=0,
                     way=()):
-    """Solve with triangles: A, B and X, their orders and right-hand sides, and these as columns of
-    the table."""
-    (order, _), (n, count) = extents, sizes
+    """Solve with triangles: A, B and X, their orders, and these and the right-hand sides as columns
+    of the table."""
+    n, count = sizes
     table, by_columns = triangles(call, *operands, order, side, lower, trans)
     staged = call.sizes(by_columns)
     of = (*table, *bits(alpha), failed, n, count, trans == 2, diag)

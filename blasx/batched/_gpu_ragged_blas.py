@@ -7,6 +7,7 @@ import numpy as np
 
 from .._kernel import current_device
 from .._ragged import Ragged
+from .._spaces import MOST
 from . import _gpu_triangular
 from ._gpu_blas import tiled
 from ._gpu_ragged import (
@@ -18,7 +19,6 @@ from ._gpu_ragged import (
     outputs,
     product,
     serve_triangles,
-    triangular,
 )
 
 
@@ -63,12 +63,11 @@ def trsm(me, alpha, a, b, side, lower, trans, diag, overwrite_b):
         return like(b, x)
 
     def plan(n, count):
-        block = triangular(me, n, count)
-        return block and (block,)
+        return None if n > MOST else (_gpu_triangular.serving(me, "trsm", n, count),)
 
     call = Call(me, shapes.prod(1) > 0, plan, order, count)
-    serve_triangles(call, (a, b, x), (order, count), (call.sizes(order), call.sizes(count)), side,
-                    lower, trans, alpha, diag=diag)
+    serve_triangles(call, (a, b, x), order, (call.sizes(order), call.sizes(count)), side, lower,
+                    trans, alpha, diag=diag)
     call.run()
     call.larger(lambda a, b: (_gpu_triangular.triangular(
         me, "trsm", alpha, a, b, side, lower, trans, diag, 1), 0), (a, b), (x,))

@@ -46,26 +46,29 @@ def launch(me, routine, alpha, a, b, x, side, lower, trans, diag, info=None, spl
         of.append(0 if info is None else info.data.ptr)
     batch, count = len(b), b.shape[2 - side]
     of += order, count, trans == 2, diag
-    lines = routine == "trsm" and not split and solving("trsm_lines", me, order, count)
-    if lines:
-        solve_by_lines(lines, a.dtype, batch, order, count, *of)
-        return
-    small = for_columns(routine + "_small", me, order, count)
-    if small:
-        v = small.values
+    block = serving(me, routine, order, count, split)
+    name, v = block.kernel.name, block.values
+    if name == "trsm_lines":
+        solve_by_lines(block, a.dtype, batch, order, count, *of)
+    elif name.endswith("_small"):
         warps = -(-count // (32 * v["C"]))
         if warps < v["LANES"] // 32:
-            small = narrower(small, warps)
-            v = small.values
+            block = narrower(block, warps)
+            v = block.values
         slabs = -(-count // (v["LANES"] * v["C"]))
-        small(-(-batch * slabs * v["LANES"] // small.threads),
+        block(-(-batch * slabs * v["LANES"] // block.threads),
               small_triangle_bytes(me.letter, v, by_columns), *of, slabs, by_columns, batch * slabs)
-        return
+    else:
+        slabs = -(-count // (v["R"] * v["WARPS"]))
+        block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
+
+
+def serving(me, routine, order, count, split=False):
+    """The kernel of trsm or trmm for triangles of this order and so many columns."""
+    if routine == "trsm" and not split and (lines := solving("trsm_lines", me, order, count)):
+        return lines
     name = "trsm_split" if split and blocks("trsm_split", me, order) else routine + "_block"
-    block = by_strips(me, name, order, count)
-    v = block.values
-    slabs = -(-count // (v["R"] * v["WARPS"]))
-    block(batch * slabs, triangle_bytes(name, me.letter, order, v), *of, slabs)
+    return for_columns(routine + "_small", me, order, count) or by_strips(me, name, order, count)
 
 
 def by_strips(me, name, order, count):

@@ -46,6 +46,9 @@ def routines(letter):
     def tall(n, k):
         return made((n, -(-n // 2)), (n, k))
 
+    def wide(n, k):
+        return made((-(-n // 2), n), (n, k))
+
     def factored(n, k):
         a, b = square(n, k)
         return a, Array((1, n), "i4"), b
@@ -64,10 +67,13 @@ def routines(letter):
                   lambda *x: _gpu_ragged.potrs(me, *x, 1, 0), square),
         "trsm": (lambda *x: _gpu_triangular.triangular(me, "trsm", 1, *x, 0, 1, 0, 0, 0),
                  lambda *x: _gpu_ragged_blas.trsm(me, 1, *x, 0, 1, 0, 0, 0), square),
-        "geqrf": (lambda a, _: _gpu_qr.geqrf(me, a, 0),
-                  lambda a, _: _gpu_ragged_qr.geqrf(me, a, 0), tall),
-        "gels": (lambda *x: _gpu_qr.gels(me, *x, 0, 0, 0),
-                 lambda *x: _gpu_ragged_qr.gels(me, *x, 0, 0, 0), tall),
+        **{f"geqrf {shape.__name__}": (
+            lambda a, _: _gpu_qr.geqrf(me, a, 0),
+            lambda a, _: _gpu_ragged_qr.geqrf(me, a, 0), shape) for shape in (square, tall, wide)},
+        **{f"gels {shape.__name__}": (
+            lambda *x: _gpu_qr.gels(me, *x, 0, 0, 0),
+            lambda *x: _gpu_ragged_qr.gels(me, *x, 0, 0, 0), shape)
+           for shape in (square, tall, wide)},
         "ormqr": (lambda *x: _gpu_qr.ormqr(me, "L", 0, *x, 0),
                   lambda *x: _gpu_ragged_qr.ormqr(me, "L", 0, *x, 0), reflectors),
     }
