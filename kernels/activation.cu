@@ -7,17 +7,24 @@ constexpr int WARPS = 8;    // of a block
 constexpr int PACKS = 2;    // of 16 bytes, of each array in a thread
 #endif
 #include "elements.cuh"
+#include "exponential.cuh"
 #include "gelu.cuh"
 #include "launch.cuh"
 
 using R = real_t;
-constexpr R HALF = R(0.5);
 constexpr double CUBE = 0.044715;
 constexpr double SLOPE = 0.79788456080286535588;    // sqrt(2 / pi)
 constexpr double DENSITY = 0.39894228040143267794;  // sqrt(1 / 2 pi)
 constexpr double NARROW = 0.70710678118654752440;   // sqrt(1 / 2)
 
-__device__ inline R sigmoid(R x) { return HALF * tanh(HALF * x) + HALF; }
+// 1 / (1 + e^-x), of small numbers as accurate as of large ones
+__device__ inline float inverse(float x) { return approximate_reciprocal(x); }
+__device__ inline double inverse(double x) { return 1 / x; }
+__device__ inline R sigmoid(R x)
+{
+    const R e = power(-fabs(x)), share = inverse(1 + e);
+    return x < 0 ? e * share : share;
+}
 
 // Each with f(x) and the derivative at `at`, which is x, or y where OF_Y; a: alpha or beta
 struct Relu {

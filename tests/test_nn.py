@@ -85,8 +85,19 @@ def test_wrong_gradients_and_targets():
         gru.forward(x)
         with pytest.raises(ValueError, match="GRU.* dstate must be a list with a tuple for each"):
             gru.backward(normal(0, 2, 4, 2), wrong)
-    with pytest.raises(ValueError, match=r"Positions\(4, 2\): start must be at least 0, got -1"):
-        nn.Positions(4, 2).forward(normal(0, 1, 2, 2), -1)
+    for start, words in ((-1, "at least 0, got -1"), (0.5, "an integer, got 0.5")):
+        with pytest.raises((ValueError, TypeError), match=rf"Positions\(4, 2\): start .* {words}"):
+            nn.Positions(4, 2).forward(normal(0, 1, 2, 2), start)
+    with pytest.raises(ValueError, match=r"DotProductAttention\(\): q must have a width.*\(3, 0\)"):
+        nn.DotProductAttention().forward(*[normal(0, 3, 0)] * 3)
+    for layer in nn.DotProductAttention(), nn.AdditiveAttention(2, 2, 2):
+        with pytest.raises(TypeError, match="Attention.*: q must be an array, got int"):
+            layer.forward(1, 2, *[3] * isinstance(layer, nn.DotProductAttention))
+    with pytest.raises(TypeError, match="CrossEntropy.*: y must be an array, got int"):
+        nn.CrossEntropy().forward(1, 2)
+    gru.forward(x)
+    with pytest.raises(ValueError, match=r"GRUCell.*: dstate must be of .*\(2, 2\), got \(2, 3\)"):
+        gru.backward(normal(0, 2, 4, 2), [(normal(0, 2, 3),)])
     with pytest.raises(TypeError, match="DecoderBlock.* z must be an array, got NoneType"):
         nn.DecoderBlock(4, 2).forward(normal(0, 1, 3, 4), None)
     with pytest.raises(ValueError, match="target must be from 0 to 1, got nan"):
@@ -108,7 +119,8 @@ def test_a_cache_of_something_else_is_refused():
         with pytest.raises(TypeError, match=r"MultiHeadAttention\(4, 2\): cache must be a list"):
             layer.forward(x, cache=wrong)
     with pytest.raises(TypeError, match="mask must be an array of bool, got list"):
-        layer.forward(x, mask=[[True] * 3] * 2)
+        layer.forward(x, mask=[[True] * 3] * 2, cache=cache)
+    assert all((a == b).all() for a, b in zip(cache, kept, strict=True))
 
 
 @pytest.mark.parametrize("wrong", [
@@ -131,7 +143,18 @@ def test_a_cache_of_something_else_is_refused():
     lambda: nn.LossScale("x"), lambda: nn.LossScale(np.inf), lambda: optim.steps(1, 0),
     lambda: optim.inverse_sqrt(1, 0), lambda: optim.clip_norm(nn.Dense(1, 1), -1),
     lambda: optim.clip_value(nn.Dense(1, 1), np.nan), lambda: nn.Dense(1, 1).to("cupy"),
-    lambda: nn.Dense(1, 1).load(None), lambda: nn.Dense(1, 1).load({"weight": [1], "bias": [0]})])
+    lambda: nn.Dense(1, 1).load(None), lambda: nn.Dense(1, 1).load({"weight": [1], "bias": [0]}),
+    lambda: nn.Dropout(0.1, -1), lambda: nn.Dropout(0.1, None), lambda: nn.Dropout(0.1, 1.5),
+    lambda: nn.Softmax((0, 1)), lambda: nn.LogSoftmax("a"), lambda: nn.BatchNorm(3, "a"),
+    lambda: nn.LocalResponseNorm(3, axis=None), lambda: nn.Conv2d(1, 1, 1, layout=["NCHW"]),
+    lambda: nn.GlobalMaxPool(["NCHW"]), lambda: nn.Embedding(3, 2, "a"),
+    lambda: nn.MaxPool(2, dims=0), lambda: nn.Conv2d(1, 1, True),
+    lambda: nn.LossScale(every=2.5), lambda: nn.LossScale().load({}),
+    lambda: nn.LossScale().load({"value": np.array(np.nan), "good": np.array(0)}),
+    lambda: nn.SGD(nn.Dense(1, 1), 0.1).load([]),
+    lambda: nn.SGD(nn.Dense(1, 1), 0.1).load({"steps": 3}),
+    lambda: nn.SGD(nn.Dense(1, 1), 0.1).load({"steps": np.array(-5)}),
+    lambda: nn.SGD(nn.Dense(1, 1), 0.1).load({"steps": np.array(2.7)})])
 def test_layers_that_cannot_be(wrong):
     with pytest.raises((ValueError, TypeError), match=r"^\w+(\(.*\))?: "):
         wrong()
@@ -144,7 +167,7 @@ def test_layers_that_cannot_be(wrong):
     (nn.AdditiveAttention, (2, 3, 4)), (nn.Conv1d, (2, 3, 3)), (nn.Conv2d, (2, 3, 3))],
     ids=lambda x: getattr(x, "__name__", ""))
 def test_extents_are_whole_numbers_of_at_least_1(layer, extents):
-    layer(*map(np.int64, extents[:2]), *extents[2:])
+    layer(*map(np.int64, extents))
     for i in range(len(extents)):
         for wrong in (0, -1, 2.5, "a", None):
             with pytest.raises((ValueError, TypeError), match=rf"^{layer.__name__}: \w+ must be"):
@@ -225,10 +248,38 @@ def test_nothing_at_all():
                      (nn.MultiHeadAttention(4, 2), empty(0, 3, 4)), (nn.LayerNorm(3), empty(0, 3)),
                      (nn.MaxPool(2), empty(0, 2, 4, 4)), (nn.AveragePool(2), empty(0, 2, 4, 4)),
                      (nn.Flatten(), empty(0, 2, 3)), (nn.Softmax(), empty(2, 0)),
-                     (nn.LogSoftmax(), empty(0, 2)), (nn.MultiHeadAttention(4, 2), empty(3, 0, 4))):
+                     (nn.LogSoftmax(), empty(0, 2)), (nn.MultiHeadAttention(4, 2), empty(3, 0, 4)),
+                     (nn.GlobalAveragePool(), empty(0, 3, 4)), (nn.GlobalMaxPool(), empty(0, 3, 4)),
+                     (nn.Positions(6, 3, learned=True), empty(0, 4, 3)),
+                     (nn.Conv2d(2, 3, 3, 2, "same"), empty(2, 2, 0, 5)),
+                     (nn.Conv1d(2, 3, 4, padding="same", layout="NHWC"), empty(2, 0, 2)),
+                     (nn.MaxPool(3, padding="same"), empty(2, 2, 0, 5))):
         y = layer.forward(x)
         assert y.size == 0 and layer.backward(y).shape == x.shape
         assert all(not p.grad.any() for p in layer.parameters().values())
+    loss = nn.CrossEntropy()
+    assert loss.forward(empty(0, 2, 3), np.zeros((0, 2), int)) == 0
+    assert loss.backward().shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("layers", [
+    lambda a: (a, nn.Tanh(), a), lambda a: (nn.Tanh(), a, nn.Residual(a)),
+    lambda a: (nn.Sequential(a), nn.Sequential(nn.Tanh(), a))])
+def test_a_layer_has_one_place(layers):
+    """It would answer for its last forward at both."""
+    with pytest.raises(ValueError, match=r"Sequential: .* got Dense\(2, 2\) at [01] and [12]$"):
+        nn.Sequential(*layers(nn.Dense(2, 2)))
+
+
+def test_a_state_stays_as_it_was():
+    model = nn.Dense(2, 2, rng=0).to(dtype="f2")
+    adam, states = nn.Adam(model), []
+    for _ in range(2):
+        model.backward(model.forward(np.ones((3, 2), "f2")))
+        adam.step()
+        states.append((model.state(), adam.state()))
+    for first, second in zip(*states):
+        assert first.keys() == second.keys() and all((first[k] != second[k]).any() for k in first)
 
 
 def test_extreme_scores_do_not_overflow():
@@ -239,6 +290,34 @@ def test_extreme_scores_do_not_overflow():
             assert np.isfinite(layer.forward(x)).all()
         assert nn.CrossEntropy().forward(x, np.array([2])) == 2e4
         assert nn.BinaryCrossEntropy().forward(x, np.array([[1, 0, 0]], "f4")) < 1
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_scores_that_do_not_count(smoothing):
+    """-inf at another class (unless the target is smooth), and anything where no label counts."""
+    y, labels = normal(0, 3, 4), np.array([1, 0, 2])
+    y[0, 2] = -np.inf
+    loss, bare = nn.CrossEntropy(smoothing, ignore=2), nn.CrossEntropy(smoothing)
+    for rest in (np.zeros(4, "f4"), np.array([np.nan, np.inf, -np.inf, 0], "f4")):
+        y[2] = rest
+        value, dy = loss.forward(y, labels), loss.backward()
+        assert value == bare.forward(y[:2], labels[:2]) and np.isinf(value) == bool(smoothing)
+        assert (dy[:2] == bare.backward()).all() and np.isfinite(dy).all() and not dy[2].any()
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_where_the_gradient_of_a_maximum_goes(padding):
+    """Not to padding, for -inf; to nan; nowhere else, for inf."""
+    pool, x = nn.MaxPool(2, padding=padding), np.full((1, 1, 4, 4), -np.inf, "f4")
+    x[0, 0, 1, 3], x[0, 0, 3] = np.nan, [1, 2, 2, 1]
+    dy = np.arange(1, pool.forward(x).size + 1, dtype="f4").reshape(1, 1, 2 + padding, 2 + padding)
+    dy[0, 0, -1, 0] = np.inf
+    dx = pool.backward(dy)
+    assert dx[dx < np.inf].sum() == dy[dy < np.inf].sum() and (dx == np.inf).sum() == 1
+    assert dx[0, 0, 1, 3] == dy[0, 0, padding and 1, -1] and not np.isnan(dx).any()
+    every, x = nn.GlobalMaxPool(), x[:, :, 3:] + [[[[0, 0, np.nan, 0]]]]
+    every.forward(x.astype("f4"))
+    assert (every.backward(np.full((1, 1), np.inf, "f4")) == [0, 0, np.inf, 0]).all()
 
 
 def test_backward_without_dx():
@@ -321,6 +400,39 @@ def test_clipping():
     np.testing.assert_allclose(layer.weight.grad.ravel(), [0.6, -0.8], rtol=1e-6)
     optim.clip_value(layer, 0.7)
     np.testing.assert_allclose(layer.weight.grad.ravel(), [0.6, -0.7], rtol=1e-6)
+    for size in (1e30, 1e-30):  # whose squares are out of range
+        layer.weight.grad = np.array([[3 * size], [4 * size]], "f4")
+        assert optim.clip_norm(layer, np.float64(size)) == pytest.approx(5 * size)
+        np.testing.assert_allclose(layer.weight.grad.ravel() / size, [0.6, 0.8], rtol=1e-6)
+        optim.clip_value(layer, np.float64(size / 2))
+        assert layer.weight.grad.dtype == "f4" and layer.weight.grad[1, 0] == np.float32(size / 2)
+
+
+@pytest.mark.parametrize("first, second", ["fd", "df", "ed", "de"])
+def test_what_is_remembered_follows_its_parameter(first, second):
+    """Of a model that is cast, and from a state of another precision."""
+    model = nn.Dense(2, 2, rng=0).to(dtype=first)
+    adam = nn.Adam(model)
+
+    def step():
+        dtype = model.weight.value.dtype
+        model.backward(model.forward(np.ones((3, 2), dtype)))
+        adam.step()
+        assert {x.dtype for m in adam.memory.values() for x in m} == {model.weight.master.dtype}
+
+    step()
+    before = adam.memory["weight"][1].copy()
+    state = adam.state()
+    model.to(dtype=second)
+    step()
+    assert (adam.memory["weight"][1] > before).all()
+    adam.load({k: x for k, x in state.items() if k[:6] != "master"})
+    assert adam.memory["weight"][1].dtype == model.weight.master.dtype
+    assert np.allclose(adam.memory["weight"][1], before, rtol=1e-6)
+    step()
+    for wrong in (before.astype("c8"), before.astype("i8"), before.tolist()):
+        with pytest.raises(ValueError, match="Adam: load: must be .* got square.weight"):
+            adam.load(state | {"square.weight": wrong})
 
 
 # -- training
@@ -362,6 +474,35 @@ def test_a_resumed_training_is_the_same_one(tmp_path):
     trained(classifier(), 2, checkpoint=path)
     again = trained(classifier(7), 6, checkpoint=path, resume=True)
     assert again.losses == whole.losses and len(again.epochs) == 6
+
+
+def test_a_part_of_a_model_is_trained():
+    """By its own gradients: those of the rest do not count for clipping, and do not add up."""
+    x, y = two_moons()
+    curves = []
+    for size in (1, 100):
+        model = nn.Sequential(nn.Dense(2, 4, rng=0), nn.Tanh(), nn.Dense(4, 2, rng=1))
+        model.layers[0].weight.value /= size  # the same answers, and another gradient in it
+        last = model.layers[2]
+        curves.append(nn.fit(model, nn.CrossEntropy(), nn.SGD(last, 0.5), size * x, y, epochs=2,
+                             clip=0.1, progress=False).losses)
+        assert all(p.grad is None for p in model.parameters().values())
+    np.testing.assert_allclose(*curves, rtol=1e-4)
+
+
+def test_means_are_of_the_labels_that_count():
+    """Whatever the batches."""
+    x, y = normal(0, 10, 6, 2), np.arange(60).reshape(10, 6) % 3
+    y[:4, 1:], y[9] = -1, -1
+    model, loss = nn.Dense(2, 3, rng=0), nn.CrossEntropy(ignore=-1)
+    answer = model.forward(x)
+    wanted = {"loss": loss.forward(answer, y), "accuracy": loss.accuracy(answer, y)}
+    for batch in (1, 3, 10):
+        assert nn.evaluate(model, loss, x, y, batch) == pytest.approx(wanted)
+        history = nn.fit(model, loss, nn.SGD(model, 0.0), x, y, epochs=1, batch=batch,
+                         progress=False)
+        assert history.epochs == [pytest.approx({"epoch": 1} | wanted)]
+    assert nn.evaluate(model, loss, x[9:], y[9:]) == {"loss": 0, "accuracy": 0}
 
 
 def test_resume_refuses_what_is_not_of_this_training(tmp_path):
@@ -425,8 +566,14 @@ def test_nan_in_data_is_refused():
     ({"epochs": 1.5}, TypeError, "epochs, batch and seed must be integers, got 1.5"),
     ({"batch": "x"}, TypeError, "epochs, batch and seed must be integers.* 'x'"),
     ({"seed": -1}, ValueError, "must be at least .* seed 0, got 1, 32, -1"),
-    ({"clip": -1}, ValueError, "fit: clip must be in .* -1"),
-    ({"clip": np.nan}, ValueError, "fit: clip must be in .* nan"),
+    *(({"clip": x}, ValueError, f"fit: clip must be positive and finite, got {x}")
+      for x in (-1, 0.0, np.nan)),
+    ({"augment": 3}, TypeError, "fit: augment must be a function of x and rng, got 3"),
+    ({"checkpoint": "tests"}, ValueError, "fit: checkpoint must be a file in a folder"),
+    ({"validation": (np.zeros((3, 5), "f4"), np.zeros(3, int))}, ValueError,
+     r"fit: validation must be as x and y are: .*\(3, 5\)"),
+    ({"loss": nn.BinaryCrossEntropy(), "batch": 4, "y": np.eye(96, 2, dtype="f4") * 2}, ValueError,
+     "target must be from 0 to 1, got 0.0 to 2.0"),
     ({"validation": 3}, TypeError, "validation must be .*x, y.*, got int"),
     ({"resume": True}, ValueError, "resume must have a checkpoint"),
     ({"checkpoint": "no/such/folder/c"}, ValueError, "in a folder that is there, got no/such"),
@@ -440,6 +587,18 @@ def test_wrong_calls_of_fit(wrong, error, words):
         nn.fit(**{"model": model, "loss": nn.CrossEntropy(), "optimiser": nn.Adam(model), "x": x,
                   "y": y, "epochs": 1, "progress": False} | wrong)
     assert (model.layers[0].weight.value == before).all()
+
+
+@pytest.mark.parametrize("wrong, words", [
+    ({"batch": 0}, "batch must be at least 1, got 0"),
+    ({"batch": -1}, "batch must be at least 1, got -1"),
+    ({"batch": 2.5}, "batch must be an integer, got 2.5"),
+    ({"x": np.zeros((0, 2), "f4"), "y": np.zeros(0, int)}, r"at least one, got \[0\]"),
+    ({"y": np.zeros(5, int)}, r"as many samples.*\[5, 96\]")])
+def test_wrong_calls_of_evaluate(wrong, words):
+    x, y = two_moons()
+    with pytest.raises((ValueError, TypeError), match=f"evaluate: .*{words}"):
+        nn.evaluate(**{"model": classifier(), "loss": nn.CrossEntropy(), "x": x, "y": y} | wrong)
 
 
 def test_gradients_from_before_are_not_of_the_first_step():
@@ -473,9 +632,25 @@ def test_training_stops_at_nan_and_names_the_layer():
     assert (model.layers[0].weight.value == before).all()
 
 
+def test_the_layer_is_named_whose_own_weight_is_nan():
+    """Not what is inside it; nor does a layer in two places confuse the search."""
+    class Twice(nn.Layer):
+        def __init__(self, layer):
+            self.first = self.second = layer
+
+        def forward(self, x):
+            return self.second.forward(self.first.forward(x))
+
+    model = nn.Sequential(Twice(nn.Tanh()), nn.MultiHeadAttention(2, 1, rng=0), nn.Flatten())
+    model.layers[1].weight.value[0, 0] = np.nan
+    history = nn.fit(model, nn.MeanSquare(), nn.SGD(model, 0.1), normal(0, 4, 3, 2),
+                     normal(1, 4, 6), epochs=1, progress=False)
+    assert "layer 1 MultiHeadAttention(2, 1), whose weight hold some" in history.stopped
+
+
 def test_training_stops_where_squares_of_gradients_overflow():
-    model = nn.Dense(2, 1, rng=0)
-    x, y = np.full((4, 2), 1e10, "f4"), np.full((4, 1), 1e15, "f4")
+    model = nn.Dense(2, 1, rng=0, dtype="f8")
+    x, y = np.full((4, 2), 1e80), np.full((4, 1), 1e150)
     with np.errstate(over="ignore"):
         history = nn.fit(model, nn.MeanSquare(), nn.SGD(model, 1e-3), x, y, epochs=1,
                          progress=False)
@@ -551,7 +726,12 @@ def test_a_damaged_file_is_refused(tmp_path):
                    b"[" * 100_000, b'{"a": {}, "a": {}}',
                    b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}',
                    b'{"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}',
-                   b'{"a": {"dtype": "F32", "shape": [1e9], "data_offsets": [0, 4]}}'):
+                   b'{"a": {"dtype": "F32", "shape": [1e9], "data_offsets": [0, 4]}}',
+                   b'{"a": {"dtype": "F32", "shape": [0], "data_offsets": [0]}}',
+                   b'{"a": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0, 0]}}',
+                   b'{"a": {"dtype": "U8", "shape": [0, %d], "data_offsets": [0, 0]}}' % 2**70,
+                   b'{"a": {"dtype": "U8", "shape": [0%s], "data_offsets": [0, 0]}}'
+                   % (64 * b", 1")):
         path.write_bytes(len(header).to_bytes(8, "little") + header)
         with pytest.raises(nn.CorruptFile):
             checkpoint.load(path)
@@ -747,6 +927,21 @@ def test_padding_changes_nothing(kind):
         assert (y[i, n:] == 0).all()
         for end, alone in zip(ends, layer.last):
             np.testing.assert_allclose(end[0][i], alone[0][0], atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_mask_hides_changes_nothing(kind):
+    """nan and inf there, in x and in dy."""
+    layer, mask = kind(3, 4, 2, True, rng=2), np.arange(6) < np.array([[6], [2], [4]])
+    x, dy, runs = normal(0, 3, 6, 3), normal(1, 3, 6, 8), []
+    for _ in "12":
+        runs.append([layer.forward(x, mask=mask), layer.backward(dy),
+                     *(p.grad for p in layer.parameters().values())])
+        for p in layer.parameters().values():
+            p.grad = None
+        x[~mask], dy[~mask] = np.nan, np.inf
+    for a, b in zip(*runs, strict=True):
+        assert np.isfinite(a).all() and a.tobytes() == b.tobytes()
 
 
 def test_clipped_cells():

@@ -101,6 +101,51 @@ def test_masks_states_and_two_inputs(xp):
     same(xp.concatenate(parts, 1), block.forward(series))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("layer, slope", [(nn.Sigmoid(), False), (nn.Softplus(), True)], ids=repr)
+def test_small_probabilities_are_accurate(layer, slope, dtype, xp):
+    """Of e^-80 as of 1, a few units; nan is nan, and nothing overflows."""
+    x = np.append(np.linspace(-80, 80, 801), [-1e4, 1e4, -np.inf, np.inf, np.nan]).astype(dtype)
+    with np.errstate(all="raise", under="ignore"):
+        y = layer.forward(xp.asarray(x))
+        y = (layer.backward(xp.asarray(np.ones_like(x))) if slope else y).get()
+    assert np.isnan(y[-1]) and (y[-5:-1] == [0, 1, 0, 1]).all()
+    right = 1 / (1 + np.exp(-x[:-5].astype("g")))
+    assert (abs(y[:-5] / right - 1) <= 4 * np.finfo(dtype).eps).all()
+
+
+def test_an_optimiser_follows_its_model(xp):
+    """To another device after some steps, and from a state made elsewhere."""
+    models = [nn.Dense(4, 3, rng=0) for _ in "123"]
+    adams = [nn.Adam(model) for model in models]
+
+    def step(of, to=lambda a: a):
+        for i in of:
+            models[i].backward(models[i].forward(to(rows)))
+            adams[i].step()
+
+    step((0, 1, 2))
+    models[1].to(xp), models[2].to(xp)
+    adams[2].load(adams[1].state())
+    step([0])
+    step((1, 2), xp.asarray)
+    for model, adam in zip(models[1:], adams[1:]):
+        same(model.weight.value, models[0].weight.value)
+        assert all(type(x) is type(model.weight.value) for m in adam.memory.values() for x in m)
+    adams[0].load(adams[1].state())
+    same(adams[1].memory["weight"][0], adams[0].memory["weight"][0])
+
+
+def test_masked_elements_hold_anything(xp):
+    mask = np.array([[1, 1, 1, 0, 0], [1] * 5], bool)
+    x = xp.asarray(np.where(mask[..., None], series, np.nan))
+    for kind in (nn.RNN, nn.GRU, nn.LSTM):
+        layer = kind(4, 3, rng=0)
+        there, y = deepcopy(layer).to(xp), layer.forward(series, mask=mask)
+        same(there.forward(x, mask=xp.asarray(mask)), y)
+        same(there.backward(xp.asarray(y)), layer.backward(y))
+
+
 @pytest.mark.parametrize("loss, target", [
     (nn.CrossEntropy(0.1, ignore=2), np.array([0, 2, 1])), (nn.MeanSquare(), rows + 1),
     (nn.BinaryCrossEntropy(), (rows > 0).astype("f4"))], ids=repr)

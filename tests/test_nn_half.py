@@ -91,6 +91,11 @@ def test_training_is_that_in_single(dtype):
     np.testing.assert_allclose(found, wanted, rtol=32 * float(finfo(dtype).eps))
 
 
+def test_the_smallest_scale_serves_where_nothing_overflows():
+    scale = nn.LossScale(2.0**-14)
+    assert scale.went(True) and not scale.went(False) and scale.went(True)
+
+
 def test_an_overflow_is_skipped_and_counted():
     wanted = trained(classifier("f2"))
     scale = nn.LossScale(2.0**30, every=8)
@@ -130,13 +135,13 @@ def test_wrong_scales_and_types():
     with pytest.raises(ValueError, match="LossScale: .*got 0"):
         nn.LossScale(0)
     model = classifier("f4")
-    before = model.state()
+    before = {path: p.value for path, p in model.parameters().items()}
     with pytest.raises(TypeError, match="fit: scale must be a LossScale, got float"):
         trained(model, scale=2.0**10)
     for wrong in ("i4", "c8"):
         with pytest.raises(TypeError, match="to: dtype must be one of float32.*got (int|complex)"):
             model.to(dtype=wrong)
-    assert all(x is before[path] for path, x in model.state().items())
+    assert all(p.value is before[path] for path, p in model.parameters().items())
 
 
 def test_a_loss_is_left_without_a_scale():

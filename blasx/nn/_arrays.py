@@ -7,7 +7,7 @@ precision, `wide`, and rounded once, `like` its operand.
 
 import sys
 from math import inf, prod
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from numpy import ndarray
@@ -70,6 +70,21 @@ def _first_fused():
     global _gpu
     from . import _gpu
     return _gpu
+
+
+def placed(x, w):
+    """x where w is, in its precision; x itself if it is."""
+    if module(x) is not module(w):
+        x = module(w).asarray(x.get() if hasattr(x, "get") else x)
+    return like(x, w)
+
+
+def square_sum(x):
+    """The sum of the squares of all numbers, in double precision: those of single ones are in its
+    range."""
+    x = x.astype("f8")
+    x *= x
+    return x.sum()
 
 
 def added(x, y):
@@ -149,6 +164,15 @@ def number(owner, name, x, least=-inf, below=inf):
     if not isinstance(x, Real) or not least <= x < below or x == -inf:
         raise ValueError(f"{owner}: {name} must be in [{least}, {below}), got {x!r}")
     return x
+
+
+def whole(owner, name, n, least=1):
+    """n as an int, refused unless it is a whole number of at least `least`."""
+    if not isinstance(n, Integral) or isinstance(n, bool):
+        raise TypeError(f"{owner}: {name} must be an integer, got {n!r}")
+    if n < least:
+        raise ValueError(f"{owner}: {name} must be at least {least}, got {n}")
+    return int(n)
 
 
 def transposed(a):

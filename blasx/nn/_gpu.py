@@ -813,7 +813,8 @@ def adam(moving, betas, *numbers):
     for p, m, v in moving:
         w, value = p.master, p.value
         at = [x.data.ptr for x in (w, value, m, v) if x.flags.c_contiguous]
-        if len(at) < 4 or (at[0] | at[1] | at[2] | at[3]) % 16 or not fused(w):
+        if len(at) < 4 or (at[0] | at[1] | at[2] | at[3]) % 16 or not fused(w) or (
+                (p.grad.dtype, p.grad.shape) != (value.dtype, value.shape)):
             left.append((p, m, v))
         else:
             lines.setdefault(p.grad.dtype, []).append(

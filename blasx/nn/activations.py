@@ -3,15 +3,16 @@
 Of a function of one number f, dx = f'(x) dy; f' is written by x or by y = f(x), whichever is short.
 """
 
-from math import pi, sqrt
+from math import inf, pi, sqrt
 
-from ._arrays import fused, like, module, wide
+from ._arrays import fused, like, module, whole, wide
 from .layer import Layer
 
 
 def sigmoid(x):
-    """1 / (1 + e^-x) as a tanh, which does not overflow."""
-    return 0.5 * module(x).tanh(0.5 * x) + 0.5
+    """1 / (1 + e^-x) by powers that do not overflow: e^min(x, 0) / (1 + e^-|x|)."""
+    xp = module(x)
+    return xp.exp(xp.minimum(x, 0)) / (1 + xp.exp(-abs(x)))
 
 
 def softplus(x):
@@ -191,7 +192,7 @@ class Softmax(Layer):
     """y = softmax(x) along an axis; dx = y (dy - sum_j dy_j y_j)."""
 
     def __init__(self, axis=-1):
-        self.axis = axis
+        self.axis = whole("Softmax", "axis", axis, -inf)
 
     def forward(self, x):
         y = softmax(self.along(x, self.axis), self.axis)
@@ -209,7 +210,7 @@ class LogSoftmax(Layer):
     """y = log softmax(x) along an axis; dx = dy - e^y sum_j dy_j."""
 
     def __init__(self, axis=-1):
-        self.axis = axis
+        self.axis = whole("LogSoftmax", "axis", axis, -inf)
 
     def forward(self, x):
         y = log_softmax(self.along(x, self.axis), self.axis)

@@ -8,8 +8,8 @@ Scaled dot product: E = Q K^T / sqrt(d), so dQ = dE K / sqrt(d) and dK = dE^T Q 
 Additive: E_ij = v^T tanh(q_i W + k_j U + b).
 
 A mask is True where a query may look; it is broadcast to (..., queries, keys). A query that may
-look nowhere gets 0. Causal: query i looks at keys up to i, counted from the end if there are more
-keys than queries.
+look nowhere gets 0. Causal: of m queries and n keys query i looks at keys up to i + n - m, so that
+the last of both meet; where m > n the first m - n look nowhere.
 
 On CuPy's arrays scaled dot products may be fused: one kernel goes along the keys and never has E or
 A in memory, and the gradients come of E anew. Milakov, Gimelshein: Online normalizer calculation
@@ -66,7 +66,9 @@ class DotProductAttention(Layer):
         self.causal, self.fused = causal, fused
 
     def forward(self, q, k, v, mask=None):
-        d = self.given(q, ..., None, None).shape[-1]
+        d = self.given(q, ..., None, None, argument="q").shape[-1]
+        if not d:
+            raise ValueError(f"{self!r}: q must have a width of at least 1, got {q.shape}")
         lead = q.shape[:-2]
         self.given(k, *lead, None, d, argument="k", like=q)
         self.given(v, *lead, k.shape[-2], None, argument="v", like=q)
@@ -144,7 +146,7 @@ class AdditiveAttention(Layer):
 
     def forward(self, q, k, mask=None):
         """Y (n, queries, n_key) of q (n, queries, n_query), k (n, keys, n_key)."""
-        self.given(q, None, None, self.n_query, like=self.W)
+        self.given(q, None, None, self.n_query, argument="q", like=self.W)
         self.given(k, len(q), None, self.n_key, argument="k", like=self.W)
         (n, m), keys = q.shape[:2], k.shape[1]
         qW = product(q.reshape(-1, self.n_query), self.W.value).reshape(n, m, 1, self.width)
@@ -218,10 +220,12 @@ class MultiHeadAttention(Layer):
         q, k, v = [a for u, W, b in self._parts(x, z)
                    for a in self._heads(product(u.reshape(-1, self.width), W, b), u)]
         if cache is not None:
-            cache[:] = [k, v] = self._after(cache, k, v)
+            k, v = self._after(cache, k, v)
         if mask is not None and getattr(mask, "ndim", None) == 2:
             mask = mask[:, None, None, :]
         y = self.attention.forward(q, k, v, mask)
+        if cache is not None:
+            cache[:] = k, v
         y = self.output.forward(y.swapaxes(1, 2).reshape(x.shape))
         self._kept = None
         return y if cache is not None else self.keep(y, x, z)

@@ -89,8 +89,8 @@ def load(path):
     try:
         header = json.loads(data[8:start], object_pairs_hook=_once)
         metadata = dict(header.pop("__metadata__", {}))
-        entries = {name: (DTYPES[e["dtype"]], tuple(map(_count, e["shape"])),
-                          *map(_count, e["data_offsets"])) for name, e in header.items()}
+        entries = {name: _entry(e["dtype"], e["shape"], e["data_offsets"])
+                   for name, e in header.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
         corrupt(f"its header: {type(wrong).__name__} {wrong}")
     at, arrays = 0, {}
@@ -99,7 +99,10 @@ def load(path):
             corrupt(f"{name} {shape} from {begin} to {end}")
         if start + end > len(data):
             corrupt(f"{name} ends at byte {start + end} of {len(data)}")
-        x = np.frombuffer(data[start + begin:start + end], dtype).reshape(shape)
+        try:
+            x = np.frombuffer(data[start + begin:start + end], dtype).reshape(shape)
+        except (ValueError, OverflowError) as wrong:
+            corrupt(f"{name} {shape}: {wrong}")
         unknown = header[name]["dtype"] == "BF16" and x.dtype.kind == "u"
         at, arrays[name] = end, _widened(x) if unknown else x.copy()
     if start + at != len(data):
@@ -114,6 +117,12 @@ def _once(pairs):
     if len(dict(pairs)) != len(pairs):
         raise ValueError("a name twice")
     return dict(pairs)
+
+
+def _entry(dtype, shape, data_offsets):
+    """(dtype, shape, from, to) of what the header says of an array."""
+    begin, end = map(_count, data_offsets)
+    return DTYPES[dtype], tuple(map(_count, shape)), begin, end
 
 
 def _count(n):
@@ -150,8 +159,8 @@ def load_torch(model, arrays):
             values[prefix + name] = x
     if left:
         raise ValueError(f"load_torch: unknown to the model: {sorted(left)}")
-    own = model.state()
-    model.load({name: np.asarray(x, own[name].dtype) for name, x in values.items()})
+    own = dict(model.walk())
+    model.load({name: np.asarray(x, own[name].value.dtype) for name, x in values.items()})
 
 
 def _owners(layer, path=""):

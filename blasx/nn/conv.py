@@ -212,8 +212,8 @@ class Convolution(Layer):
         n, channels, rows, *others = view.shape
         row = max(channels * prod(others), 1)
         alone = not last and prod(self.windows.kernel) == prod(self.windows.stride) == 1
-        images = 1 if alone else max(_limit() // (row * rows), 1)
-        height = max(_limit() // row, 1) if images == 1 else rows
+        images = 1 if alone else max(_limit() // (row * max(rows, 1)), 1)
+        height = max(_limit() // row, 1) if images == 1 else max(rows, 1)
         return [(slice(i, i + images), slice(None), slice(j, j + height))
                 for i in range(0, n, images) for j in range(0, rows, height)]
 

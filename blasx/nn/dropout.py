@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arrays import fused, like, module, wide
+from ._arrays import fused, like, module, whole, wide
 from .layer import Layer, Parameter
 
 
@@ -18,7 +18,7 @@ class Dropout(Layer):
 
     def __init__(self, p, seed=0):
         self.share(p=p)
-        self.seed = seed
+        self.seed = whole("Dropout", "seed", seed, 0)
         self.drawn = Parameter(np.array(0), trained=False)
 
     def forward(self, x):

@@ -1,8 +1,10 @@
 """Look-up tables of vectors, and positions as vectors."""
 
+from math import prod
+
 import numpy as np
 
-from ._arrays import column_sums, fused, like, module, wide
+from ._arrays import column_sums, fused, like, module, number, whole, wide
 from .layer import Layer, Parameter
 
 
@@ -24,7 +26,7 @@ class Embedding(Layer):
     def __init__(self, n, width, scale=0.02, dtype="f4", rng=None):
         self.sized(n=n, width=width)
         random = np.random.default_rng(rng).standard_normal((n, width))
-        self.weight = Parameter((scale * random).astype(dtype))
+        self.weight = Parameter((number("Embedding", "scale", scale) * random).astype(dtype))
 
     def forward(self, x):
         self.indices(x, self.n)
@@ -78,8 +80,7 @@ class Positions(Layer):
 
     def forward(self, x, start=0):
         self.given(x, None, None, self.width, like=self.weight if self.weight.trained else None)
-        if start < 0:
-            raise ValueError(f"{self!r}: start must be at least 0, got {start}")
+        start = whole(repr(self), "start", start, 0)
         places = slice(start, start + x.shape[1])
         if places.stop > self.length:
             raise ValueError(f"{self!r}: x must be of shape (any, {self.length - start}, "
@@ -89,7 +90,7 @@ class Positions(Layer):
     def backward(self, dy):
         (places,) = self.kept(dy)
         if self.weight.trained:
-            dw = column_sums(dy.reshape(len(dy), -1)).reshape(dy.shape[1:])
+            dw = column_sums(dy.reshape(len(dy), prod(dy.shape[1:]))).reshape(dy.shape[1:])
             if len(dw) < self.length:
                 some, dw = dw, module(dy).zeros_like(self.weight.value)
                 dw[places] = some

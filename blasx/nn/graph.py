@@ -21,6 +21,8 @@ class Graph:
     model : Layer
         Its parameters are CuPy's.
     loss : Loss
+    optimiser : Optimiser, optional
+        One of a part of the model: `squares` is of what it steps.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class Graph:
     a ValueError that names them.
     """
 
-    def __init__(self, model, loss):
+    def __init__(self, model, loss, optimiser=None):
         own = next(iter(model.parameters().values()), None)
         if own is None or module(own.value).__name__ != "cupy":
             where = "has no parameters" if own is None else \
@@ -53,6 +55,7 @@ class Graph:
             raise TypeError(f"Graph: model must be on the GPU, {model!r} {where}")
         import cupy
         self.model, self.loss, self._graphs = model, loss, {}
+        self._stepped = (optimiser.parameters if optimiser else model.parameters()).values()
         self._layers = [part for _, part in model.walk() if isinstance(part, Layer)]
         self._pool, self._stream = cupy.cuda.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
 
@@ -99,7 +102,7 @@ class _Captured:
             self.loss = loss.forward(self.answer, y)
             dy = loss.backward()
             model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-            self.squares = squares(model)
+            self.squares = squares(of._stepped)
 
         cupy.cuda.get_current_stream().synchronize()
         try:

@@ -16,7 +16,7 @@ from math import inf, prod
 
 import numpy as np
 
-from ._arrays import REALS, added, module, number, wide
+from ._arrays import REALS, added, module, number, whole, wide
 
 
 class Parameter:
@@ -95,8 +95,9 @@ class Layer:
         return any(isinstance(part, Parameter) and part.trained for _, part in self.walk())
 
     def state(self):
-        """{path: array} of all that the layer knows: parameters, running statistics, counts."""
-        return {path: p.value for path, p in self.walk() if isinstance(p, Parameter)}
+        """{path: array} of all that the layer knows: parameters, running statistics, counts;
+        copies, which further steps leave as they are."""
+        return {path: p.value.copy() for path, p in self.walk() if isinstance(p, Parameter)}
 
     def load(self, state):
         """Take the arrays of `state()`. Nothing is changed unless all fit."""
@@ -125,8 +126,8 @@ class Layer:
 
     def to(self, xp=None, dtype=None):
         """Move the parameters to an array module (numpy, cupy) or cast them; counts stay on the
-        host, and what is not trained keeps single precision where the rest gets half. Returns
-        the layer."""
+        host, and what is not trained keeps single precision where the rest gets half. What an
+        optimiser remembers follows at its next step. Returns the layer."""
         if xp is not None and not hasattr(xp, "asarray"):
             raise TypeError(f"{self!r}: to: xp must be a module of arrays, got {xp!r}")
         if dtype is not None and np.dtype(dtype) not in REALS:
@@ -155,11 +156,7 @@ class Layer:
     def sized(self, **extents):
         """Take extents, whole numbers of at least 1, as attributes."""
         for name, n in extents.items():
-            if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
-                raise TypeError(f"{type(self).__name__}: {name} must be an integer, got {n!r}")
-            if n < 1:
-                raise ValueError(f"{type(self).__name__}: {name} must be at least 1, got {n}")
-            setattr(self, name, int(n))
+            setattr(self, name, whole(type(self).__name__, name, n))
 
     def share(self, **parts):
         """Take numbers from 0 to below 1 as attributes."""
@@ -258,12 +255,22 @@ def _fits(have, shape):
 
 
 class Sequential(Layer):
-    """y = f_n(... f_2(f_1(x))); backward is the chain rule from the last to the first."""
+    """y = f_n(... f_2(f_1(x))); backward is the chain rule from the last to the first.
+
+    A layer answers for its last forward alone, and has one place: what is to be used at two is two
+    layers, which may share their parameters (`second.weight = first.weight`).
+    """
 
     def __init__(self, *layers):
-        for layer in layers:
+        name, places = type(self).__name__, {}
+        for i, layer in enumerate(layers):
             if not isinstance(layer, Layer):
-                raise TypeError(f"{type(self).__name__}: layers must be layers, got {layer!r}")
+                raise TypeError(f"{name}: layers must be layers, got {layer!r}")
+            for part in dict.fromkeys(x for _, x in layer.walk() if isinstance(x, Layer)):
+                if part in places:
+                    raise ValueError(f"{name}: layers must be different ones, got {part!r} at "
+                                     f"{places[part]} and {i}")
+                places[part] = i
         self.layers = list(layers)
 
     def parts(self):

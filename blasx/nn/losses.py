@@ -22,6 +22,10 @@ class Loss(Layer):
 
     accuracy, scale = None, 1.0
 
+    def counted(self, target):
+        """How many of the targets the mean is over; an array where it is up to them."""
+        return target.size
+
     def pair(self, y, target):
         """Refuse what is nothing, and targets unlike y."""
         if not self.given(y, ..., argument="y").size:
@@ -73,7 +77,7 @@ class CrossEntropy(Loss):
         self.ignore = ignore
 
     def forward(self, y, target):
-        self.given(y, ..., None)
+        self.given(y, ..., None, argument="y")
         self.indices(target, argument="target")
         xp, k = module(y), y.shape[-1]
         if target.shape != y.shape[:-1]:
@@ -85,16 +89,16 @@ class CrossEntropy(Loss):
         if gpu := fused(y):
             loss, dy = gpu.cross_entropy(y, target, self.smoothing, self.ignore, self.scale)
             return self.keep(loss, y.dtype, dy)
-        dtype, labels, y = y.dtype, target.reshape(-1), wide(y).reshape(-1, k)
-        counts = self._counts(labels)
-        labels = self.indices(xp.where(counts, labels, 0), k, argument="target")
-        log_p, rows = log_softmax(y), xp.arange(len(y))
-        q = xp.full_like(y, self.smoothing / k)
-        q[rows, labels] += 1 - self.smoothing
-        q *= counts[:, None]
-        n = max(int(counts.sum()), 1) if self.ignore is not None else max(len(y), 1)
-        return self.keep(-(q * xp.where(counts[:, None], log_p, 0)).sum() / n,
-                         dtype, log_p, q, counts, n, target.shape)
+        dtype, shape, labels, y = y.dtype, y.shape, target.reshape(-1), wide(y).reshape(-1, k)
+        counts, n = self._counts(labels), max(int(self.counted(labels)), 1)
+        if self.ignore is not None:  # whatever else stands there
+            labels, y = xp.where(counts, labels, 0), xp.where(counts[:, None], y, 0)
+        self.indices(labels, k, argument="target")
+        log_p, at = log_softmax(y), (xp.arange(len(y)), labels)
+        likelihood = (1 - self.smoothing) * log_p[at]
+        if self.smoothing:  # else log 0 may stand at another class
+            likelihood += self.smoothing / k * log_p.sum(1)
+        return self.keep(-(likelihood * counts).sum() / n, dtype, log_p, at, counts, n, shape)
 
     def look(self, y, targets):
         if type(targets) is ndarray:  # others are not waited for
@@ -103,14 +107,22 @@ class CrossEntropy(Loss):
     def gradient(self, *kept):
         if len(kept) == 1:  # the kernel made it with the loss
             return kept[0]
-        log_p, q, counts, n, shape = kept
-        dy = (module(q).exp(log_p) * counts[:, None] - q) / (n / self.scale)
-        return dy.reshape(*shape, -1)
+        log_p, at, counts, n, shape = kept
+        dy = module(log_p).exp(log_p)
+        if self.smoothing:
+            dy -= self.smoothing / shape[-1]
+        dy[at] -= 1 - self.smoothing
+        dy *= counts[:, None]
+        dy /= n / self.scale
+        return dy.reshape(shape)
 
     def accuracy(self, y, target):
         """The share of targets that have the greatest y."""
         counts = self._counts(target)
         return float(((y.argmax(-1) == target) & counts).sum()) / max(int(counts.sum()), 1)
+
+    def counted(self, target):
+        return target.size if self.ignore is None else self._counts(target).sum()
 
     def _counts(self, target):
         """Which targets count."""
@@ -128,11 +140,14 @@ class BinaryCrossEntropy(Loss):
 
     def forward(self, y, target):
         self.pair(y, target)
-        if type(target) is ndarray and not (0 <= target.min() <= target.max() <= 1):
-            raise ValueError(f"{self!r}: target must be from 0 to 1, got {target.min()} to "
-                             f"{target.max()}")
+        self.look(y, target)
         dtype, y, target = y.dtype, wide(y), wide(target)
         return self.keep((softplus(y) - target * y).mean(), dtype, y, target)
+
+    def look(self, y, targets):
+        if type(targets) is ndarray and not (0 <= targets.min() <= targets.max() <= 1):
+            raise ValueError(f"{self!r}: target must be from 0 to 1, got {targets.min()} to "
+                             f"{targets.max()}")
 
     def gradient(self, y, target):
         return (sigmoid(y) - target) / (y.size / self.scale)

@@ -7,9 +7,11 @@ What mean and variance are taken over makes the kinds. Where both are of the sam
 the part of dx^ that would only shift or stretch x is gone, since y does not see it.
 """
 
+from math import inf
+
 import numpy as np
 
-from ._arrays import added, fused, like, module, wide
+from ._arrays import added, fused, like, module, whole, wide
 from .layer import Layer, Parameter
 
 
@@ -45,7 +47,7 @@ class BatchNorm(Layer):
         self.numbers(0, momentum=momentum)
         if momentum > 1:
             raise ValueError(f"BatchNorm: momentum must be at most 1, got {momentum}")
-        self.axis = axis
+        self.axis = whole("BatchNorm", "axis", axis, -inf)
         self.weight = Parameter(np.ones(n, dtype))
         self.bias = Parameter(np.zeros(n, dtype))
         self.mean = Parameter(wide(np.zeros(n, dtype)), trained=False)
@@ -194,7 +196,7 @@ class LocalResponseNorm(Layer):
         if size % 2 == 0:
             raise ValueError(f"LocalResponseNorm: size must be odd, got {size}")
         self.numbers(alpha=alpha, beta=beta, k=k)
-        self.axis = axis
+        self.axis = whole("LocalResponseNorm", "axis", axis, -inf)
 
     def forward(self, x):
         given, x = x, wide(self.along(x, self.axis))

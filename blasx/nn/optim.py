@@ -9,12 +9,13 @@ step that is small beside the parameter would be lost in half.
 Micikevicius et al.: Mixed precision training, 2018.
 """
 
+from collections.abc import Mapping
 from math import cos, inf, pi, sqrt
 from numbers import Real
 
 import numpy as np
 
-from ._arrays import fused, module, number, wide
+from ._arrays import REALS, fused, module, number, placed, square_sum, whole, wide
 from .layer import Layer
 
 
@@ -43,12 +44,19 @@ class Optimiser:
         rate = self.rate(self.steps) if callable(self.rate) else self.rate
         self.steps += 1
         moving = {path: p for path, p in self.parameters.items() if p.grad is not None}
-        for path in moving.keys() - self.memory.keys():
-            w = moving[path].master
-            self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
-        self.moved([(p, *self.memory[path]) for path, p in moving.items()], factor, rate)
+        self.moved([(p, *self._remembered(path, p.master)) for path, p in moving.items()],
+                   factor, rate)
         for p in moving.values():
             p.grad = None
+
+    def _remembered(self, path, w):
+        """The memory of w, of its precision and where it is: `Layer.to` may have moved w."""
+        kept = self.memory.get(path)
+        if kept is None:
+            kept = self.memory[path] = [module(w).zeros_like(w) for _ in self.MEMORY]
+        elif any(type(x) is not type(w) or x.dtype != w.dtype for x in kept):
+            kept = self.memory[path] = [placed(x, w) for x in kept]
+        return kept
 
     def moved(self, moving, factor, rate):
         """All of (parameter, its memory), a step on."""
@@ -59,41 +67,62 @@ class Optimiser:
             p.master = w
 
     def state(self):
-        """{name: array} to go on from later."""
-        kept = {f"{kind}.{path}": x for path, memory in self.memory.items()
+        """{name: array} to go on from later, copies."""
+        kept = {f"{kind}.{path}": x.copy() for path, memory in self.memory.items()
                 for kind, x in zip(self.MEMORY, memory)}
-        kept |= {f"master.{path}": p.master for path, p in self.parameters.items()
+        kept |= {f"master.{path}": p.master.copy() for path, p in self.parameters.items()
                  if p.master is not p.value}
         return kept | {"steps": np.array(self.steps)}
 
     def load(self, state):
-        """Go on from `state()`. Nothing is changed unless it is that of such an optimiser of such
-        a model."""
+        """Go on from `state()`, in the precision of the parameters and where they are. Nothing is
+        changed unless it is that of such an optimiser of such a model."""
         self.check(state)
+
+        def taken(kind, path, p):
+            return placed(state[f"{kind}.{path}"], p.master).copy()
+
         self.steps = int(state["steps"])
-        self.memory = {
-            path: [module(p.value).asarray(state[f"{kind}.{path}"]).copy() for kind in self.MEMORY]
-            for path, p in self.parameters.items()
-            if all(f"{kind}.{path}" in state for kind in self.MEMORY)}
+        self.memory = {path: [taken(kind, path, p) for kind in self.MEMORY]
+                       for path, p in self.parameters.items()
+                       if all(f"{kind}.{path}" in state for kind in self.MEMORY)}
         for path, p in self.parameters.items():
             if f"master.{path}" in state:
-                p.master = module(p.value).asarray(state[f"master.{path}"]).copy()
-
+                p.master = taken("master", path, p)
 
     def check(self, state):
         """Refuse a state of another kind of optimiser, or of another model's. Parameters that
         never had a gradient have no memory."""
+        name, kinds = type(self).__name__, " and ".join(self.MEMORY) or "nothing"
+        if not isinstance(state, Mapping):
+            raise TypeError(f"{name}: load: state must be {{name: array}}, got "
+                            f"{type(state).__name__}")
         shapes = {f"{kind}.{path}": p.value.shape for path, p in self.parameters.items()
-                  for kind in (*self.MEMORY, "master")} | {"steps": ()}
-        unlike = [f"{name} {x.shape}" for name, x in state.items() if x.shape != shapes.get(name)]
+                  for kind in (*self.MEMORY, "master")}
+        unlike = [f"{at} {_described(x)}" for at, x in state.items() if (
+            _whole(x) is None if at == "steps" else at not in shapes
+            or getattr(x, "shape", None) != shapes[at] or x.dtype not in REALS)]
         held = [{path for path in self.parameters if f"{kind}.{path}" in state}
                 for kind in self.MEMORY]
         lacking = "steps" not in state or any(paths != held[0] for paths in held) or (
-            held and not held[0] and int(state["steps"]))
+            held and not held[0] and _whole(state["steps"]))
         if unlike or lacking:
-            name, kinds = type(self).__name__, " and ".join(self.MEMORY) or "nothing"
             raise ValueError(f"{name}: load: must be steps and {kinds} of each parameter of this "
                              f"model, got {', '.join((unlike or sorted(state))[:4]) or 'nothing'}")
+
+
+def _described(x):
+    """Of a number its value, of an array its shape and type."""
+    if not hasattr(x, "dtype"):
+        return f"a {type(x).__name__}"
+    return f"{x.shape} {x.dtype}" if x.shape else str(x)
+
+
+def _whole(x):
+    """What a 0-d array of a whole number of at least 0 holds; None for anything else."""
+    if getattr(x, "shape", None) != () or x.dtype.kind not in "iu" or x < 0:
+        return None
+    return int(x)
 
 
 class SGD(Optimiser):
@@ -121,7 +150,11 @@ class SGD(Optimiser):
 
 class Adam(Optimiser):
     """w := w - rate m / (sqrt v + eps), m and v the running means of g and g^2, freed of their
-    start at 0. `decay` adds decay w to g.
+    start at 0, m / (1 - beta1^t) and v / (1 - beta2^t). `decay` adds decay w to g.
+
+    t counts the optimiser's steps, not a parameter's: the means of one that has its first gradient
+    late start late, too, and are freed of less than they lack, so that its first steps are larger
+    than `rate`, up to 6.6 times with these betas.
 
     Kingma, Ba: Adam, a method for stochastic optimization, 2015.
     """
@@ -189,11 +222,12 @@ class LossScale:
     LEAST = 2.0**-14  # below it what overflows is not the scale's fault
 
     def __init__(self, value=2.0**16, factor=2.0, every=2000):
-        if not (all(isinstance(x, Real) for x in (value, factor, every)) and inf > value > 0 and (
-                inf > factor > 1 and every >= 1)):
-            raise ValueError("LossScale: value, factor and every must be above 0, above 1 and at "
-                             f"least 1, got {value!r}, {factor!r}, {every!r}")
-        self.value, self.factor, self.every, self.good = value, factor, every, 0
+        if not (all(isinstance(x, Real) for x in (value, factor)) and inf > value > 0 and (
+                inf > factor > 1)):
+            raise ValueError("LossScale: value and factor must be above 0 and above 1, got "
+                             f"{value!r}, {factor!r}")
+        self.value, self.factor, self.good = float(value), float(factor), 0
+        self.every = whole("LossScale", "every", every)
 
     def went(self, well):
         """Says of a step whether its gradients were finite. False if it was not and the scale is
@@ -203,7 +237,7 @@ class LossScale:
             self.value /= self.factor
         elif self.good == self.every:
             self.value, self.good = self.value * self.factor, 0
-        return self.value >= self.LEAST
+        return well or self.value >= self.LEAST
 
     def state(self):
         """{name: array} to go on from later."""
@@ -211,26 +245,38 @@ class LossScale:
 
     def load(self, state):
         """Go on from `state()`."""
+        self.check(state)
         self.value, self.good = float(state["value"]), int(state["good"])
+
+    def check(self, state):
+        """Refuse what `state()` does not give."""
+        if not isinstance(state, Mapping):
+            raise TypeError("LossScale: load: state must be {name: array}, got "
+                            f"{type(state).__name__}")
+        value = state.get("value")
+        if getattr(value, "shape", None) != () or value.dtype.kind not in "iuf" or not (
+                0 < value < inf) or _whole(state.get("good")) is None:
+            got = ", ".join(f"{at} {_described(x)}" for at, x in state.items())
+            raise ValueError("LossScale: load: must be a value above 0 and a number of good steps, "
+                             f"got {got or 'nothing'}")
 
 
 # -- clipping
 
 
-def squares(model):
-    """The sum of the squares of all gradients, on their device."""
-    gradients = (wide(p.grad) for p in model.parameters().values() if p.grad is not None)
-    return sum((g * g).sum().astype("f8") for g in gradients)
+def squares(parameters):
+    """The sum of the squares of the gradients of parameters, on their device."""
+    return sum(square_sum(p.grad) for p in parameters if p.grad is not None)
 
 
 def gradient_norm(model):
     """The Euclidean norm of all gradients together."""
-    return sqrt(float(squares(model)))
+    return sqrt(float(squares(model.parameters().values())))
 
 
 def clip_norm(model, limit):
     """Shrink all gradients together to norm `limit` where theirs is larger. Returns theirs."""
-    number("clip_norm", "limit", limit, 0)
+    limit = float(number("clip_norm", "limit", limit, 0))
     norm = gradient_norm(model)
     if norm > limit:
         for p in model.parameters().values():
@@ -241,7 +287,7 @@ def clip_norm(model, limit):
 
 def clip_value(model, limit):
     """Every element of every gradient into [-limit, limit]."""
-    number("clip_value", "limit", limit, 0)
+    limit = float(number("clip_value", "limit", limit, 0))
     for p in model.parameters().values():
         if p.grad is not None:
             p.grad = p.grad.clip(-limit, limit)
@@ -272,7 +318,7 @@ def cosine(rate, total, warmup=0, last=0.0):
 
 
 def inverse_sqrt(rate, warmup):
-    """Up in a line for `warmup` steps, then rate sqrt(warmup / t).
+    """Up in a line for `warmup` steps, then rate sqrt(warmup / (t + 1)).
 
     Vaswani et al.: Attention is all you need, 2017.
     """

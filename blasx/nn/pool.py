@@ -1,6 +1,6 @@
 """Pooling: the largest or the mean element of each window, which may overlap."""
 
-from math import prod
+from math import inf, prod
 
 from ._arrays import like, module, wide
 from .layer import Layer
@@ -29,7 +29,8 @@ class Pool(Layer):
 
 
 class MaxPool(Pool):
-    """y = the largest element of each window; dy goes to the first that is as large."""
+    """y = the largest element of each window, nan if one is; dy goes to the first that is as large
+    (inf or nan, where y is nan)."""
 
     def forward(self, x):
         x, inside, counts = self.opened(x, -float("inf"))
@@ -44,11 +45,19 @@ class MaxPool(Pool):
         dy = self.windows.first(dy)
         dx = self.windows.empty(x, *x.shape[:2], x.shape[2:])
         dx[...] = 0
-        left = wide(dy).astype(wide(dy).dtype, order="K")  # what has not found its element yet
+        dy, there = wide(dy), None
+        if dx.shape != dx[inside].shape:
+            there = module(x).zeros_like(x[:1, :1], dtype=bool)  # and not padding
+            there[inside] = True
+        top = module(y).fmin(wide(y), inf)  # below it is what is neither largest nor nan
+        left = module(y).ones_like(y, dtype=bool)  # windows whose dy has not found its element yet
+        bits = dy.view(f"i{dy.itemsize}")  # times 0 they are 0, those of inf, too
         for slices in self.windows.each(counts):
-            here = left * (x[slices] == y)
-            dx[slices] += here
-            left -= here
+            here = left & ~(x[slices] < top)
+            if there is not None:
+                here &= there[slices]
+            left ^= here
+            dx[slices] += (bits & -here.astype(bits.dtype)).view(dy.dtype)
         return self.windows.back(dx[inside])
 
 
@@ -86,7 +95,7 @@ class GlobalPool(Layer):
     """What the global pools share: (n, c) of (n, c, ...), or of (n, ..., c) in NHWC."""
 
     def __init__(self, layout="NCHW"):
-        if layout not in LAYOUTS:
+        if layout not in tuple(LAYOUTS):
             raise ValueError(f"{self!r}: layout must be NCHW or NHWC, got {layout!r}")
         self.last = LAYOUTS[layout]
 
@@ -100,18 +109,19 @@ class GlobalPool(Layer):
 
 
 class GlobalMaxPool(GlobalPool):
-    """y = the largest element of a channel; elements that are equally large share dy."""
+    """y = the largest element of a channel, nan if one is; elements that are equally large, or
+    nan, share dy."""
 
     def forward(self, x):
         axes = self.axes(x)
         y = x.max(axes, keepdims=True)
-        return self.keep(y.squeeze(axes), x == y, axes)
+        return self.keep(y.squeeze(axes), (x == y) | (x != x), axes)
 
     def backward(self, dy):
         largest, axes = self.kept(dy)
         dy = module(dy).expand_dims(dy, axes)
         count = largest.sum(axes, dtype="f4", keepdims=True)
-        return like(largest * (dy / like(count, wide(dy))), dy)
+        return like(module(dy).where(largest, dy / like(count, wide(dy)), 0), dy)
 
 
 class GlobalAveragePool(GlobalPool):
@@ -124,5 +134,5 @@ class GlobalAveragePool(GlobalPool):
     def backward(self, dy):
         shape, axes = self.kept(dy)
         dx = module(dy).empty(shape, dy.dtype)
-        dx[...] = module(dy).expand_dims(dy * (dy.size / prod(shape)), axes)
+        dx[...] = module(dy).expand_dims(dy * (1 / prod(shape[a] for a in axes)), axes)
         return dx

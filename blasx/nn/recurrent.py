@@ -63,12 +63,13 @@ class Recurrence(Layer):
         and `last` is then where it ended."""
         batch, times, _ = self.given(x, None, None, self.n_in, like=self.W).shape
         xp = module(x)
-        state = self._state(xp, state, batch)
+        state = self._state(xp, state, batch, "state")
         if mask is not None:
             kind, shape = getattr(mask, "dtype", type(mask).__name__), np.shape(mask)
             if kind != "bool" or shape != x.shape[:2]:
                 raise ValueError(f"{self!r}: mask must be bool of shape {x.shape[:2]}, got {kind} "
                                  f"{shape}")
+            x = like(xp.where(mask[:, :, None], wide(x), 0), x)  # nan times 0 is nan
         rows = x.swapaxes(0, 1).reshape(times * batch, self.n_in)
         xW = wide(product(rows, self.W.value)).reshape(times, batch, self.GATES * self.n)
         if mask is None and (gpu := fused(xW)):
@@ -86,11 +87,12 @@ class Recurrence(Layer):
             h = like(state[0], x)
             hU = wide(product(h, U)) if self.SPLIT else add_product(h, U, z[t])
             state, steps[t] = self.step(z[t], hU, state)
-            y[t] = state[0]
-            if mask is not None:
+            if mask is None:
+                y[t] = state[0]
+            else:
                 there = mask[:, t, None]
+                y[t] = xp.where(there, state[0], 0)
                 state = tuple(xp.where(there, new, old) for new, old in zip(state, before[t]))
-                y[t] *= there
         self.last = tuple(like(s, x) for s in state)
         return self.keep(y.swapaxes(0, 1), rows, before, steps, mask)
 
@@ -123,7 +125,7 @@ class Recurrence(Layer):
         is then the gradient in the state at the start."""
         rows, before, steps, mask = self.kept(dy)
         batch, times, _ = dy.shape
-        dstate = self._state(module(dy), dstate, batch)
+        dstate = self._state(module(dy), dstate, batch, "dstate")
         if before is None:
             found = self.unstep_at_once(fused(steps[0]), dy, dstate, *steps)
         else:
@@ -152,12 +154,12 @@ class Recurrence(Layer):
                 new = (dstate[0] + dy[t], *dstate[1:])
             else:
                 there = mask[:, t, None]
-                new = tuple(d * there for d in (dstate[0] + dy[t], *dstate[1:]))
+                new = tuple(xp.where(there, d, 0) for d in (dstate[0] + dy[t], *dstate[1:]))
             beside, *others = self.unstep(dz[t], dhU[t], new, before[t], steps[t])
             dh = wide(product(like(dhU[t], given), U))
             old = (dh if beside is None else dh + beside, *others)
             if mask is not None:
-                old = tuple(d + e * ~there for d, e in zip(old, dstate))
+                old = tuple(xp.where(there, d, e) for d, e in zip(old, dstate))
             dstate = tuple(d * 0 for d in old) if self._cut(t, times) else old
         h = xp.stack([b[0].T for b in before], 1) if times else xp.empty((self.n, 0), dy.dtype)
         each = (h, *(a.transpose(2, 0, 1) for a in ((dz, dhU) if self.SPLIT else (dz,))))
@@ -177,14 +179,15 @@ class Recurrence(Layer):
         return tuple(wide(xp.zeros((batch, self.n), self.W.value.dtype, "F"))
                      for _ in range(self.STATES))
 
-    def _state(self, xp, state, batch):
+    def _state(self, xp, state, batch, argument):
         """A state that is given, by columns; None for none."""
         if state is None:
             return None
         if len(state) != self.STATES:
-            raise ValueError(f"{self!r}: state must be {self.STATES} arrays, got {len(state)}")
+            raise ValueError(f"{self!r}: {argument} must be {self.STATES} arrays, got "
+                             f"{len(state)}")
         return tuple(_columns(xp, wide(self.given(
-            s, batch, self.n, argument="state", like=self.W))) for s in state)
+            s, batch, self.n, argument=argument, like=self.W))) for s in state)
 
     def described(self):
         return self.n_in, self.n

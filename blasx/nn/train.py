@@ -4,19 +4,19 @@ import json
 import sys
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from math import sqrt
-from numbers import Integral
+from math import inf, sqrt
+from numbers import Integral, Real
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from . import checkpoint as files
-from ._arrays import REALS, module, number
+from ._arrays import REALS, module, whole
 from .graph import Graph
 from .layer import Layer, Parameter
 from .losses import Loss
-from .optim import LossScale, Optimiser, gradient_norm
+from .optim import LossScale, Optimiser, squares
 
 
 @dataclass
@@ -53,17 +53,19 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     Parameters
     ----------
     model, loss, optimiser
-        Layer, Loss, Optimiser (of that model).
+        Layer, Loss, Optimiser (of that model, or of a part of it: the rest stays as it is).
     x, y : array, or for x a tuple of arrays
         Samples along the first axis. nan and inf are refused before anything is trained.
     epochs, batch : int
+        The last batch of an epoch has what is left (of one sample, BatchNorm refuses it).
     seed : int
         Epoch e is in the order of numpy.random.default_rng((seed, e)): the same seed, data and
         machine give the same losses, bit for bit, also after `resume`.
     clip : float, optional
-        The largest norm of all gradients together.
+        The largest norm of all gradients together that the optimiser steps by.
     validation : (x, y), optional
-        Evaluated after every epoch.
+        Evaluated after every epoch; a first batch of it before, so that what the model or the loss
+        does not take is refused at once.
     augment : function (x, rng) -> x, optional
         Applied to the samples of every batch.
     scale : LossScale, optional
@@ -102,19 +104,27 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
     if not all(p in parameters for p in optimiser.parameters.values()):
         raise ValueError("fit: optimiser must be of this model, it has other parameters: "
                          f"{', '.join(optimiser.parameters)}")
-    if clip is not None:
-        number("fit", "clip", clip, 0)
+    if clip is not None and not (isinstance(clip, Real) and 0 < clip < inf):
+        raise ValueError(f"fit: clip must be positive and finite, got {clip!r}")
     if validation is not None and (not isinstance(validation, tuple | list) or (
             len(validation) != 2)):
         raise TypeError(f"fit: validation must be (x, y), got {type(validation).__name__}")
-    if checkpoint is not None and not Path(checkpoint).parent.is_dir():
-        raise ValueError(f"fit: checkpoint must be in a folder that is there, got {checkpoint}")
+    if augment is not None and not callable(augment):
+        raise TypeError(f"fit: augment must be a function of x and rng, got {augment!r}")
+    if checkpoint is not None and (Path(checkpoint).is_dir()
+                                   or not Path(checkpoint).parent.is_dir()):
+        raise ValueError("fit: checkpoint must be a file in a folder that is there, got "
+                         f"{checkpoint}")
     if resume and checkpoint is None:
         raise ValueError("fit: resume must have a checkpoint, got None")
-    _data(x, y, *(validation or ()))
+    _finite("fit", {"x": x, "y": y})
+    if validation:
+        _finite("fit", dict(zip(("validation x", "validation y"), validation)))
+        _try(model, loss, *validation, batch)
+    stepped = optimiser.parameters.values()
     for p in parameters:
         p.grad = None
-    made = Graph(model, loss) if graph else None
+    made = Graph(model, loss, optimiser) if graph else None
     history, done = History(), 0
     if resume and checkpoint is not None and Path(checkpoint).exists():
         history, done = _restore(checkpoint, model, optimiser, scale)
@@ -123,7 +133,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
         rng = np.random.default_rng((seed, epoch))
         order, bar = rng.permutation(count), _Bar(epoch, epochs, count, progress)
         model.train()
-        total = hits = 0.0
+        seen = _Seen(loss)
         for start in range(0, count, batch):
             chosen = order[start:start + batch]
             xs, ys = _rows(x, chosen), _rows(y, chosen)
@@ -133,7 +143,7 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
             with _scaled(loss, times):
                 if made:
                     value = float(made(xs, ys))
-                    answer, norm = made.answer, sqrt(float(made.squares)) / times
+                    answer = made.answer
                 else:
                     answer = model.forward(xs)
                     value = float(loss.forward(answer, ys))
@@ -146,28 +156,24 @@ def fit(model, loss, optimiser, x, y, *, epochs, batch=32, seed=0, clip=None, va
                 if not made:
                     dy = loss.backward()
                     model.backward(dy, dx=False) if model.SKIPS_DX else model.backward(dy)
-                    norm = gradient_norm(model) / times
+            norm = sqrt(float(made.squares if made else squares(stepped))) / times
             well = bool(np.isfinite(norm))
             if not (scale.went(well) if scale else well):
                 history.stopped = _first_bad_gradient(model)
                 break
             if well:
-                optimiser.step((clip / norm if clip and norm > clip else 1.0) / times)
+                optimiser.step((float(clip) / norm if clip and norm > clip else 1.0) / times)
             else:
                 history.skipped += 1
-                for p in model.parameters().values():
-                    p.grad = None
+            for p in parameters:
+                p.grad = None
             history.losses.append(value)
-            total += value * len(chosen)
-            hits += loss.accuracy(answer, ys) * len(chosen) if loss.accuracy else 0
-            seen = start + len(chosen)
-            bar.show(seen, total / seen, hits / seen if loss.accuracy else None)
+            seen.add(value, answer, ys)
+            bar.show(start + len(chosen), seen)
         if history.stopped:
             bar.end(f"stopped: {history.stopped}")
             break
-        line = {"epoch": epoch + 1, "loss": total / count}
-        if loss.accuracy:
-            line["accuracy"] = hits / count
+        line = {"epoch": epoch + 1} | seen.means()
         if validation:
             found = evaluate(model, loss, *validation, batch=batch)
             line |= {f"validation_{name}": v for name, v in found.items()}
@@ -190,16 +196,38 @@ def _scaled(loss, times):
 
 
 def evaluate(model, loss, x, y, batch=256):
-    """{"loss": mean, "accuracy": share, where the loss has one} in inference."""
+    """{"loss": mean, "accuracy": share, where the loss has one} in inference, of all targets that
+    count, so many samples at a time."""
+    batch = whole("evaluate", "batch", batch)
+    _samples("evaluate", {"x": x, "y": y})
     model.train(False)
-    total = hits = 0.0
+    seen = _Seen(loss)
     for start in range(0, len(y), batch):
         rows = slice(start, start + batch)
         answer, ys = model.forward(_rows(x, rows)), _rows(y, rows)
-        total += float(loss.forward(answer, ys)) * len(ys)
-        hits += loss.accuracy(answer, ys) * len(ys) if loss.accuracy else 0
-    found = {"loss": total / len(y)}
-    return found | ({"accuracy": hits / len(y)} if loss.accuracy else {})
+        seen.add(float(loss.forward(answer, ys)), answer, ys)
+    return seen.means()
+
+
+class _Seen:
+    """Loss and accuracy of batches, each as much as targets count in it; the sums are where the
+    targets are, and nothing is waited for."""
+
+    def __init__(self, loss):
+        self.loss, self.count, self.total, self.hits = loss, 0, 0.0, 0.0
+
+    def add(self, value, answer, targets):
+        n = self.loss.counted(targets)
+        self.count += n
+        self.total += value * n
+        if self.loss.accuracy:
+            self.hits += self.loss.accuracy(answer, targets) * n
+
+    def means(self):
+        """{"loss": mean, "accuracy": share, where the loss has one}."""
+        n = max(int(self.count), 1)
+        found = {"loss": float(self.total) / n}
+        return found | ({"accuracy": float(self.hits) / n} if self.loss.accuracy else {})
 
 
 def _rows(x, chosen):
@@ -212,50 +240,74 @@ def _rows(x, chosen):
 # -- what is not a number
 
 
-def _data(*arrays):
-    """Refuse samples and targets that are not arrays, not as many, or not finite."""
-    names = "x", "y", "validation x", "validation y"
-    given = [(name, a) for name, data in zip(names, arrays)
-             for a in (data if isinstance(data, tuple) else (data,))]
-    for name, a in given:
+def _each(data):
+    """(name, array) of {name: array or tuple of arrays}."""
+    return [(name, a) for name, x in data.items() for a in (x if isinstance(x, tuple) else (x,))]
+
+
+def _samples(owner, data):
+    """Refuse samples and targets that are not arrays, or not as many."""
+    for name, a in _each(data):
         if not hasattr(a, "dtype") or not a.ndim:
-            raise TypeError(f"fit: {name} must be an array of samples, got {type(a).__name__}")
-    for part in names[:2], names[2:]:
-        lengths = {len(a) for name, a in given if name in part}
-        if len(lengths) > 1 or 0 in lengths:
-            raise ValueError(f"fit: {part[0]} and {part[1]} must have as many samples, at least "
-                             f"one, got {sorted(lengths)}")
-    for name, a in given:
+            raise TypeError(f"{owner}: {name} must be an array of samples, got {type(a).__name__}")
+    lengths = {len(a) for _, a in _each(data)}
+    if len(lengths) > 1 or 0 in lengths:
+        raise ValueError(f"{owner}: {' and '.join(data)} must have as many samples, at least one, "
+                         f"got {sorted(lengths)}")
+
+
+def _try(model, loss, x, y, batch):
+    """Refuse validation that the model or the loss does not take, by its first batch."""
+    modes = [(part, part.training) for _, part in model.walk() if isinstance(part, Layer)]
+    try:
+        evaluate(model, loss, *_rows((x, y), slice(batch)), batch)
+    except (TypeError, ValueError) as wrong:
+        kind = TypeError if isinstance(wrong, TypeError) else ValueError
+        raise kind(f"fit: validation must be as x and y are: {wrong}") from wrong
+    finally:
+        for layer, training in modes:
+            layer.training = training
+
+
+def _finite(owner, data):
+    """Refuse what is none of as many samples and targets, or has nan or inf."""
+    _samples(owner, data)
+    for name, a in _each(data):
         if a.dtype.kind == "f" or a.dtype in REALS:
             bad = ~module(a).isfinite(a).reshape(len(a), -1).all(1)
             if bad.any():
-                raise ValueError(f"fit: {name} must be finite, got nan or inf in "
+                raise ValueError(f"{owner}: {name} must be finite, got nan or inf in "
                                  f"{int(bad.sum())} samples, the first {int(bad.argmax())}")
 
 
 def _first_bad_output(model, x):
-    """The first layer without inner ones that answers x with nan or inf, or was given parameters
+    """The first layer whose parameters have nan or inf, or which, without inner ones, answers x
     with some; run again to see."""
     found = []
 
     def watched(path, layer):
+        parts = [part for _, part in layer.parts()]
+        has_inner = any(isinstance(part, Layer) for part in parts)
+
         def forward(*args, **kw):
+            own = [n for n, p in layer.parts() if isinstance(p, Parameter)
+                   and not module(p.value).isfinite(p.value).all()]
+            if own:
+                found.append(f"nan or inf out of layer {path} {layer!r}, whose "
+                             f"{' and '.join(own)} hold some")
             y = type(layer).forward(layer, *args, **kw)
-            own = [n for n, p in layer.parts() if not module(p.value).isfinite(p.value).all()]
-            if not found and (own or not module(y).isfinite(y).all()):
-                found.append(f"nan or inf out of layer {path} {layer!r}"
-                             + (f", whose {' and '.join(own)} hold some" if own else ""))
+            if not found and not has_inner and not module(y).isfinite(y).all():
+                found.append(f"nan or inf out of layer {path} {layer!r}")
             return y
         return forward
 
-    leaves = [(path, layer) for path, layer in model.walk() if isinstance(layer, Layer)
-              and all(isinstance(p, Parameter) for _, p in layer.parts())]
-    for path, layer in leaves:
+    layers = {layer: path for path, layer in model.walk() if isinstance(layer, Layer)}
+    for layer, path in layers.items():
         layer.forward = watched(path, layer)
     try:
         model.forward(x)
     finally:
-        for _, layer in leaves:
+        for layer in layers:
             del layer.forward
     return found[0] if found else ""
 
@@ -297,6 +349,8 @@ def _restore(path, model, optimiser, scale):
 
     model.check(under("model."))
     optimiser.check(under("optimiser."))
+    if scale and "scale.value" in arrays:
+        scale.check(under("scale."))
     model.load(under("model."))
     optimiser.load(under("optimiser."))
     if scale and "scale.value" in arrays:
@@ -315,16 +369,17 @@ class _Bar:
         self.count, self.shown = count, shown
         self.moving, self.began, self.next = shown and sys.stderr.isatty(), perf_counter(), 0.0
 
-    def show(self, seen, loss, accuracy):
+    def show(self, done, seen):
+        """So many samples, and what was seen of them."""
         now = perf_counter()
         if not self.moving or now < self.next:
             return
         self.next = now + 0.1
-        rate = seen / (now - self.began)
-        filled = 20 * seen // self.count
-        right = "" if accuracy is None else f"  accuracy {accuracy:.4f}"
-        print(f"\r{self.head} [{'#' * filled:20}] loss {loss:.4f}{right}  {rate:.0f} samples/s  "
-              f"{(self.count - seen) / rate:.0f} s left ", end="", file=sys.stderr, flush=True)
+        rate = done / (now - self.began)
+        filled = 20 * done // self.count
+        means = "  ".join(f"{name} {x:.4f}" for name, x in seen.means().items())
+        print(f"\r{self.head} [{'#' * filled:20}] {means}  {rate:.0f} samples/s  "
+              f"{(self.count - done) / rate:.0f} s left ", end="", file=sys.stderr, flush=True)
 
     def end(self, text):
         if self.shown:

@@ -13,8 +13,9 @@ their way in and out, which moves nothing.
 
 from itertools import product
 from math import gcd
+from numbers import Integral
 
-from ._arrays import module
+from ._arrays import module, whole
 
 LAYOUTS = {"NCHW": False, "NHWC": True}
 
@@ -23,8 +24,9 @@ class Windows:
     """The windows of one layer's images along 1 or 2 axes."""
 
     def __init__(self, layer, kernel, stride, padding, dilation, dims, layout):
-        if layout not in LAYOUTS:
+        if layout not in tuple(LAYOUTS):
             raise ValueError(f"{layer}: layout must be NCHW or NHWC, got {layout!r}")
+        dims = whole(layer, "dims", dims)
         self.dims, self.last, self.padding = dims, LAYOUTS[layout], padding
         self.kernel = sizes(layer, "kernel", kernel, dims)
         self.stride = sizes(layer, "stride", stride, dims)
@@ -130,8 +132,8 @@ class Windows:
 
 def sizes(layer, name, x, dims, least=1):
     """A number for each axis: one for all, or a tuple."""
-    x = (x,) * dims if isinstance(x, int) else x
-    if not isinstance(x, tuple) or len(x) != dims or not all(
-            isinstance(n, int) and n >= least for n in x):
+    several = x if isinstance(x, tuple) else (x,) * dims
+    if len(several) != dims or not all(isinstance(n, Integral) and not isinstance(n, bool)
+                                       and n >= least for n in several):
         raise ValueError(f"{layer}: {name} must be {dims} integers of at least {least}, got {x!r}")
-    return x
+    return tuple(map(int, several))
