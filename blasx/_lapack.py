@@ -118,11 +118,14 @@ def _pointer(x):
 
 
 def column_major(a):
-    """True if the columns of `a` are contiguous and apart: a matrix as LAPACK sees it."""
+    """True if the columns of `a` are contiguous and apart: a matrix as LAPACK sees it. On the CPU
+    it counts in 32 bits, and wants its numbers aligned."""
     m, n = a.shape
     rs, cs = a.strides
     return not a.size or (m <= 1 or rs == a.itemsize) and (
-        n <= 1 or (cs >= max(m, 1) * a.itemsize and cs % a.itemsize == 0))
+        n <= 1 or (cs >= m * a.itemsize and cs % a.itemsize == 0)) and (
+        a.__class__ is not np.ndarray
+        or a.flags.aligned and (n <= 1 or cs <= LARGEST * a.itemsize))
 
 
 def ld(a):
@@ -147,6 +150,11 @@ def turned(a, trans=0):
             return a.T, 0 if trans else 1
         _trace.note(copied=a.nbytes)
     return a, trans
+
+
+def gathered(x):
+    """A vector as LAPACK reads it: `x`, or a copy where its elements are apart or not aligned."""
+    return x if x.flags.c_contiguous and x.flags.aligned else x.copy()
 
 
 def output(a, overwrite):

@@ -28,8 +28,11 @@ from ._types import BY_DTYPE, SHORT, TYPES, letter_of
 ndarray = np.ndarray
 
 # What a routine takes as it stands; any other class is another library's array (`_arrays.call`).
-PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None), np.bool_,
+# NumPy's truth values, which SciPy's wrappers refuse as flags, become Python's there.
+PLAIN = {ndarray, int, float, complex, bool, str, bytes, list, tuple, type(None),
          *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
+
+COMPLEX = {complex, *(np.dtype(c).type for c in "FDG")}  # numbers
 
 DIRECT = PLAIN - {list, tuple}  # what cannot hold another library's arrays either
 
@@ -121,7 +124,8 @@ class Typed:
         return self.matrix(b, argument, (rows, None), overwrite), one
 
     def integers(self, x, argument, size=None, below=None):
-        """`x` as a vector of 32-bit integers, as pivots are; on the CPU within 0 <= x < below."""
+        """`x` as a vector of 32-bit integers, as pivots are; on the CPU within 0 <= x < below, and
+        refused where they do not fit."""
         x = self.integer_array(x, argument)
         if x.ndim != 1 or (size is not None and x.shape[0] != size):
             self.illegal(argument, x.shape, "a vector" if size is None else f"of shape ({size},)")
@@ -129,7 +133,12 @@ class Typed:
             if x.min() < 0 or x.max() >= below:
                 self.illegal(argument, int(x[(x < 0) | (x >= below)][0]),
                              f"row numbers from 0 to {below - 1}")
-        return x if x.dtype == np.int32 else x.astype(np.int32)
+        if x.dtype == np.int32:
+            return x
+        y = x.astype(np.int32)
+        if below is None and x.__class__ is ndarray and (wrong := y != x).any():
+            self.illegal(argument, int(x[wrong][0]), "integers of 32 bits")
+        return y
 
     def integer_array(self, x, argument):
         """`x` as an array of integers, of any shape."""
@@ -154,10 +163,10 @@ class Typed:
             self.mistyped(argument, "an array on the GPU", "a number on the host")
         if x.__class__ in (list, tuple) and len(x) == 1:
             x = x[0]
-        if getattr(x, "ndim", 0) and x.__class__ in PLAIN:
+        if x.__class__ is ndarray:
             x = x.ravel()[0] if x.size == 1 else self.illegal(argument, x.shape, "one number")
         try:
-            x = complex(x) if self.is_complex else (x if isinstance(x, complex) else float(x))
+            x = complex(x) if self.is_complex or x.__class__ in COMPLEX else float(x)
         except (TypeError, ValueError, OverflowError):
             self.mistyped(argument, f"{x!r:.60}", "a number")
         if isinstance(x, complex) and not self.is_complex:
@@ -210,7 +219,7 @@ class Typed:
     def mode(self, x, on_cpu, *modes):
         """`x`: "auto", or one of the `modes` that the routine has on the GPU."""
         there = ("auto",) if on_cpu else ("auto", *modes)
-        if x not in there:
+        if not isinstance(x, str) or x not in there:
             self.illegal("mode", x, f"{' or '.join(there)} on the {'CPU' if on_cpu else 'GPU'}")
         return x
 
@@ -258,12 +267,13 @@ class Typed:
 
     def allows(self, overwrite, argument):
         """Whether the flag `overwrite` of an argument allows that: an integer, or a truth value."""
-        if overwrite.__class__ is int or overwrite.__class__ is bool:
-            return overwrite
         try:
-            return overwrite if isinstance(overwrite, np.bool_) else overwrite.__index__()
+            flag = overwrite.__index__()
         except (AttributeError, TypeError):
             self.mistyped("overwrite_" + argument, repr(overwrite), "0 or 1")
+        if abs(flag) > _lapack.LARGEST:
+            self.illegal("overwrite_" + argument, overwrite, "0 or 1")
+        return flag
 
     def distinct(self, out, argument, **others):
         """Refuse an output that shares memory with an operand that is only read."""
@@ -538,7 +548,7 @@ def _pick(base, bound, args, kw):
     short = {SHORT.get(t) for t in types}
     if len(short) == 1 and bound.keys() >= short:
         return bound[short.pop()]
-    if letter in "sd" and any(x.__class__ is complex for x in (*args, *kw.values())):
+    if letter in "sd" and any(x.__class__ in COMPLEX for x in (*args, *kw.values())):
         letter = {"s": "c", "d": "z"}[letter]
     if letter not in bound:  # a routine for complex or for real types only
         letter = {"s": "c", "d": "z", "c": "s", "z": "d"}[letter]

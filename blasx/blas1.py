@@ -12,7 +12,7 @@ Lawson, Hanson, Kincaid, Krogh: Basic Linear Algebra Subprograms for Fortran Usa
 import numpy as np
 
 from . import _trace
-from ._lapack import INT
+from ._lapack import INT, gathered
 from ._routine import NATIVE, ndarray, public, share, typed
 
 LONGEST = int(np.iinfo(INT).max)  # what the CPU's BLAS can count to
@@ -130,7 +130,7 @@ def axpy(me, x, y, n=None, a=1.0, offx=0, incx=1, offy=0, incy=1):
     Parameters
     ----------
     x, y : (*,) arrays
-        y is overwritten where it is of the routine's type and contiguous.
+        y is overwritten where it is of the routine's type, contiguous and aligned.
     n : int, optional
         The number of elements, as many as x has; 0 if negative.
     a : number
@@ -141,49 +141,55 @@ def axpy(me, x, y, n=None, a=1.0, offx=0, incx=1, offy=0, incy=1):
     -------
     z : array of the shape of y, y itself where it was overwritten
     """
-    a = me.number(a, "a")
+    a, given = me.number(a, "a"), y
     x, y = me.vector(x, "x"), me.vector(y, "y")
     n, offx, incx, offy, incy = _two(me, x, y, n, offx, incx, offy, incy)
     _apart(me, "y", y, (n, offy, incy), "x", x, (n, offx, incx))
     if me.on_cpu(x, y):
-        return me.scipy(x, y, n, a, offx, incx, offy, incy) if n > 0 else contiguous(y)
-    from . import _cuda as gpu
-    y = contiguous(y)
-    if n > 0:
-        (px, sx, x), (py, sy, y) = on_gpu(x, n, offx, incx), on_gpu(y, n, offy, incy)
-        gpu.blas(me.cublas, n, gpu.scalar(me, a), px, sx, py, sy)
-    return y
+        z = me.scipy(x, y, n, a, offx, incx, offy, incy) if n > 0 else contiguous(y)
+    else:
+        from . import _cuda as gpu
+        z = contiguous(y)
+        if n > 0:
+            (px, sx, x), (pz, sz, z) = on_gpu(x, n, offx, incx), on_gpu(z, n, offy, incy)
+            gpu.blas(me.cublas, n, gpu.scalar(me, a), px, sx, pz, sz)
+    return z if y is given else as_given(z, given)
 
 
 def copy(me, x, y, n=None, offx=0, incx=1, offy=0, incy=1):
     """y := x; as `axpy`."""
+    given = y
     x, y = me.vector(x, "x"), me.vector(y, "y")
     n, offx, incx, offy, incy = _two(me, x, y, n, offx, incx, offy, incy)
     _apart(me, "y", y, (n, offy, incy), "x", x, (n, offx, incx))
     if me.on_cpu(x, y):
-        return me.scipy(x, y, n, offx, incx, offy, incy) if n > 0 else contiguous(y)
-    from . import _cuda as gpu
-    y = contiguous(y)
-    if n > 0:
-        (px, sx, x), (py, sy, y) = on_gpu(x, n, offx, incx), on_gpu(y, n, offy, incy)
-        gpu.blas(me.cublas, n, px, sx, py, sy)
-    return y
+        z = me.scipy(x, y, n, offx, incx, offy, incy) if n > 0 else contiguous(y)
+    else:
+        from . import _cuda as gpu
+        z = contiguous(y)
+        if n > 0:
+            (px, sx, x), (pz, sz, z) = on_gpu(x, n, offx, incx), on_gpu(z, n, offy, incy)
+            gpu.blas(me.cublas, n, px, sx, pz, sz)
+    return z if y is given else as_given(z, given)
 
 
 def swap(me, x, y, n=None, offx=0, incx=1, offy=0, incy=1):
     """Exchange x and y; as `axpy`, with both overwritten, and (x, y) returned."""
+    given_x, given_y = x, y
     x, y = me.vector(x, "x"), me.vector(y, "y")
     n, offx, incx, offy, incy = _two(me, x, y, n, offx, incx, offy, incy)
     _apart(me, "y", y, (n, offy, incy), "x", x, (n, offx, incx))
     _apart(me, "x", x, (n, offx, incx), "y", y, (n, offy, incy))
     if me.on_cpu(x, y) and n > 0:
-        return me.scipy(x, y, n, offx, incx, offy, incy)
-    x, y = contiguous(x), contiguous(y)
-    if n > 0:
-        from . import _cuda as gpu
-        (px, sx, _), (py, sy, _) = on_gpu(x, n, offx, incx), on_gpu(y, n, offy, incy)
-        gpu.blas(me.cublas, n, px, sx, py, sy)
-    return x, y
+        u, v = me.scipy(x, y, n, offx, incx, offy, incy)
+    else:
+        u, v = contiguous(x), contiguous(y)
+        if n > 0:
+            from . import _cuda as gpu
+            (pu, su, _), (pv, sv, _) = on_gpu(u, n, offx, incx), on_gpu(v, n, offy, incy)
+            gpu.blas(me.cublas, n, pu, su, pv, sv)
+    return (u if x is given_x else as_given(u, given_x),
+            v if y is given_y else as_given(v, given_y))
 
 
 def scal(me, a, x, n=None, offx=0, incx=1):
@@ -194,7 +200,7 @@ def scal(me, a, x, n=None, offx=0, incx=1):
     a : number
         a = 0 does read x: 0 times nan is nan.
     x : (*,) array
-        Overwritten where it is of the routine's type and contiguous.
+        Overwritten where it is of the routine's type, contiguous and aligned.
     n : int, optional
         The number of elements, as many as there are; 0 if negative.
     offx, incx : int
@@ -204,18 +210,19 @@ def scal(me, a, x, n=None, offx=0, incx=1):
     -------
     x : array of the shape of x, x itself where it was overwritten
     """
-    a, x = me.number(a, "a"), me.vector(x, "x")
+    given, a, x = x, me.number(a, "a"), me.vector(x, "x")
     n, offx, incx = _one(me, x, n, offx, incx)
     if x.flags.c_contiguous:
         me.writeable(x, "x")
     if me.on_cpu(x) and n > 0 and incx > 0:
-        return me.scipy(a, x, n, offx, incx)
-    x = contiguous(x)
+        z = me.scipy(a, x, n, offx, incx)
+        return z if x is given else as_given(z, given)
+    z = contiguous(x)
     if n > 0 and incx > 0:
         from . import _cuda as gpu
-        px, sx, _ = on_gpu(x, n, offx, incx)
-        gpu.blas(me.cublas, n, gpu.scalar(me, a), px, sx)
-    return x
+        pz, sz, _ = on_gpu(z, n, offx, incx)
+        gpu.blas(me.cublas, n, gpu.scalar(me, a), pz, sz)
+    return as_given(z, given)
 
 
 def rscal(me, a, x, n=None, offx=0, incx=1, overwrite_x=0):
@@ -223,21 +230,21 @@ def rscal(me, a, x, n=None, offx=0, incx=1, overwrite_x=0):
 
     As `scal`, but x is overwritten only if `overwrite_x`: in place, views of any stride included.
     """
-    a, x = me.real_number(a, "a"), me.vector(x, "x", overwrite=overwrite_x)
+    given, a, x = x, me.real_number(a, "a"), me.vector(x, "x", overwrite=overwrite_x)
     n, offx, incx = _one(me, x, n, offx, incx)
     on_cpu = me.on_cpu(x)
-    if on_cpu and n > 0 and incx > 0 and (not overwrite_x or x.flags.c_contiguous):
-        return me.scipy(a, x, n, offx, incx, overwrite_x)
-    x = x if overwrite_x else x.copy()
+    if on_cpu and n > 0 and incx > 0 and not scattered(x, overwrite_x):
+        return as_given(me.scipy(a, x, n, offx, incx, overwrite_x), given)
+    v = target(x, incx, overwrite_x)
     if n > 0 and incx > 0:
         if on_cpu:
-            first, step = along(x, n, offx, incx)
-            me.fortran(me.name[1:], n, me.real_scalar(a), x[first:], abs(step))
+            from_first, step = in_memory(v, n, offx, incx)
+            me.fortran(me.name[1:], n, me.real_scalar(a), from_first, abs(step))
         else:
             from . import _cuda as gpu
-            px, sx, _ = on_gpu(x, n, offx, incx, order_matters=False)
+            px, sx, _ = on_gpu(v, n, offx, incx, order_matters=False)
             gpu.blas(me.cublas, n, gpu.real_scalar(me, a), px, sx)
-    return x
+    return as_given(stored(v, x, overwrite_x), given)
 
 
 # -- rotations
@@ -271,32 +278,34 @@ def rotm(me, x, y, param, n=None, offx=0, incx=1, offy=0, incy=1, overwrite_x=0,
     """
     if param.__class__ in NATIVE and param.__class__ is not ndarray:
         me.mistyped("param", "an array on the GPU", "five numbers on the host")
-    param = np.ascontiguousarray(me.vector(param, "param", 5))
+    param = gathered(me.vector(param, "param", 5))
     return _rotated(me, x, y, (param,), n, offx, incx, offy, incy, overwrite_x, overwrite_y)
 
 
 def _rotated(me, x, y, by, n, offx, incx, offy, incy, overwrite_x, overwrite_y):
+    given_x, given_y = x, y
     x, y = me.vector(x, "x", overwrite=overwrite_x), me.vector(y, "y", overwrite=overwrite_y)
     whole = me.name[1:] == "rotm"  # SciPy's rot counts a last element that n * inc would not
     n, offx, incx, offy, incy = _two(me, x, y, n, offx, incx, offy, incy, whole)
     if overwrite_x or overwrite_y:
         me.distinct(part(x, n, offx, incx), "x", y=part(y, n, offy, incy))
     on_cpu = me.on_cpu(x, y)
-    if on_cpu and n > 0 and (x.flags.c_contiguous or not overwrite_x) \
-            and (y.flags.c_contiguous or not overwrite_y):
-        return me.scipy(x, y, *by, n, offx, incx, offy, incy, overwrite_x, overwrite_y)
-    x, y = x if overwrite_x else x.copy(), y if overwrite_y else y.copy()
-    if n > 0:
-        _rotate(me, on_cpu, x, y, by, n, offx, incx, offy, incy)
-    return x, y
+    if on_cpu and n > 0 and not (scattered(x, overwrite_x) or scattered(y, overwrite_y)):
+        u, v = me.scipy(x, y, *by, n, offx, incx, offy, incy, overwrite_x, overwrite_y)
+    else:
+        u, v = target(x, incx, overwrite_x), target(y, incy, overwrite_y)
+        if n > 0:
+            _rotate(me, on_cpu, u, v, by, n, offx, incx, offy, incy)
+        u, v = stored(u, x, overwrite_x), stored(v, y, overwrite_y)
+    return (u if x is given_x else as_given(u, given_x),
+            v if y is given_y else as_given(v, given_y))
 
 
 def _rotate(me, on_cpu, x, y, by, n, offx, incx, offy, incy):
-    """In place of views of any stride."""
+    """In place of what `target` gives."""
     if on_cpu:
-        (i, sx), (j, sy) = along(x, n, offx, incx), along(y, n, offy, incy)
         by = by if me.name[1:] == "rotm" else map(me.real_scalar, by)
-        me.fortran(me.name[1:], n, x[i:], sx, y[j:], sy, *by)
+        me.fortran(me.name[1:], n, *in_memory(x, n, offx, incx), *in_memory(y, n, offy, incy), *by)
         return
     from . import _cuda as gpu
     (px, sx, _), (py, sy, _) = on_gpu(x, n, offx, incx), on_gpu(y, n, offy, incy)
@@ -377,19 +386,58 @@ def part(x, n, off, inc):
     return x[off:off + max(n - 1, 0) * abs(inc) + (n > 0):abs(inc)]
 
 
-def along(x, n, off, inc):
-    """(index of the element that lies first in memory, increment) by which BLAS sees a view."""
-    stride = x.strides[0] // x.itemsize or 1
-    return off if stride >= 0 else off + (n - 1) * abs(inc), stride * inc
+def countable(x, inc):
+    """True if an increment says where the elements are: aligned, a number of them apart that BLAS
+    can count to, and not 0, as those of a broadcast array are."""
+    stride, rest = _stride(x)
+    return not rest and 0 < abs(stride * inc) <= LONGEST and (
+        x.__class__ is not ndarray or x.flags.aligned)
+
+
+def _stride(x):
+    """How far apart the elements are: (elements, bytes beyond them)."""
+    return divmod(x.strides[0] if x.shape[0] > 1 else x.itemsize, x.itemsize)
+
+
+def _along(x, n, off, inc):
+    """(x or a copy, index of the element that lies first in memory, increment) by which BLAS sees
+    n elements that are read."""
+    if not countable(x, inc):
+        x, off, inc = packed(part(x, n, off, inc)), 0, 1 if inc > 0 else -1
+    stride, _ = _stride(x)
+    return x, off if stride > 0 else off + (n - 1) * abs(inc), stride * inc
+
+
+def in_memory(x, n, off, inc):
+    """(x from the element on that lies first, increment) by which BLAS sees n elements."""
+    x, first, step = _along(x, n, off, inc)
+    return x[first:], step
 
 
 def on_gpu(x, n, off, inc, order_matters=True):
     """(address, increment, the array to keep) by which cuBLAS sees n elements."""
-    stride = x.strides[0]
-    if stride % x.itemsize or not stride and n > 1:
-        x, off, inc = packed(part(x, n, off, inc)), 0, 1 if inc > 0 else -1
-    first, step = along(x, n, off, inc)
+    x, first, step = _along(x, n, off, inc)
     return x.data.ptr + first * x.strides[0], step if order_matters else abs(step), x
+
+
+def scattered(x, overwrite):
+    """True if a NumPy vector is to be overwritten, and SciPy's wrapper would overwrite a copy."""
+    return bool(overwrite) and not x.flags.carray
+
+
+def target(x, inc, overwrite):
+    """The vector that BLAS writes: `x` itself where it is to be overwritten and can be, else a
+    copy, of which `stored` makes the result."""
+    return x if overwrite and countable(x, inc) else x.copy()
+
+
+def stored(result, out, overwrite):
+    """A result, in `out` if that is to be overwritten."""
+    if out is None or not overwrite:
+        return result
+    if result is not out:
+        out[...] = result
+    return out
 
 
 def packed(x):
@@ -401,6 +449,13 @@ def packed(x):
 def contiguous(x):
     """`x` if its elements lie together, else a copy: what SciPy overwrites."""
     return x if x.flags.c_contiguous else packed(x)
+
+
+def as_given(result, x):
+    """A vector in the shape of the argument `x` that it replaces, as SciPy has it."""
+    if x is None or x.__class__ in NATIVE and x.ndim == 1:
+        return result
+    return result.reshape(x.shape if x.__class__ in NATIVE else np.shape(x))
 
 
 def _apart(me, argument, out, out_at, name, x, x_at):

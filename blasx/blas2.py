@@ -15,9 +15,21 @@ Subprograms, 1988.
 
 import numpy as np
 
-from ._lapack import by_columns, column_major, ld, turned
+from ._lapack import by_columns, column_major, gathered, ld, turned
 from ._routine import public, typed
-from .blas1 import LONGEST, along, begin, contiguous, increment, on_gpu, part
+from .blas1 import (
+    LONGEST,
+    as_given,
+    begin,
+    contiguous,
+    in_memory,
+    increment,
+    on_gpu,
+    part,
+    scattered,
+    stored,
+    target,
+)
 
 FLAG = (0, 1)
 TRANS = (0, 1, 2)
@@ -61,8 +73,8 @@ def gemv(me, alpha, a, x, beta=0.0, y=None, offx=0, incx=1, offy=0, incy=1, tran
     if p.on_cpu:
         if p.scipy_can:
             a, op = turned(a, trans)
-            return me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy, op,
-                            overwrite_y)
+            return p.shaped(me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy,
+                                     op, overwrite_y))
         return p.run_cpu(("NTC"[trans], m, n), a)
     if p.trivial:
         return p.scaled()
@@ -88,8 +100,8 @@ def gbmv(me, m, n, kl, ku, alpha, a, x, incx=1, offx=0, beta=0.0, y=None, incy=1
     p = _Product(me, alpha, a, x, cols, offx, incx, beta, y, rows, offy, incy, overwrite_y)
     if p.on_cpu:
         if p.scipy_can and m > kl + ku:
-            return me.scipy(m, n, kl, ku, p.alpha, a, x, p.incx, p.offx, p.beta, p.y, p.incy,
-                            p.offy, trans, overwrite_y)
+            return p.shaped(me.scipy(m, n, kl, ku, p.alpha, a, x, p.incx, p.offx, p.beta, p.y,
+                                     p.incy, p.offy, trans, overwrite_y))
         return p.run_cpu(("NTC"[trans], m, n, kl, ku), a)
     if p.trivial:
         return p.scaled()
@@ -125,8 +137,8 @@ def _symmetric(me, alpha, a, x, beta, y, offx, incx, offy, incy, lower, overwrit
             if me.name[1:] == "symv":
                 a, transposed = turned(a)
                 lower ^= transposed
-            return me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy, lower,
-                            overwrite_y)
+            return p.shaped(me.scipy(p.alpha, a, x, p.beta, p.y, p.offx, p.incx, p.offy, p.incy,
+                                     lower, overwrite_y))
         return p.run_cpu(("UL"[lower], n), a)
     if p.trivial:
         return p.scaled()
@@ -159,8 +171,8 @@ def _symmetric_band(me, k, alpha, a, x, incx, offx, beta, y, incy, offy, lower, 
     p = _Product(me, alpha, a, x, n, offx, incx, beta, y, n, offy, incy, overwrite_y)
     if p.on_cpu:
         if p.scipy_can:
-            return me.scipy(k, p.alpha, a, x, p.incx, p.offx, p.beta, p.y, p.incy, p.offy, lower,
-                            overwrite_y)
+            return p.shaped(me.scipy(k, p.alpha, a, x, p.incx, p.offx, p.beta, p.y, p.incy,
+                                     p.offy, lower, overwrite_y))
         return p.run_cpu(("UL"[lower], n, k), a)
     if p.trivial:
         return p.scaled()
@@ -191,14 +203,14 @@ def _packed(me, n, alpha, ap, x, incx, offx, beta, y, incy, offy, lower, overwri
     p = _Product(me, alpha, ap, x, n, offx, incx, beta, y, n, offy, incy, overwrite_y)
     if p.on_cpu:
         if p.scipy_can:
-            return me.scipy(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy, p.offy, lower,
-                            overwrite_y)
+            return p.shaped(me.scipy(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy,
+                                     p.offy, lower, overwrite_y))
         return p.run_cpu(("UL"[lower], n), ap)
     if p.trivial:
         return p.scaled()
     if me.is_complex and me.name[1:] == "spmv":
-        y = me.through_cpu(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy, p.offy, lower)
-        return _stored(y, p.y, overwrite_y)
+        return p.result(me.through_cpu(n, p.alpha, ap, x, p.incx, p.offx, p.beta, p.y, p.incy,
+                                       p.offy, lower))
     from . import _cuda as gpu
     ap = contiguous(ap)
     return p.run_gpu((gpu.fill(lower), n), ap.data.ptr)
@@ -210,7 +222,7 @@ class _Product:
 
     def __init__(self, me, alpha, a, x, cols, offx, incx, beta, y, rows, offy, incy, overwrite_y):
         self.me, self.alpha, self.beta = me, me.number(alpha, "alpha"), me.number(beta, "beta")
-        self.x, self.y, self.overwrite = x, y, overwrite_y
+        self.x, self.y, self.given, self.overwrite = x, y, y, overwrite_y
         self.offx, self.incx = _inside(me, x, "x", cols, offx, incx)
         if y is None:
             me.allows(overwrite_y, "y")
@@ -220,18 +232,28 @@ class _Product:
             y = self.y = me.vector(y, "y", overwrite=overwrite_y)
             offy, incy = _inside(me, y, "y", rows, offy, incy)
             if overwrite_y:
-                me.distinct(part(y, rows, offy, incy), "y", a=a, x=part(x, cols, offx, incx))
+                used = part(x, cols, self.offx, self.incx)
+                me.distinct(part(y, rows, offy, incy), "y", a=a, x=used)
         self.offy, self.incy, self.rows, self.cols = offy, incy, rows, cols
         self.on_cpu = me.on_cpu(a, x, y)
         self.trivial = self.alpha == 0 or not (rows and cols)
-        self.scipy_can = rows and cols and not (y is not None and _strided(y, overwrite_y))
+        self.scipy_can = self.on_cpu and rows and cols and not (
+            y is not None and scattered(y, overwrite_y))
 
     def target(self, module):
-        """The y to be written: itself where it may be overwritten, else a copy, or zeros."""
+        """The y to be written: itself where it can be overwritten, else a copy, or zeros."""
         if self.y is None:
             length = (self.rows - 1) * abs(self.incy) + 1 + self.offy if self.rows else 0
             return module.zeros(length, self.me.dtype)
-        return self.y if self.overwrite else self.y.copy()
+        return target(self.y, self.incy, self.overwrite)
+
+    def shaped(self, y):
+        """A result in the shape of the y that was given."""
+        return y if self.y is self.given else as_given(y, self.given)
+
+    def result(self, y):
+        """A y that was written, in the place and the shape of the y that was given."""
+        return self.shaped(stored(y, self.y, self.overwrite))
 
     def scaled(self):
         """beta y: all that is left where alpha or the matrix is zero."""
@@ -241,18 +263,17 @@ class _Product:
             v[...] = 0
         elif self.beta != 1:
             v *= self.beta
-        return y
+        return self.result(y)
 
     def run_cpu(self, head, a):
         """BLAS itself: flag and sizes, alpha, A, x, beta, y."""
         if self.trivial:
             return self.scaled()
         me, y = self.me, self.target(np)
-        i, sx = along(self.x, self.cols, self.offx, self.incx)
-        j, sy = along(y, self.rows, self.offy, self.incy)
-        me.fortran(me.name[1:], *head, me.scalar(self.alpha), *_matrix(a), self.x[i:], sx,
-                   me.scalar(self.beta), y[j:], sy)
-        return y
+        me.fortran(me.name[1:], *head, me.scalar(self.alpha), *_matrix(a),
+                   *in_memory(self.x, self.cols, self.offx, self.incx), me.scalar(self.beta),
+                   *in_memory(y, self.rows, self.offy, self.incy))
+        return self.result(y)
 
     def run_gpu(self, head, *matrix):
         """The same order of arguments, for cuBLAS."""
@@ -262,7 +283,7 @@ class _Product:
         py, sy, y_ = on_gpu(y, self.rows, self.offy, self.incy)
         gpu.blas(me.cublas, *head, gpu.scalar(me, self.alpha), *matrix, px, sx,
                  gpu.scalar(me, self.beta), py, sy)
-        return y
+        return self.result(y)
 
 
 # -- rank-one and rank-two updates
@@ -417,8 +438,7 @@ def _update_cpu(me, head, alpha, a, shape, overwrite_a, *vectors):
     elif not overwrite_a:
         a = a.copy(order="F")
     if a.size:
-        at = [z for x, n, off, inc in vectors for i, step in [along(x, n, off, inc)]
-              for z in (x[i:], step)]
+        at = [z for v in vectors for z in in_memory(*v)]
         me.fortran(me.name[1:], *head, _update_scalar(me, alpha), *at, a, ld(a))
     return a
 
@@ -460,7 +480,7 @@ def spr(me, n, alpha, x, ap, incx=1, offx=0, lower=0, overwrite_ap=0):
         alpha = 0 leaves x unread, whatever it holds.
     x : (*,) array
     ap : (n (n + 1) / 2 or more,) array
-        Overwritten if `overwrite_ap`, where its elements lie together.
+        Overwritten if `overwrite_ap`, where its elements lie together, and are aligned.
     incx, offx : int
         How far apart the elements of x are, and where they begin.
     lower : {0, 1}
@@ -498,7 +518,7 @@ def hpr2(me, n, alpha, x, y, ap, incx=1, offx=0, incy=1, offy=0, lower=0, overwr
 
 
 def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrite_ap):
-    lower, x = me.choice(lower, "lower", FLAG), me.vector(x, "x")
+    lower, x, given = me.choice(lower, "lower", FLAG), me.vector(x, "x"), ap
     ap, n = _triangle(me, ap, n, overwrite_ap)
     offx, incx = _inside(me, x, "x", n, offx, incx)
     vectors, two = [(x, n, offx, incx)], ()
@@ -512,9 +532,10 @@ def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrit
         x, offx, incx = part(x, n, offx, incx)[::-1].copy(), 0, 1
     operands = (x, ap) if y is None else (x, y, ap)
     if n and on_cpu:
-        return me.scipy(n, alpha, *operands, incx, offx, *two, lower, overwrite_ap)
+        return as_given(me.scipy(n, alpha, *operands, incx, offx, *two, lower, overwrite_ap), given)
     if n and me.is_complex and me.name[1:] == "spr":
-        return _stored(me.through_cpu(n, alpha, *operands, incx, offx, lower), ap, overwrite_ap)
+        ap = stored(me.through_cpu(n, alpha, *operands, incx, offx, lower), ap, overwrite_ap)
+        return as_given(ap, given)
     ap = contiguous(ap) if overwrite_ap else ap.copy()
     if n and alpha != 0:
         from . import _cuda as gpu
@@ -522,7 +543,7 @@ def _rank_packed(me, n, alpha, x, y, ap, incx, offx, incy, offy, lower, overwrit
         new = gpu.real_scalar if me.name[1:] == "hpr" else gpu.scalar
         gpu.blas(me.cublas, gpu.fill(lower), n, new(me, alpha),
                  *[z for p, step, _ in at for z in (p, step)], ap.data.ptr)
-    return ap
+    return as_given(ap, given)
 
 
 # -- triangular matrices
@@ -630,7 +651,8 @@ class _Triangle:
 
     def __init__(self, me, a, x, n, offx, incx, lower, trans, diag, overwrite_x):
         self.me, self.a, self.n, self.overwrite = me, a, n, overwrite_x
-        self.x = x = me.vector(x, "x", overwrite=overwrite_x)
+        self.given, self.x = x, me.vector(x, "x", overwrite=overwrite_x)
+        x = self.x
         self.offx, self.incx = _inside(me, x, "x", n, offx, incx)
         self.lower, self.trans = me.choice(lower, "lower", FLAG), me.choice(trans, "trans", TRANS)
         self.diag = me.choice(diag, "diag", FLAG)
@@ -638,28 +660,25 @@ class _Triangle:
             me.distinct(part(x, n, self.offx, self.incx), "x", a=a)
         self.on_cpu = me.on_cpu(a, x)
 
-    def target(self):
-        return self.x if self.overwrite else self.x.copy()
-
     def run_cpu(self, sizes, arguments):
         """SciPy's wrapper of these leading `arguments`, or BLAS itself."""
         me, flags = self.me, (self.lower, self.trans, self.diag)
-        if self.n and not _strided(self.x, self.overwrite):
-            return me.scipy(*arguments, *flags, self.overwrite)
-        x = self.target()
+        if self.n and not scattered(self.x, self.overwrite):
+            x = me.scipy(*arguments, *flags, self.overwrite)
+            return x if self.x is self.given else as_given(x, self.given)
+        x = target(self.x, self.incx, self.overwrite)
         if self.n:
-            i, step = along(x, self.n, self.offx, self.incx)
             me.fortran(me.name[1:], "UL"[self.lower], "NTC"[self.trans], "NU"[self.diag], self.n,
-                       *sizes, *_matrix(self.a), x[i:], step)
-        return x
+                       *sizes, *_matrix(self.a), *in_memory(x, self.n, self.offx, self.incx))
+        return as_given(stored(x, self.x, self.overwrite), self.given)
 
     def run_gpu(self, uplo, op, sizes, *matrix):
         from . import _cuda as gpu
-        x = self.target()
+        x = target(self.x, self.incx, self.overwrite)
         if self.n:
             p, step, _ = on_gpu(x, self.n, self.offx, self.incx)
             gpu.blas(self.me.cublas, uplo, op, self.diag, self.n, *sizes, *matrix, p, step)
-        return x
+        return as_given(stored(x, self.x, self.overwrite), self.given)
 
 
 # -- storage
@@ -673,11 +692,6 @@ def _inside(me, x, letter, n, off, inc):
     return off, inc
 
 
-def _strided(x, overwrite):
-    """True if a vector is to be overwritten where it lies and SciPy's wrapper would copy it."""
-    return bool(overwrite) and not x.flags.c_contiguous and not x.strides[0] % x.itemsize
-
-
 def _triangle(me, ap, n, overwrite=0):
     """The packed triangle of an (n, n) matrix, and n, checked."""
     ap = me.vector(ap, "ap", overwrite=overwrite)
@@ -687,18 +701,10 @@ def _triangle(me, ap, n, overwrite=0):
     return ap, n
 
 
-def _stored(result, out, overwrite):
-    """What came back from the CPU, in `out` if it is to be overwritten."""
-    if out is None or not overwrite:
-        return result
-    out[...] = result
-    return out
-
-
 def _matrix(a):
     """A with its leading dimension, or a packed A, as BLAS takes it."""
     if a.ndim == 1:
-        return (np.ascontiguousarray(a),)
+        return (gathered(a),)
     a = by_columns(a)
     return a, ld(a)
 

@@ -316,17 +316,15 @@ SLOPES = {
 
 def _bias(me, bias, m, n):
     """`bias` as a row or a column of a matrix (m, n)."""
-    if bias is None:
-        return None
-    if getattr(bias, "ndim", 1) == 1:
-        return me.vector(bias, "bias", n)[None]
-    return _line(me, me.matrix(bias, "bias"), "bias", m, n)
+    return None if bias is None else _line(me, bias, "bias", m, n)
 
 
 def _line(me, x, argument, m, n):
-    if x.shape not in ((1, n), (m, 1)):
+    """A number for each column, or for each row, as a matrix."""
+    x, one = me.columns(x, argument, None)
+    if x.shape != ((n, 1) if one else (1, n)) and (one or x.shape != (m, 1)):
         me.illegal(argument, x.shape, f"of shape ({n},) or ({m}, 1)")
-    return x
+    return x.T if one else x
 
 
 def _activation(me, activation):
@@ -400,9 +398,7 @@ def _one_or_line(me, x, argument, m, n):
         return None
     if isinstance(x, (int, float, np.number)):
         return float(me.number(x, argument))
-    if getattr(x, "ndim", 0) < 2:
-        return me.vector(x, argument, n)[None]
-    return _line(me, me.matrix(x, argument), argument, m, n)
+    return _line(me, x, argument, m, n)
 
 
 def _gemm_cublas(me, alpha, a, b, beta, c, trans_a, trans_b, precision="fp32"):

@@ -424,14 +424,14 @@ def geev(me, a, compute_vl=1, compute_vr=1, lwork=None, overwrite_a=0):
         columns k, k + 1 are the real and imaginary part of the first of a pair. (1, n) and
         without meaning where not asked for, as SciPy has it.
     info : int (GPU: 0-d array)
-        k > 0: not converged; elements k and on of the eigenvalues are right.
+        k > 0: not converged; elements k and on of the eigenvalues are right. 1, and all nan, if
+        `a` is not finite.
 
     Notes
     -----
     CPU: LAPACK. GPU: cuSOLVER Xgeev (CUDA 12.8 and later), in the current stream, in which the
-    host takes part, once it has waited for a check that `a` is finite (nan and info = 1 where it
-    is not). With left eigenvectors, or an older cuSOLVER, `a` is copied to the CPU
-    (TransferWarning).
+    host takes part, once it has waited for a check that `a` is finite. With left eigenvectors, or
+    an older cuSOLVER, `a` is copied to the CPU (TransferWarning).
     10 n^3 operations for the values, about 25 n^3 with vectors. LAPACK Users' Guide, xGEEV.
     """
     a = me.square(a, "a", overwrite_a)
@@ -451,6 +451,10 @@ def geev(me, a, compute_vl=1, compute_vr=1, lwork=None, overwrite_a=0):
         if vectors[0] or not gpu.has_solver("Xgeev", GEEV):
             return me.through_cpu(a, *vectors, lwork, overwrite_a)
         return _geev_gpu(me, gpu.output(a, overwrite_a), vectors[1])
+    if not np.isfinite(a).all():  # LAPACK prints that lascl refuses it, and returns zeros
+        w = [np.full(n, np.nan, me.dtype) for _ in ("w" if me.is_complex else ("wr", "wi"))]
+        v = [np.full((n if asked else 1, n), np.nan, me.dtype, order="F") for asked in vectors]
+        return *w, *v, 1
     if lwork is None:
         best = getattr(scipy_lapack, me.name + "_lwork")
         lwork = max(int(best(n, *vectors)[0].real), least)

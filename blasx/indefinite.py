@@ -143,7 +143,7 @@ def _factors(me, a, ipiv, b, overwrite_b):
         me.distinct(b, "b", a=a, ipiv=ipiv)
     if ipiv.__class__ is np.ndarray:
         edges = np.flatnonzero(np.diff(ipiv < 0, prepend=False, append=False))
-        if ((ipiv == 0) | (abs(ipiv) > n)).any() or ((edges[1::2] - edges[::2]) % 2).any():
+        if ((ipiv == 0) | (ipiv < -n) | (ipiv > n)).any() or ((edges[1::2] - edges[::2]) % 2).any():
             me.illegal("ipiv", ipiv, f"the pivots of {me.name[:-1]}f: rows from 1 to {n}, those of "
                        "blocks of order 2 negative")
     return a, ipiv, b, one

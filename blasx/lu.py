@@ -343,7 +343,7 @@ def gecon(me, a, anorm, norm="1"):
     -------
     rcond : float (GPU: 0-d array)
     info : int (GPU: 0-d array)
-        -5: `anorm` is nan; 1: rcond came out nan or infinite.
+        -5: `anorm` is nan or infinite; 1: rcond came out nan or infinite.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from . import _trace
 from ._lapack import INT, by_columns, by_rows, ld, output
 from ._routine import Typed, cupy, public, typed
 from .blas3 import gemm
-from .cholesky import _potrf_gpu, _potrs_gpu
+from .cholesky import _potrf_cpu, _potrf_gpu, _potrs_gpu
 from .lu import _getrf_gpu, _getrs_gpu, from_zero
 from .norms import part
 from .qr import _adjoint_flags, gels, geqrf, ormqr, unmqr
@@ -101,6 +101,9 @@ def _gesv(me, a, b, overwrite_a, windows=False):
         piv, steps, (x, work) = np.empty(n, INT), np.zeros(1, INT), _workspaces(me, b)
         info = me.fortran(LOWER[me.letter].name, n, b.shape[1], a, ld(a), piv, b, ld(b), x, ld(x),
                           *work, steps)
+        if _overflowed(x, steps):
+            x[...] = b
+            info = me.fortran("gesv", n, b.shape[1], a, ld(a), piv, x, ld(x))
         return (x.reshape(n) if one else x), from_zero(piv), int(steps[0]), info
     from . import _cuda as gpu
     from .large import butterflies, triangular
@@ -164,6 +167,11 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
         steps, (x, work) = np.zeros(1, INT), _workspaces(me, b)
         info = me.fortran(me.name[1:], "UL"[lower], n, b.shape[1], a, ld(a), b, ld(b), x, ld(x),
                           *work, steps)
+        if _overflowed(x, steps):
+            x[...] = b
+            info = _potrf_cpu(me, a, lower)
+            if not info:
+                me.fortran("potrs", "UL"[lower], n, b.shape[1], a, ld(a), x, ld(x))
         return (x.reshape(n) if one else x), int(steps[0]), info
     from . import _cuda as gpu
     a, low, xp = gpu.by_columns(a), LOWER[me.letter], cupy()
@@ -185,6 +193,15 @@ def mixed_posv(me, a, b, lower=0, overwrite_a=0):
 def _columns(me, a, overwrite_a):
     me.strided(a, overwrite_a)  # a copy that the caller did not ask for is counted
     return output(a, overwrite_a)
+
+
+def _overflowed(x, steps):
+    """True if x did not fit single precision, whose infinities and nan pass LAPACK's test; `steps`
+    says so then."""
+    if steps[0] < 0 or np.isfinite(x).all():
+        return False
+    steps[0] = -2
+    return True
 
 
 def _workspaces(me, b):
@@ -216,7 +233,8 @@ def _refined(me, a, b, size, info, solve, stops, subtract_product):
     for step in range(STEPS + 1):
         r = b.copy(order="F")
         subtract_product(me, a, x, r)
-        good = (abs(r).max(axis=of_columns) <= abs(x).max(axis=of_columns) * limit).all()
+        largest = abs(x).max(axis=of_columns)
+        good = ((abs(r).max(axis=of_columns) <= largest * limit) & xp.isfinite(largest)).all()
         taken = xp.where((taken == RUNNING) & good, np.int32(step), taken)
         if stops and step < STEPS:
             beside.wait_event(mark(xp.cuda.get_current_stream()))
@@ -301,7 +319,8 @@ def mixed_gels(me, a, b, trans="N"):
         Of the accuracy of gels; meaningless where info > 0.
     iter : int (GPU: 0-d array)
         Steps of refinement. Negative where gels in double precision was needed: -2 a number too
-        large for single precision, -3 not of full rank there, -31 no convergence in 30 steps.
+        large for single precision, or a right-hand side of too small ones, -3 not of full rank
+        there, -31 no convergence in 30 steps.
     info : int (GPU: 0-d array)
         As of gels.
 
@@ -352,7 +371,9 @@ def _augmented(me, xp, a, b, tall):
     f = b if tall else xp.zeros((m, nrhs), me.dtype)
     g = xp.zeros((n, nrhs), me.dtype) if tall else b
     qr = (a if high else a.conj().T).astype(low, order="F")
-    fits = xp.isfinite(qr).all()
+    single, largest = np.finfo(low), abs(b).max(axis=0)
+    within = (largest >= single.tiny) & (largest <= single.max) | (largest == 0)
+    fits = xp.isfinite(qr).all() & within.all()  # and no norm below underflows
     qr, tau = geqrf(qr, overwrite_a=1)[:2]
     multiply, R = unmqr if me.is_complex else ormqr, qr[:n]
     fits, regular = xp.stack((fits, (R.diagonal() != 0).all())).tolist()
@@ -367,6 +388,7 @@ def _augmented(me, xp, a, b, tall):
             whole = norm(r, axis=0) + size * norm(y, axis=0)
             s = whole if tall else norm(r, axis=0)
             good = (norm(p, axis=0) <= limit * whole) & (norm(q, axis=0) <= limit * size * s)
+            good &= xp.isfinite(whole)  # where y or r is not, p is not either
             _trace.note(synced=int(xp is not np))
             if good.all():
                 return (y if tall else r), steps

@@ -11,7 +11,7 @@ Golub, Van Loan: Matrix Computations, 5.2; LAPACK Users' Guide, 2.4.2.
 import numpy as np
 from scipy.linalg import lapack as scipy_lapack
 
-from ._lapack import INT, LARGEST, by_columns, ld, output, taken
+from ._lapack import INT, LARGEST, by_columns, gathered, ld, output, taken
 from ._routine import also, cupy, public, typed
 
 
@@ -206,7 +206,7 @@ def _generate(me, a, tau, lwork, overwrite_a, kind):
         me.distinct(a, "a", tau=tau)
     if me.on_cpu(a, tau):
         q = taken(a, overwrite_a)
-        work, info = me.worked(me.name[1:], lwork, m, n, k, q, ld(q), np.ascontiguousarray(tau))
+        work, info = me.worked(me.name[1:], lwork, m, n, k, q, ld(q), gathered(tau))
     else:
         q, (work, info) = a, _needed(me, least)
         if lwork != -1:
@@ -302,7 +302,7 @@ def _multiply(me, side, trans, a, tau, c, lwork, overwrite_c, kind):
     if me.on_cpu(a, tau, c):
         a, cq = by_columns(a), taken(c, overwrite_c)
         work, info = me.worked(me.name[1:], lwork, side, trans, m, n, k, a, ld(a),
-                               np.ascontiguousarray(tau), cq, ld(cq))
+                               gathered(tau), cq, ld(cq))
     else:
         from . import _cuda as gpu
         cq, (work, info) = c, _needed(me, least)
@@ -534,7 +534,7 @@ def gelsd(me, a, b, lwork, size_rwork, size_iwork, cond=-1.0, overwrite_a=0, ove
         return (x.reshape(-1) if one else x), np.zeros(0, me.real), 0, 0
     least = getattr(scipy_lapack, me.name + "_lwork")(m, n, max(b.shape[1], 1))[1:-1]
     for name, size, low in zip(("size_rwork", "size_iwork")[-len(least):], sizes[1:], least):
-        me.integer(size, name, int(low))  # LAPACK does not look at them
+        me.integer(size, name, int(low), LARGEST)  # LAPACK does not look at them
     for operand, info in ((a, -4), (b, -6)):  # LAPACK would never end
         if not np.isfinite(operand).all():
             x = output(b, overwrite_b)

@@ -21,7 +21,7 @@ which the factors only have to make easy for it. It ends where every column has,
 
 without which rows of small numbers might be anything; or where a step has not halved the worst of
 these quotients, the backward error (of GMRES a step that was asked for INNER^2 in place of INNER):
-S is factored in double precision then.
+A itself is factored in double precision then.
 
 Higham, Pranesh, Zounon: Squeezing a matrix into half precision, SIAM J. Sci. Comput. 41 (2019);
 Carson, Higham: Accelerating the solution of linear systems by iterative refinement in three
@@ -53,14 +53,14 @@ BITS = {"tf32": 10, "bf16": 7}  # of the fraction, of formats with the range of 
 class Refined(NamedTuple):
     """What gesv returns where it was told a precision to factor in.
 
-    lu, piv : factors of diag(r) A diag(c), in single precision; where iter < 0 in double
+    lu, piv : factors of diag(r) A diag(c), in single precision; where iter < 0 of A, in double
     x : the solution, of the shape of b
     info : as of gesv, k > 0: U[k-1, k-1] is zero in double precision too, and x is b
     iter : steps of refinement; negative where double precision was needed: -2 elements, or those of
         the factors, did not fit; -3 a pivot was zero; -31 no convergence
     backward_error : the largest |b - A x| / (|A| |x| + |b|) of a column, infinity norms, or that of
         the scaled system, whichever is larger
-    r, c : the scales
+    r, c : the scales, ones where iter < 0
     """
 
     lu: Any
@@ -94,10 +94,10 @@ def gesv(me, a, b, factor, refine):
             warnings.warn(f"{me.name}: factors of {factor} precision "
                           f"{REASONS[steps]} (iter = {steps}): solved in double precision",
                           RefinementWarning, stacklevel=5)
-            lu, piv, info = getrf(scaled)
-            x = getrs(lu, piv, b * r[:, None])[0] * c[:, None]
-            x = xp.where(xp.asarray(info) == 0, x, b)
-            error = judge(x)[0]
+            lu, piv, info = getrf(a)
+            x = xp.where(xp.asarray(info) == 0, getrs(lu, piv, b)[0], b)
+            r, c = xp.ones((2, len(a)))
+            error = _Judge(xp, a, b, r, c, a)(x)[0]
     if xp is np:
         error = float(error)
     else:

@@ -143,7 +143,9 @@ def test_the_widest_operand_decides():
     a, b = np.eye(3, dtype="f4"), np.ones(3, "c16")
     assert blasx.gesv(a, b)[2].dtype == np.complex128
     assert blasx.gemm(1.0, a, a.astype("f8")).dtype == np.float64
-    assert blasx.gemm(1j, a, a).dtype == np.complex64
+    for number in (1j, np.complex64(1j), np.complex128(1j), np.clongdouble(1j)):
+        np.testing.assert_array_equal(blasx.gemm(number, a, a), 1j * a)
+        assert blasx.gemm(number, a, a).dtype == np.complex64
     assert blasx.gemm(1.0, a.tolist(), a).dtype == np.float64
     assert blasx.nrm2(np.ones(4, "c8")) == 2 and blasx.iamax([1, 3, 2]) == 1
 

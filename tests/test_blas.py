@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import blasx
 from blasx import _cuda, blas
+from testing.case import as_tuple
 
 TYPES = {"s": np.dtype("f4"), "d": np.dtype("f8"), "c": np.dtype("c8"), "z": np.dtype("c16")}
 SLACK = 8  # allowed errors, in units of the bound
@@ -615,6 +616,73 @@ def inside(x, base):
     return base_at <= x < base_at + base.nbytes
 
 
+DRAW = dict(m=4, n=4, k=2, kl=1, ku=1, trans=0, trans_b=0, offx=1, offy=0, lower=0, side=0, diag=0,
+            given=1, incx=-2, incy=1, alpha=0.7, beta=-0.4, seed=1)
+of_vectors = pytest.mark.parametrize(("case", "name", "letter", "place"), [
+    pytest.param(*routine.values, place, id=f"{routine.id}-{place}") for routine in ROUTINES
+    for place in ("cpu", "cublas_on_cpu") if not re.fullmatch(".*(mm|r2?k|trsm)", routine.id)])
+
+
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
+@of_vectors
+def test_vectors_that_no_increment_describes(case, name, letter, place):
+    """Numbers that are broadcast are read as if they were many; fields of packed records are read,
+    and overwritten without what lies between them."""
+    d = Draw(letter, DRAW | {"name": name})
+    p, routine = case(d), getattr(blas, name)
+    outs = p.out if isinstance(p.out, tuple) else (p.out,) if p.out else ()
+    flags = {} if getattr(p, "implicit", False) else {f"overwrite_{k}": 1 for k in outs}
+    arrays = {k: x for k, x in p.arguments.items() if np.ndim(x) and k != "param"}
+    records = {k: np.full(x.shape, 7, [("", "u1"), ("it", d.dtype), ("", "i2")])
+               for k, x in arrays.items() if x.ndim == 1}
+    with arrays_of(place) as xp:
+        def run(vectors, how):
+            rest = {k: laid(xp, x, "f")[0] for k, x in arrays.items()}
+            return as_tuple(routine(**{**p.arguments, **rest, **vectors}, **how))
+
+        many = {k: xp.asarray(np.broadcast_to(d.dtype.type(0.5), x.shape))
+                for k, x in records.items() if k not in outs}
+        for k, x in records.items():
+            x["it"] = arrays[k]
+        fields = {k: xp.asarray(x["it"]) for k, x in records.items()}
+        for how in ({}, flags):
+            for x, y in zip(run(many, how), run({k: x.copy() for k, x in many.items()}, how)):
+                np.testing.assert_allclose(host(x), host(y), rtol=8 * EPS(d))
+            result = run(fields, how)
+            check(p, d, result, name)
+    for k, x in zip(outs, result):
+        assert x is fields.get(k, x) or k == "ap" or not flags
+    for x in records.values():
+        assert (x["f0"] == 7).all() and (x["f2"] == 7).all()
+
+
+@pytest.mark.filterwarnings("ignore::blasx.TransferWarning")
+@of_vectors
+def test_vectors_keep_the_shape_they_came_in(case, name, letter, place):
+    d = Draw(letter, DRAW | {"name": name})
+    p, theirs = case(d), getattr(scipy.linalg.blas, name, None)
+    shapes, outs = [(-1, 1), (1, -1), (1, -1, 1)], p.out if isinstance(p.out, tuple) else (p.out,)
+    odd = {k: x.reshape(shapes[i % 3]) for i, (k, x) in enumerate(p.arguments.items())
+           if np.ndim(x) == 1 and k != "param"}
+    flags = {} if getattr(p, "implicit", False) else {f"overwrite_{k}": 1 for k in outs if k in odd}
+    with arrays_of(place) as xp:
+        def run(arguments, **how):
+            arguments = {k: xp.asarray(x.copy()) if np.ndim(x) and k != "param" else x
+                         for k, x in arguments.items()}
+            return arguments, as_tuple(getattr(blas, name)(**arguments, **how))
+
+        _, want = run(p.arguments)
+        for how in ({}, flags):
+            given, got = run(p.arguments | odd, **how)
+            for k, x, y in zip(outs, got, want):
+                np.testing.assert_array_equal(np.ravel(host(x)), np.ravel(host(y)))
+                assert np.shape(host(x)) == np.shape(odd.get(k, y))
+                assert k not in odd or not how or np.shares_memory(host(x), host(given[k]))
+    if theirs:
+        like = as_tuple(theirs(**p.arguments | odd))
+        assert [np.shape(host(x)) for x in got] == list(map(np.shape, like))
+
+
 # SciPy's tests that expect SciPy's own exception class, by name.
 DEVIATIONS = ["test_dnrm2_neg_incx"]
 
@@ -726,6 +794,9 @@ def test_arguments_are_cast_as_scipy_casts_them():
     assert blas.dnrm2([3, 4]) == 5.0 and isinstance(blas.ddot([1], [2]), float)
     assert blas.idamax(np.array([1, -5, 2], "i2")) == 1
     np.testing.assert_array_equal(blas.dtrsm(1, np.eye(3), O3), O3)
+    for y in (np.ones(3), np.ones(6)[::2]):
+        blas.dgemv(1.0, I3, np.arange(6.0), 0.0, y, 1.0, 2.0, 0.0, np.float32(1), overwrite_y=1)
+        np.testing.assert_array_equal(y, [1, 3, 5])
     assert blas.zrotg(3, 4j) == (0.6, -0.8j)
     np.testing.assert_array_equal(blas.drotmg(1, 1, 1, 2), scipy.linalg.blas.drotmg(1, 1, 1, 2))
     assert blas.drotg(3, 4) == scipy.linalg.blas.drotg(3, 4)
@@ -850,6 +921,11 @@ def test_what_follows_a_product(letter, activation):
         assert (abs(out - right) <= eps * (0.51 * abs(right) if letter == "h" else 20)).all()
         again = gemm(0.5, a, b, 2.0, c, 1, 1, bias=bias, activation=activation)
         assert (again == out).all() and (c != out).any()
+    square, ones = np.eye(2, dtype=dtype), np.ones((2, 2), dtype)
+    for bias in ([1.0, 2], [[1.0], [2]], ([1.0, 2],)):
+        out = gemm(1.0, square, ones, bias=bias, activation=activation)
+        right = gemm(1.0, square, ones + np.array(bias, dtype), activation=activation)
+        np.testing.assert_allclose(out, right, rtol=4 * np.finfo(dtype).eps)
     nothing = gemm(1.0, a[:0], b[:, :0], trans_a=1, trans_b=1, bias=row, activation=activation)
     assert nothing.shape == (7, 9) and (nothing == nothing[0]).all()
 
@@ -897,6 +973,10 @@ def test_products_of_bytes(xp):
             s, more = (xp.asarray(y) if isinstance(y, np.ndarray) else y for y in (s, more))
             c = host(blasx.igemm(*at, ta, tb, scale=s, bias=more, activation=f))
             assert c.dtype == np.float32 and (abs(c - x) <= bound).all()
+    one = xp.asarray(np.eye(2, dtype="i1"))
+    for s in ([1.0, 2], [[1.0], [2]]):
+        c = blasx.igemm(one, one + one, scale=s if xp is np else xp.asarray(s))
+        np.testing.assert_array_equal(host(c), 2 * np.eye(2) * np.array(s))
     empty = xp.zeros((3, 0), "i1")
     assert not host(blasx.igemm(empty, empty.T)).any()
     assert blasx.igemm(empty.T, empty, scale=1.0).shape == (0, 0)

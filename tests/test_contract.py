@@ -1,6 +1,7 @@
 """Wrong calls of every routine are refused by name, before anything is touched; what SciPy takes
 and casts is taken and cast. Threads, fork, and imports that are not wanted."""
 
+import math
 import os
 import re
 import resource
@@ -64,7 +65,8 @@ def test_complex_numbers_are_no_operand_of_a_real_name(routine):
             refused(call, {k: call.arguments[k] + 1j}, k, (TypeError,))
         for k in ("alpha", "beta", "c", "s"):
             if isinstance(call.arguments.get(k), (int, float)):
-                refused(call, {k: 1j}, k, (TypeError,))
+                for x in (1j, np.complex64(1j), np.array(1j), np.array([1j], np.clongdouble)):
+                    refused(call, {k: x}, k, (TypeError,))
 
 
 @every_routine
@@ -127,6 +129,19 @@ def test_flags_to_overwrite_are_numbers(routine):
             refused(call, {f"overwrite_{k}": x}, f"overwrite_{k}", (TypeError,))
             if call.parameters[k].default is None:
                 refused(call, {k: None, f"overwrite_{k}": x}, f"overwrite_{k}", (TypeError,))
+        for x in (2**31, np.int64(-2**40)):
+            refused(call, {f"overwrite_{k}": x}, f"overwrite_{k}", (ValueError,))
+
+
+@every_routine
+def test_flags_to_overwrite_may_be_numpys_truth_values(routine):
+    call = problem(routine, SIZES)
+    for f in (fresh, lambda arguments: {k: laid(x, "view")[0] if k in call.arrays else x
+                                        for k, x in arguments.items()}):
+        one, other = (call.function(**f(call.arguments), **{f"overwrite_{k}": x
+                                                            for k in call.overwritable})
+                      for x in (np.True_, 1))
+        same(call, one, other)
 
 
 SCALARS = ("alpha", "beta", "n", "k", "m", "kl", "ku", "incx", "incy", "offx", "offy", "lwork")
@@ -204,6 +219,22 @@ def test_sizes_past_32_bits_are_refused_before_anything_is_allocated(routine):
                 refused(call, {k: huge}, None, (ValueError,))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_distances_past_32_bits_are_copied(tmp_path):
+    """Of a sparse file, of which next to nothing is written."""
+    file = np.memmap(tmp_path / "far", "f4", "w+", shape=2**31 + 16)
+    far = np.lib.stride_tricks.as_strided(file, (2, 2), (4, 2**33))
+    near, b = np.array([[1, 2], [3, 4]], "f4"), np.ones(2, "f4")
+    for f in (blasx.sgetrf, blasx.sgeqrf, lambda a, **how: blasx.sgesv(a, b, **how),
+              lambda a, **how: blasx.ssytrs(a, [1, 2], b),
+              lambda a, **how: blasx.sormqr("L", "N", a, b, near),
+              lambda a, **how: blasx.sgemv(1, a, b, 0, np.zeros(4, "f4")[::2], overwrite_y=1)):
+        far[...] = near
+        for x, y in zip(as_tuple(f(far, overwrite_a=1)), as_tuple(f(near))):
+            np.testing.assert_array_equal(x, y)
+    y = far[0]
+    assert blasx.sgemv(1, near, b, 0, y, overwrite_y=1) is y and far[0].tolist() == [3, 7]
 
 
 # What SciPy takes
@@ -302,6 +333,24 @@ def test_what_is_cast_gives_what_scipy_gives(routine, cast):
     same(call, ours, call.function(**{**fresh(call.arguments), **ready}))
     if scipys(call.name):
         same(call, ours, scipys(call.name)(**{**fresh(call.arguments), **changed}))
+
+
+def beside_a_byte(x):
+    """`x` a byte past where numbers may lie; a matrix with a row more to each column."""
+    shape = (x.shape[0] + 1, *x.shape[1:]) if x.ndim == 2 else x.shape
+    y = np.zeros(math.prod(shape) * x.itemsize + 1, "u1")[1:].view(x.dtype)
+    y = y.reshape(shape, order="F" if x.flags.f_contiguous else "C")[:len(x)]
+    y[...] = x
+    return y
+
+
+@every_routine
+def test_what_is_not_aligned_is_as_good(routine):
+    call = problem(routine, (20, 20, 20))
+    for flags in ({}, {f"overwrite_{k}": 1 for k in call.overwritable}):
+        odd = {k: beside_a_byte(call.arguments[k]) for k in call.arrays}
+        same(call, call.function(**{**call.arguments, **odd}, **flags),
+             call.function(**fresh(call.arguments), **flags))
 
 
 @pytest.mark.parametrize("name", ["dgetrf", "getrf", "dgemm", "dnrm2", "zheevd", "sgetrf_batched"])

@@ -535,6 +535,7 @@ def test_nan_neither_hangs_nor_hides(xp, letter, layout):
 def test_flags_are_words_or_bytes():
     a = np.array([[3.0, 4]])
     assert blasx.dlange(b"f", a) == blasx.dlange("Frobenius", a) == 5
+    assert blasx.dgecon(np.eye(2), np.inf) == (0, -5) == (0, blasx.dgecon(np.eye(2), np.nan)[1])
     assert blasx.dpocon(np.eye(2), 1, "lower") == blasx.dgecon(np.eye(2), 1, b"O") == (1, 0)
 
 
@@ -572,6 +573,11 @@ def test_mixed_precision_falls_back_to_double(xp, letter, gesv, posv, order):
         assert steps in reason + (-31,) and info == 0 and p.solution(a, x, b) < 10
         x, steps, info = call(posv, a, b, lower=1)
         assert steps in reason and info == 0 and p.solution(a, x, b) < 10
+    a, b_ = np.diag([1e-30, 1]).astype(hard.dtype), np.array([1e20, 1])  # x is, too
+    for name in (gesv, posv):
+        x, *_, steps, info = call(name, a, b_)
+        np.testing.assert_allclose(x, [1e50, 1])
+        assert steps == -2 and info == 0
     assert call(posv, -hard, b)[1:] == (-3, 1)
     assert call(gesv, 0 * hard, b)[2:] == (-3, 1)
 

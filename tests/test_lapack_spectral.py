@@ -457,6 +457,7 @@ READONLY.flags.writeable = False
     ("geqrf", (A,), {"lwork": 3}, "lwork must be at least 4, got 3"),
     ("geqrf", (READONLY,), {"overwrite_a": 1}, "a must be writeable"),
     ("geqrf", (A,), {"mode": "native"}, "mode must be auto on the CPU"),
+    ("geqrf", (A,), {"mode": np.array(["a", "b"])}, "mode must be auto on the CPU"),
     ("orgqr", (A[:2], TAU), {}, "a must be of at least as many rows"),
     ("orgqr", (A, np.ones(5)), {}, "tau must be of at most 4"),
     ("ormqr", ("L", "X", A, TAU, B), {}, "trans must be one of N, T, got 'X'"),
@@ -465,7 +466,8 @@ READONLY.flags.writeable = False
     ("ormqr", ("M", "N", A, TAU, B), {}, "side must be one of L, R"),
     ("gels", (A, B[:3]), {}, "b must be of shape"),
     ("gels", (A, A), {"overwrite_b": 1}, "b must be an array of its own"),
-    ("gelsd", (A, B, 1000, 1), {}, "size_iwork must be at least"),
+    ("gelsd", (A, B, 1000, 1), {}, "size_iwork must be from"),
+    ("gelsd", (A, B, 1000, 2**31), {}, "size_iwork must be from"),
     ("syevd", (A[:3],), {}, "a must be square"),
     ("syevd", (A,), {"lower": 2}, "lower must be one of 0, 1"),
     ("syevd", (A,), {"lrwork": 99}, "unexpected argument lrwork"),
@@ -480,6 +482,8 @@ READONLY.flags.writeable = False
     ("gesdd", ("abc",), {}, "a must be an array of numbers"),
     ("sytrs", (A, np.zeros(4, np.intc), B), {}, "ipiv must be the pivots of dsytrf"),
     ("sytrs", (A, [-1, 2, 3, 4], B), {}, "ipiv must be the pivots of dsytrf"),
+    ("sytrs", (A, np.full(4, -2**31, np.intc), B), {}, "ipiv must be the pivots of dsytrf"),
+    ("sytrs", (A, 2**32 + np.arange(1, 5), B), {}, "ipiv must be integers of 32 bits, got 42949"),
     ("sysv", (A, B[:2]), {}, "b must be of shape")])
 def test_wrong_calls_name_routine_and_argument(routine, arguments, more, complaint):
     held = [np.copy(x) for x in arguments]
@@ -504,6 +508,21 @@ def test_what_fails_says_so_by_info(letter):
     assert call(f"{kind}gvx", np.eye(3), np.diag([1.0, -1, 1]))[-1] == 5
     zero = call("gels", np.zeros((3, 2)), np.ones(3))
     assert zero[-1] == 0 and not zero[1].any()
+
+
+@pytest.mark.parametrize("letter", "sdcz")
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_eigenvalues_of_what_is_not_finite_are_nan(letter, wrong, capfd):
+    a = np.eye(3, dtype=DTYPE[letter])
+    geev = getattr(blasx, letter + "geev")
+    for vectors in ((0, 0), (0, 1), (1, 1)):
+        like = geev(a, *vectors)
+        a[0, 2] = wrong
+        *found, info = geev(a, *vectors)
+        assert info == 1 and all(np.isnan(x).all() for x in found)
+        assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in like[:-1]]
+        a[0, 2] = 0
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("letter", "sdcz")

@@ -195,6 +195,16 @@ def test_the_determinant_of_an_infinite_pivot_is_infinite():
     assert list(linalg.det(a)) == [-np.inf, np.inf]
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_a_zero_pivot_is_singular_whatever_the_others_are(dtype):
+    a = np.stack([np.diag([np.inf, 0]), np.diag([0, -np.inf]), [[0, np.nan], [0, 1]]]).astype(dtype)
+    with np.errstate(invalid="ignore"):
+        numpys = np.linalg.slogdet(a)
+    for ours, theirs in zip(linalg.slogdet(a), numpys, strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+    assert not linalg.det(a).any()
+
+
 @pytest.mark.parametrize("call", [linalg.svd, linalg.eigh, linalg.eigvalsh, linalg.pinv,
                                   lambda a: linalg.lstsq(a, np.ones(2))])
 def test_a_stack_that_does_not_converge_names_its_members(call):

@@ -121,6 +121,31 @@ def test_singular_and_nan_matrices():
     assert fell_back and not np.isfinite(found.x[:, 1]).all()
 
 
+def test_what_scales_lose_is_solved_as_dgesv_solves_it():
+    """Columns whose powers of ten differ by more than those of double precision."""
+    a, b = np.array([[1e200, 1e-150], [2e200, 3e-150]]), np.ones(2)
+    found, fell_back = solved(a, b, factor="fp32")
+    assert fell_back and found.backward_error < 2.0**-52
+    for x, y in zip(found, blasx.dgesv(a, b)):
+        np.testing.assert_array_equal(x, y)
+    np.testing.assert_array_equal([found.r, found.c], 1)
+
+
+@pytest.mark.parametrize("a, b, steps", [
+    (np.array([[2.0]]), [1e39], -2), (np.array([[1e-5]]), [1e35], -31),
+    (np.ones((3, 1)), [1e39] * 3, -2),
+    (np.arange(1.0, 7).reshape(3, 2), np.array([1, -2, 3]) * 1e-170, -2),
+    (np.arange(1.0, 7).reshape(2, 3), np.array([[1, 1e-170], [2, 1e-170], [0, 0]]), -2),
+    (np.arange(1.0, 7).reshape(2, 3), np.array([[1, 0], [2, 0], [0, 0]]), 1)])
+def test_least_squares_that_single_precision_cannot_hold(a, b, steps):
+    """What underflows, or is infinite, has not converged; zeros have."""
+    for gels, mixed, factor in ((blasx.dgels, blasx.dsgels, 1), (blasx.zgels, blasx.zcgels, 1j)):
+        x, iter, info = mixed(a * factor, b)
+        want = gels(a * factor, b)[1][:a.shape[1]]
+        assert (iter == steps if steps < 0 else 0 <= iter <= 2) and info == 0
+        np.testing.assert_allclose(x, want, rtol=1e-13)
+
+
 def test_numbers_are_rounded_to_nearest_even():
     rng = np.random.default_rng(6)
     x = (rng.standard_normal((50, 7)) * 10.0 ** rng.integers(-4, 4, (50, 7))).astype("f4")

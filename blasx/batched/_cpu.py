@@ -307,7 +307,7 @@ class Columns:
         """The memory LAPACK may work in directly, if there is such."""
         a, size = self.like, self.like.itemsize
         by_columns = a.strides[1:] == (size, size * a.shape[1])
-        return a if self.source is self.target and by_columns else None
+        return a if self.source is self.target and by_columns and a.flags.aligned else None
 
 
 class Scratch:
@@ -445,7 +445,7 @@ def columns(a, overwrite):
     """A (batch, n, m) C-ordered stack whose members, read by columns, are those of `a`: the
     memory of `a` itself if it may be overwritten and lies so."""
     flipped = a.transpose(0, 2, 1)
-    if overwrite and flipped.flags.c_contiguous:
+    if overwrite and flipped.flags.c_contiguous and a.flags.aligned:
         return flipped
     return np.array(flipped, order="C")
 
@@ -467,7 +467,7 @@ def right_hand_sides(b, overwrite):
 
 
 def vectors(b, overwrite):
-    stack = b if overwrite and b.flags.c_contiguous else np.array(b, order="C")
+    stack = b if overwrite and b.flags.c_contiguous and b.flags.aligned else np.array(b, order="C")
     return stack[:, None, :]
 
 
@@ -490,5 +490,5 @@ def triangle(a, lower, overwrite):
     member's own strides say, so that it has the same bits alone."""
     if abs(a.strides[1]) < abs(a.strides[2]):
         return columns(a, overwrite).transpose(0, 2, 1), "UL"[bool(lower)], False
-    work = a if overwrite and a.flags.c_contiguous else np.array(a, order="C")
+    work = a if overwrite and a.flags.c_contiguous and a.flags.aligned else np.array(a, order="C")
     return work, "LU"[bool(lower)], True

@@ -335,7 +335,9 @@ def _gemm_cpu(me, alpha, a, b, beta, c):
 
 def _by_blas(x):
     """(leading dimension, "N") of a stack by columns, (None, "T") if its transposes lie so, None
-    if neither."""
+    if neither, or if it is not aligned."""
+    if not x.flags.aligned:
+        return None
     (m, n), (down, across), size = x.shape[-2:], x.strides[-2:], x.itemsize
     for rows, columns, step, ld, trans in ((m, n, down, across, "N"), (n, m, across, down, "T")):
         if (rows <= 1 or step == size) and (columns <= 1 or ld % size == 0

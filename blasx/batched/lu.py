@@ -230,7 +230,9 @@ def sign_and_log(xp, t, lu, piv):
         phase = (diagonal / xp.where(size == 0, t.real.type(1), size) if t.is_complex
                  else xp.sign(diagonal))
         sign = phase.prod(1) * (1 - 2 * (swaps % 2)).astype(t.real)
-        return sign, xp.log(size).sum(1)
+        log, singular = xp.log(size).sum(1), (size == 0).any(1)  # beside nan and inf, too
+    return (xp.where(singular, t.dtype.type(0), sign),
+            xp.where(singular, t.real.type(-np.inf), log))
 
 
 # -- CPU

@@ -6,6 +6,7 @@ rest is stored below R.
 
 import numpy as np
 
+from .._lapack import gathered
 from .._routine import also, public, typed
 from . import _cpu
 from ._checks import dimensions, on_gpu
@@ -188,7 +189,7 @@ def _orgqr_cpu(me, a, tau, overwrite_a):
     if a.size:
         lwork = 32 * n
         info = _cpu.each(me.letter + ("ungqr" if me.is_complex else "orgqr"), batch, m, m, n,
-                         tau.shape[1], work, m, np.ascontiguousarray(tau),
+                         tau.shape[1], work, m, gathered(tau),
                          _cpu.Scratch(lwork, me.dtype), lwork)
     return _cpu.finish(a, work, overwrite_a), info
 
@@ -201,7 +202,7 @@ def _ormqr_cpu(me, side, trans, a, tau, c, overwrite_c):
         order, lwork = a.shape[1], 96 * max(m, n) + 4160  # LAPACK: 32 columns at once and T
         info = _cpu.each(me.letter + ("unmqr" if me.is_complex else "ormqr"), batch, order, side,
                          trans, m, n, tau.shape[1], _cpu.columns(a, True), order,
-                         np.ascontiguousarray(tau), work, m, _cpu.Scratch(lwork, me.dtype), lwork)
+                         gathered(tau), work, m, _cpu.Scratch(lwork, me.dtype), lwork)
     return _cpu.finish(c, work, overwrite_c), info
 
 
