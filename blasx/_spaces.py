@@ -19,6 +19,7 @@ from .batched._block import (
     cholesky_bytes,
     gels_bytes,
     gels_room,
+    inverse_bytes,
     leaf_bytes,
     left_bytes,
     line_bytes,
@@ -400,6 +401,23 @@ def q_fits(letter, n, v, gpu):
             and (part + 24) * 32 * warps * v["BLOCKS"] <= 65536 and room <= gpu.shared)
 
 
+def inverse_strip_stages(letter, n):
+    """A warp to each strip of R columns."""
+    N = -(-n // 8) * 8
+    return ([dict(N=N, R=r, WARPS=-(-N // r)) for r in (16, 32)],
+            options(BLOCKS=(1, 2, 3, 4, 6, 8)), options(GROUP=(4, 2, 1)),
+            options(TIGHT=(0, 1)))
+
+
+def inverse_strip_fits(letter, n, v, gpu):
+    part = v["N"] * v["R"] // 32 * words(letter)
+    static = v["N"] * (8 + 4 * words(letter)) + 64
+    return (n <= v["N"] <= v["WARPS"] * v["R"] and v["N"] % 8 == 0 and v["WARPS"] <= 32
+            and v["R"] in (16, 32) and part <= LARGE_PART
+            and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and inverse_bytes(letter, v) + static <= gpu.shared)
+
+
 def interchange_stages(letter, n):
     return (options(WARPS=WARPS),)
 
@@ -421,9 +439,9 @@ def strip_fits(kernel):
     def fit(letter, n, v, gpu):
         part = v["N"] * v["R"] // 32 * words(letter)
         static = v["N"] * 2 * 4 * words(letter) + 64
-        return (v["N"] % (8 * v["DEEP"]) == 0 and v["N"] <= 128
-                and v["R"] in ((32,) if letter == "s" else (16, 32)) and v["WARPS"] <= 32
-                and part <= PART and v["STAGES"] >= 2 and (n <= v["N"]) >= v["RESIDENT"]
+        return (v["N"] % (8 * v["DEEP"]) == 0 and v["N"] <= 128 and v["R"] in (16, 32)
+                and v["WARPS"] <= 32 and part <= PART
+                and v["STAGES"] >= 2 and (n <= v["N"]) >= v["RESIDENT"]
                 and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
                 and triangle_bytes(kernel, letter, n, v) + static <= gpu.shared)
     return fit
@@ -1593,6 +1611,8 @@ SPACES = {
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
                          largest=96),
+    "getri_shared": Space("getri", inverse_strip_stages, inverse_strip_fits, (64, 96, 128), True,
+                          smallest=17, largest=176),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
                         largest=64),

@@ -77,8 +77,8 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
                               matrix_of(LU, lu_row, lu_col, lu_next, i),
                               piv ? array_of(piv, n, i) : nullptr, n, n, b, x, nrhs);
     } else {
-        begin_fetch(a, matrix_of(A, a_row, a_col, a_next, i), n, n);
-        begin_fetch(a + first, b, n, nrhs);
+        begin_fetch<LD>(a, matrix_of(A, a_row, a_col, a_next, i), n, n);
+        begin_fetch<LD>(a + first, b, n, nrhs);
         await_all();
         found = lu_in_shared(s, a, piv ? array_of(piv, n, i) : nullptr, n, n, first + nrhs);
     }
@@ -95,7 +95,8 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
         for (int k = (n - 1) / WINDOW * WINDOW; k >= 0; k -= WINDOW) {
             const int end = n - k < WINDOW ? n : k + WINDOW;
             __syncthreads();
-            begin_fetch(a, part(Strided<const scalar_t>{lu.p, lu.rs, lu.cs}, 0, k), end, end - k);
+            begin_fetch<LD>(a, part(Strided<const scalar_t>{lu.p, lu.rs, lu.cs}, 0, k), end,
+                            end - k);
             await_all();
             for (int j = warp(); j < nrhs; j += WARPS)
                 solve_upper(a, k, end, {x.p, x.rs, x.cs}, x, j);
@@ -104,5 +105,5 @@ gesv_shared(const scalar_t* A, size a_row, size a_col, size a_next,
         for (int j = warp(); j < nrhs; j += WARPS)
             solve_upper(a, 0, n, {a + first, LD, 1}, x, j);
     }
-    if (!IN_WINDOWS && LU) send(matrix_of(LU, lu_row, lu_col, lu_next, i), a, n, n);
+    if (!IN_WINDOWS && LU) send<LD>(matrix_of(LU, lu_row, lu_col, lu_next, i), a, n, n);
 }

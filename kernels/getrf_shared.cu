@@ -24,10 +24,10 @@ getrf_shared(const scalar_t* A, size a_row, size a_col, size a_next,
                               array_of(piv, m < n ? m : n, b), m, n);
     } else {
         scalar_t* const a = matrix_in_shared();
-        begin_fetch(a, matrix_of(A, a_row, a_col, a_next, b), m, n);
+        begin_fetch<LD>(a, matrix_of(A, a_row, a_col, a_next, b), m, n);
         await_all();
         found = lu_in_shared(behind(m), a, array_of(piv, m < n ? m : n, b), m, n, n);
-        send(matrix_of(LU, lu_row, lu_col, lu_next, b), a, m, n);
+        send<LD>(matrix_of(LU, lu_row, lu_col, lu_next, b), a, m, n);
     }
     if (thread() == 0) *array_of(info, 1, b) = found;
 }

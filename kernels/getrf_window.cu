@@ -14,9 +14,9 @@ getrf_window(scalar_t* A, size lda, size ms, size width, int* piv, size first, i
     wait_for_stream();
     const int m = int(ms), n = int(width), before = int(first);
     scalar_t* const a = matrix_in_shared();
-    begin_fetch(a, {A, 1, lda}, m, n);
+    begin_fetch<LD>(a, {A, 1, lda}, m, n);
     await_all();
     const int zero = lu_in_shared(behind(m), a, piv, m, n, n, before);
-    send({A, 1, lda}, a, m, n);
+    send<LD>({A, 1, lda}, a, m, n);
     if (thread() == 0 && (before == 0 || (zero && *info == 0))) *info = zero ? before + zero : 0;
 }

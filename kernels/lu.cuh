@@ -22,20 +22,33 @@ __device__ inline unsigned low(float) { return 0; }
 __device__ inline unsigned low(double x) { return unsigned(__double2loint(x)); }
 template <class R> __device__ unsigned low(complex<R> x) { return low(abs1(x)); }
 
-// The tag of the pivot among rows whose sizes begin with hi, where more than one begins with `most`
-__device__ inline int break_tie(const Column& c, const Tags& tag, const unsigned (&hi)[RN],
-                                unsigned most)
+// What follows is rare. Where there are many steps they share one text of it, for which the
+// instruction cache has no room else.
+constexpr bool APART = N > 8;
+
+// Of a lane's rows whose sizes begin as the pivot's does the best has the lower word `low` and this
+// tag, ALL where it has none: the tag of the pivot
+__device__ inline unsigned settled(unsigned low, unsigned tag)
 {
-    unsigned second = 0, first = ALL;
-    #pragma unroll
-    for (int i = 0; i < RN; ++i)
-        if (hi[i] == most && low(c[i]) > second) second = low(c[i]);
-    second = team_max(second);
-    #pragma unroll
-    for (int i = 0; i < RN; ++i)
-        if (hi[i] == most && low(c[i]) == second && unsigned(tag[i]) < first) first = tag[i];
-    return int(team_min(first));
+    const unsigned second = team_max(tag == ALL ? 0 : low);
+    return team_min(low == second ? tag : ALL);
 }
+__device__ __noinline__ unsigned settled_apart(unsigned low, unsigned tag)
+{
+    return settled(low, tag);
+}
+
+struct Unusual {       // of a pivot that is tiny, or huge, or nan
+    scalar_t inverse;  // of LIFT times it, where tiny; 0 of zero, whose column is zero, too
+    bool tiny, zero;
+};
+__device__ inline Unusual unusual(scalar_t pivot)
+{
+    const real_t size = abs1(pivot);
+    const bool tiny = size < TINY, zero = size == 0;
+    return {zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot), tiny, zero};
+}
+__device__ __noinline__ Unusual unusual_apart(scalar_t pivot) { return unusual(pivot); }
 
 // The tag of the pivot among the rows at place k and after
 __device__ inline int choose(const Column& c, const Tags& tag, int k)
@@ -58,8 +71,15 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
     }
     const unsigned lanes = team_ballot(any);
     const bool tie = (twice || (lanes & (lanes - 1)) != 0) && (FULL || team() < TEAMS);
-    if (__any_sync(ALL, tie)) return break_tie(c, tag, hi, most);
-    return from(own, __ffs(lanes) - 1);
+    if (!__any_sync(ALL, tie)) return from(own, __ffs(lanes) - 1);
+    unsigned best = 0, its = ALL;
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        const unsigned size = low(c[i]);
+        if (hi[i] == most && (size > best || (size == best && unsigned(tag[i]) < its)))
+            best = size, its = tag[i];
+    }
+    return int(APART ? settled_apart(best, its) : settled(best, its));
 }
 
 // What is left to do of N steps where N - 1 are done: the last row is the pivot, of a team that has
@@ -107,19 +127,17 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         keep(f.order, k, p);
 
         const scalar_t pivot = from(pick(c, lane_row), source);
-        scalar_t r;
-        if (high(pivot) - high(TINY) < high(HUGE) - high(TINY)) {
-            r = near_reciprocal(pivot);
+        scalar_t r = near_reciprocal(pivot);
+        if (high(pivot) - high(TINY) >= high(HUGE) - high(TINY)) {
+            const Unusual u = APART ? unusual_apart(pivot) : unusual(pivot);
+            if (u.zero && !f.info && active) f.info = k + 1;
+            f.lifted |= unsigned(u.tiny) << k;
+            r = u.inverse;
             #pragma unroll
-            for (int i = 0; i < RN; ++i) c[i] = mul(c[i], r);
-        } else {
-            const bool tiny = abs1(pivot) < TINY, zero = abs1(pivot) == 0;
-            if (zero && !f.info && active) f.info = k + 1;
-            f.lifted |= unsigned(tiny) << k;
-            r = zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot);
-            #pragma unroll
-            for (int i = 0; i < RN; ++i) c[i] = mul(tiny ? mul(c[i], LIFT) : c[i], r);
+            for (int i = 0; i < RN; ++i) if (u.tiny) c[i] = mul(c[i], LIFT);
         }
+        #pragma unroll
+        for (int i = 0; i < RN; ++i) c[i] = mul(c[i], r);
         keep(f.inverse, k, r);
 
         bool below[RN];  // the rows that are still to be eliminated

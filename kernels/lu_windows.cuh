@@ -49,7 +49,7 @@ __device__ __noinline__ void begin_rows(scalar_t* a, Strided<const scalar_t> fro
 
 __device__ __noinline__ void send_rows(Strided<scalar_t> to, scalar_t* a, int m, int n)
 {
-    send(to, a, m, n);
+    send<LD>(to, a, m, n);
 }
 
 // The panel of L at (k, k) of `out`, m rows, `steps` columns, likewise

@@ -32,7 +32,7 @@ __device__ inline void multiply_columns(const Lower& L, Strided<const scalar_t> 
             #pragma unroll
             for (int I = 0; I < NT; ++I) {
                 if (8 * I >= m) break;
-                strip.give(I, block);
+                Strip::give(strip.x[I], block);
                 __syncwarp();
                 X.each(p, first + 8 * I, [=](int, int k, int c, scalar_t* at, bool there) {
                     const scalar_t x = block[in_block(k, c)];

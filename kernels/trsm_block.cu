@@ -50,7 +50,7 @@ __device__ inline void solve(Strip& strip, const scalar_t* tiles, const Diagonal
     const scalar_t* tile = tiles;  // the next on the diagonal
     #pragma unroll 1
     for (int j = 0; j < m; j += 8) {
-        strip.give(0, block);
+        Strip::give(strip.x[0], block);
         __syncwarp();
         substitute(block, tile, diagonal.inverse + j, diagonal.lift + j, diagonal.lifted);
         __syncwarp();

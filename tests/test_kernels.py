@@ -187,9 +187,9 @@ PLANTED = {  # bug: what the text says, what it shall say, what is reported
     "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),
     "a lane that leaves": (FACTOR, "    if (row(RN - 1) == N - 1) return;\n" + FACTOR,
                            "a warp is split"),
-    "a tie to the last": ("team_min(first)", "team_max(first == ALL ? 0 : first)",
-                          "AssertionError"),
-    "a shift past the word": ("unsigned(tiny) << k", "unsigned(tiny) << (k + 32)",
+    "a tie to the last": ("team_min(low == second ? tag : ALL)",
+                          "team_max(low == second && tag != ALL ? tag : 0)", "AssertionError"),
+    "a shift past the word": ("unsigned(u.tiny) << k", "unsigned(u.tiny) << (k + 32)",
                               "shift exponent"),
 }
 

@@ -33,7 +33,8 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
 @pytest.mark.parametrize("kernel, letter, order", [
     *((k, letter, 200) for k in FACTOR + SOLVE for letter in "dc"),
     ("getrf_shared", "d", 64), ("gesv_shared", "c", 64), ("laswp_identity", "d", 64),
-    *(("getri_small", letter, 32) for letter in "sdcz")])
+    *((kernel, letter, n) for kernel, n in (("getri_small", 28), ("getri_shared", 80))
+      for letter in "sdcz")])
 def test_compiles_without_drift_or_spills(kernel, letter, order):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
     key = resources.label(kernel, letter, constants(kernel, letter, order))
@@ -55,6 +56,10 @@ SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          *(("getrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
            for x, n in zip("sdcz", (32, 16, 8, 16))),
          ("laswp_identity", "z", dict(WARPS=2)),
+         *(("getri_shared", x, dict(N=n, R=r, WARPS=w, BLOCKS=1, GROUP=g))
+           for x, n, r, w, g in (("s", 40, 32, 2, 4), ("s", 40, 16, 3, 1), ("d", 48, 16, 3, 2),
+                                 ("c", 40, 16, 3, 1), ("z", 40, 32, 2, 4))),
+         ("getri_shared", "d", dict(N=48, R=32, WARPS=2, BLOCKS=1, GROUP=4, TIGHT=1)),
          ("getri_small", "d", dict(N=48, C=1, WARPS=2, BLOCKS=1)),
          ("getri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),
          *(("getri_small", x, dict(N=32, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
@@ -71,7 +76,7 @@ def test_runs_on_the_cpu(folder, kernel, letter, values):  # noqa: F811
         orders = "70", "33", "11"
     if kernel == "getrs_warp":  # rows as one line, columns, no unit stride, rows of even length
         orders = "37", "20", "34", "38"
-    if kernel == "getri_small":
+    if kernel.startswith("getri"):
         orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
     run = under_sanitizers("run_lu", library, kernel, letter, json.dumps(values), *orders)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

@@ -8,6 +8,7 @@ from .._kernel import current_device, gpu
 from .._tuned import LARGEST, most
 from ._block import (
     dealt,
+    inverse_bytes,
     lu_bytes,
     shared_bytes,
     small_square_bytes,
@@ -197,7 +198,8 @@ def getri(me, lu, piv, overwrite_lu):
         return _large_getri(me, lu, piv, overwrite_lu)
     info, piv = infos(batch, zero=not lu.size), cupy.ascontiguousarray(piv)
     teams = blocks("getri_small", me, n)
-    x = like(lu, overwrite_lu and teams)
+    block = not teams and blocks("getri_shared", me, n)
+    x = like(lu, overwrite_lu and (teams or block))
     of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
     if lu.size and teams:
         room = small_square_bytes(me.letter, teams.values)
@@ -206,12 +208,14 @@ def getri(me, lu, piv, overwrite_lu):
                       gpu(current_device()).shared)
         of_block = teams.threads // lanes
         teams(-(-batch // of_block), of_block * room, *of, lanes, batch)
+    elif lu.size and block:
+        block(batch, inverse_bytes(me.letter, block.values), *of)
     elif lu.size:  # L U X = the identity, its rows interchanged
         shared = INT.itemsize * (2 * n + 3)  # the pivots, and where they bring the ones
         blocks("laswp_identity", me, n)(batch, shared, *of)
         for lower, unit in ((1, 1), (0, 0)):
             launch(me, "trsm", 1, lu, x, x, 0, lower, 0, unit, info)
-    if overwrite_lu and not teams:
+    if overwrite_lu and x is not lu:
         lu[...] = x
         x = lu
     return x, info

@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 from blasx._types import TYPES
 from blasx.batched._block import (
     dealt,
+    inverse_bytes,
     line_room,
     lu_bytes,
     shared_bytes,
@@ -172,14 +173,24 @@ def getri_small(sim, rng, n, order, in_place):
     room = small_square_bytes(sim.letter, v)
     lanes = dealt(32 * v["WARPS"], -(-n // v["C"]), 4 if n > 8 else 1, room, 2**17)
     members = 32 * v["WARPS"] // lanes
-    a, lu, piv, expected = inverted(sim, rng, n, 2 * members + 3)
-    blocks, outputs = -(-len(a) // members), []
+    batch = 2 * members + 3
+    inverses(sim, rng, n, order, in_place, batch, -(-batch // members), members * room, lanes,
+             batch)
+
+
+def getri_shared(sim, rng, n, order, in_place):
+    inverses(sim, rng, n, order, in_place, 4, 4, inverse_bytes(sim.letter, sim.constants))
+
+
+def inverses(sim, rng, n, order, in_place, batch, blocks, shared, *more):
+    a, lu, piv, expected = inverted(sim, rng, n, batch)
+    outputs = []
     for schedule in SCHEDULES:
         factors, pivots = Memory(lu, order), Memory(piv)
         x = factors if in_place else poisoned(a.shape, a.dtype, order)
         info = poisoned((len(a),), np.int32, "C")
-        sim.run(schedule, blocks, members * room, *factors.matrix(), pivots.address, *x.matrix(),
-                info.address, n, lanes, len(a))
+        sim.run(schedule, blocks, shared, *factors.matrix(), pivots.address, *x.matrix(),
+                info.address, n, *more)
         outputs.append([y.array.copy() for y in (x, info)])
     x, info = same_under_all_schedules(outputs)
     assert list(info) == expected, info
