@@ -228,6 +228,7 @@ def _refined(me, a, b, size, info, solve, stops, subtract_product):
     taken = xp.where(fits, taken, np.int32(-2))
     solve(x, taken)
     x = x.astype(me.dtype)
+    taken = xp.where((taken == RUNNING) & ~xp.isfinite(x).all(), np.int32(-2), taken)
     limit = size * (np.finfo(me.dtype).eps / 2 * n**0.5)
     of_columns = 0 if b.shape[1] > 1 else None
     for step in range(STEPS + 1):

@@ -133,6 +133,9 @@ def unfit(blasx, rng):
     a[5, 5] = np.nan
     x, _, steps, _ = blasx.dsgesv(on_gpu(a), on_gpu(b))
     assert int(steps) == -2 and np.isnan(x).any()
+    a, b = np.diag([1e-30, 1]), np.array([[1e20], [1]])  # x is more than single precision has
+    x, _, steps, info = blasx.dsgesv(on_gpu(a), on_gpu(b))
+    assert int(steps) == -2 and int(info) == 0 and abs(x[0, 0] - 1e50) < 1e36 and x[1, 0] == 1
 
 
 def gels(blasx, rng):
