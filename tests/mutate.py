@@ -28,6 +28,8 @@ SECONDS = 240  # after which a mutant hangs, and is seen
 KERNELS = {
     "getrf_small": (("lu_tiles.cuh", "lu.cuh", "getrf_small.cu"),
                     ("tests/test_kernels.py", "runs_on_the_cpu and getrf_small")),
+    "getri_shared": (("getri_shared.cu",),
+                     ("tests/test_kernels_lu.py", "runs_on_the_cpu and getri_shared")),
     "potrf_small": (("cholesky_tiles.cuh", "cholesky.cuh", "potrf_small.cu"),
                     ("tests/test_kernels.py", "runs_on_the_cpu and potrf_small")),
     "geqrf_small": (("qr_lanes.cuh", "geqrf_small.cu", "qr.cuh"),
