@@ -18,7 +18,7 @@ def gbtrf(me, ab, kl, ku, m=None, n=None, ldab=None, overwrite_ab=0):
     Parameters
     ----------
     ab : (ldab, n) array, ldab >= 2 kl + ku + 1
-        Overwritten by the factors if `overwrite_ab`: in place where column-major.
+        Overwritten by the factors if `overwrite_ab`: in place where column-major and aligned.
     kl, ku : int
         Diagonals below and above the main one.
     m, n : int, optional

@@ -301,8 +301,8 @@ def ger(me, alpha, x, y, incx=1, incy=1, a=None, overwrite_x=1, overwrite_y=1, o
     incx, incy : {1, -1}
         -1: the elements count from the end.
     a : (m, n) array, optional
-        Zeros without it. Overwritten if `overwrite_a`: in place where column-major, views
-        included.
+        Zeros without it. Overwritten if `overwrite_a`: in place where column-major and
+        aligned, views included.
 
     Returns
     -------
@@ -360,7 +360,7 @@ def syr(me, alpha, x, lower=0, incx=1, offx=0, n=None, a=None, overwrite_a=0):
     n : int, optional
         The order of A, without it the number of elements that x has.
     a : (n, n) array, optional
-        Overwritten if `overwrite_a`: in place where column-major, views included.
+        Overwritten if `overwrite_a`: in place where column-major and aligned, views included.
 
     Returns
     -------

@@ -38,7 +38,7 @@ def gemm(me, alpha, a, b, beta=0.0, c=None, trans_a=0, trans_b=0, overwrite_c=0,
     a, b : arrays
         op(A) is (m, k), op(B) is (k, n).
     c : (m, n) array, optional
-        Overwritten if `overwrite_c`: in place where column-major, views included.
+        Overwritten if `overwrite_c`: in place where column-major and aligned, views included.
     trans_a, trans_b : {0, 1, 2}
         op(X) = X, X^T, X^H.
     bias : (n,) or (m, 1) array, optional
@@ -323,7 +323,7 @@ def _line(me, x, argument, m, n):
     """A number for each column, or for each row, as a matrix."""
     x, one = me.columns(x, argument, None)
     if x.shape != ((n, 1) if one else (1, n)) and (one or x.shape != (m, 1)):
-        me.illegal(argument, x.shape, f"of shape ({n},) or ({m}, 1)")
+        me.illegal(argument, x.shape[:1] if one else x.shape, f"of shape ({n},) or ({m}, 1)")
     return x.T if one else x
 
 
@@ -455,7 +455,7 @@ def symm(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c=0):
         Symmetric; only the triangle that `lower` names is read.
     b : (m, n) array
     c : (m, n) array, optional
-        Overwritten if `overwrite_c`: in place where column-major, views included.
+        Overwritten if `overwrite_c`: in place where column-major and aligned, views included.
     side : {0, 1}
         A to the left, to the right of B.
 
@@ -539,7 +539,7 @@ def syrk(me, alpha, a, beta=0.0, c=None, trans=0, lower=0, overwrite_c=0):
         alpha = 0 leaves A unread, beta = 0 leaves the triangle of C unread, whatever they hold.
     a : (n, k) array; (k, n) if `trans`
     c : (n, n) array, optional
-        Overwritten if `overwrite_c`: in place where column-major, views included.
+        Overwritten if `overwrite_c`: in place where column-major and aligned, views included.
     trans : {0, 1}; real types take 2 for 1
     lower : {0, 1}
         The triangle of C that is read and written; the other stays as it was, zero without `c`.
@@ -672,7 +672,7 @@ def trmm(me, alpha, a, b, side=0, lower=0, trans_a=0, diag=0, overwrite_b=0):
         Only the triangle that `lower` names is read, without its diagonal if `diag`. A larger A
         stands for its leading block.
     b : (m, n) array
-        Overwritten if `overwrite_b`: in place where column-major, views included.
+        Overwritten if `overwrite_b`: in place where column-major and aligned, views included.
     side : {0, 1}
         op(A) to the left, to the right of B.
     trans_a : {0, 1, 2}

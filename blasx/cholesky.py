@@ -20,7 +20,8 @@ def potrf(me, a, lower=0, clean=1, overwrite_a=0, *, mode="auto", device=None, m
     ----------
     a : (n, n) array
         Its upper triangle, or its lower one if `lower`. Overwritten by the factor if
-        `overwrite_a`: in place where `a` lies by columns or by rows, views included.
+        `overwrite_a`: in place where `a` is aligned and lies by columns or by rows, views
+        included.
     lower : {0, 1}
         A = U^H U, or A = L L^H.
     clean : {0, 1}

@@ -24,7 +24,7 @@ def syevd(me, a, compute_v=1, lower=0, lwork=None, liwork=None, lrwork=None, ove
     ----------
     a : (n, n) array
         Its upper triangle, or its lower one if `lower`. Overwritten by the eigenvectors if
-        `overwrite_a`: in place where `a` is column-major, views included.
+        `overwrite_a`: in place where `a` is column-major and aligned, views included.
     compute_v : {0, 1}
         0: the eigenvalues alone.
     lower : {0, 1}
@@ -474,8 +474,8 @@ def _geev_gpu(me, a, compute_vr):
     vr = xp.zeros((n if compute_vr else 1, n), me.dtype, order="F")
     _trace.note(synced=1)
     if not xp.isfinite(a).all():  # cuSOLVER ends with an internal error, LAPACK with nan
-        w += np.nan
-        vr += np.nan
+        for x in (w, vl, vr):
+            x += np.nan
         return *((w,) if me.is_complex else (w[:n], w[n:])), vl, vr, xp.ones((), np.int32)
     info = gpu.solver64("Xgeev", GEEV, (
         0, compute_vr, n, t, a.data.ptr, gpu.ld(a), t, w.data.ptr, t, vl.data.ptr, n,

@@ -24,7 +24,7 @@ def sytrf(me, a, lower=0, lwork=None, overwrite_a=0):
     ----------
     a : (n, n) array
         Its upper triangle, or its lower one if `lower`. Overwritten by the factors if
-        `overwrite_a`: in place where `a` is column-major, views included.
+        `overwrite_a`: in place where `a` is column-major and aligned, views included.
     lower : {0, 1}
     lwork : int, optional
         LAPACK's workspace, at least n; what it works best with if not given; -1 asks only. The

@@ -13,8 +13,8 @@ def getrf(me, a, overwrite_a=0, *, mode="auto", device=None, memory=None):
     Parameters
     ----------
     a : (m, n) array
-        Overwritten by the factors if `overwrite_a`: in place where `a` is column-major, views
-        with a leading dimension included.
+        Overwritten by the factors if `overwrite_a`: in place where `a` is column-major and
+        aligned, views with a leading dimension included.
     mode : {'auto', 'native', 'hybrid', 'vendor'}
         Who works, on the GPU: own kernels, the CPU's LAPACK and the GPU's products, cuSOLVER, or
         what the tuned table says is faster. The CPU has 'auto' only; a GPU older than Hopper has

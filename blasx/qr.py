@@ -21,8 +21,8 @@ def geqrf(me, a, lwork=None, overwrite_a=0, *, mode="auto"):
     Parameters
     ----------
     a : (m, n) array
-        Overwritten by the factors if `overwrite_a`: in place where `a` is column-major, views
-        with a leading dimension included.
+        Overwritten by the factors if `overwrite_a`: in place where `a` is column-major and
+        aligned, views with a leading dimension included.
     lwork : int, optional
         LAPACK's workspace, at least n; what it works best with if not given; -1 asks for that
         and factors nothing. The GPU takes what it needs.
@@ -144,7 +144,7 @@ def orgqr(me, a, tau, lwork=None, overwrite_a=0):
     ----------
     a : (m, n) array, m >= n
         The `qr` of geqrf, of which the columns of reflectors are read. Overwritten by Q if
-        `overwrite_a`: in place where `a` is column-major, views included.
+        `overwrite_a`: in place where `a` is column-major and aligned, views included.
     tau : (k,) array, k <= n
     lwork : int, optional
         As of geqrf, at least n.
@@ -238,7 +238,7 @@ def ormqr(me, side, trans, a, tau, c, lwork=None, overwrite_c=0):
         The first columns of the `qr` of geqrf.
     tau : (k,) array
     c : (m, n) array
-        Overwritten if `overwrite_c`: in place where column-major, views included.
+        Overwritten if `overwrite_c`: in place where column-major and aligned, views included.
     lwork : int, optional
         As of geqrf, at least n, m if side = 'R'. SciPy has no default here.
 
@@ -268,7 +268,7 @@ def ormlq(me, side, trans, a, tau, c, lwork=None, overwrite_c=0):
         The first rows of the `lq` of gelqf.
     tau : (k,) array
     c : (m, n) array
-        Overwritten if `overwrite_c`: in place where column-major, views included.
+        Overwritten if `overwrite_c`: in place where column-major and aligned, views included.
     lwork : int, optional
         As of ormqr.
 

@@ -17,7 +17,8 @@ def trtri(me, c, lower=0, unitdiag=0, overwrite_c=0):
     ----------
     c : (n, n) array
         Its upper triangle, or its lower one if `lower`, is the matrix. Overwritten by the inverse
-        if `overwrite_c`: in place where `c` lies by columns or by rows, views included.
+        if `overwrite_c`: in place where `c` is aligned and lies by columns or by rows, views
+        included.
     lower, unitdiag : {0, 1}
         With `unitdiag` the diagonal is taken for ones, and neither read nor written.
 

@@ -1007,7 +1007,7 @@ def test_a_generic_product_keeps_half_precision():
 
 
 @pytest.mark.parametrize(("name", "words", "match"), [
-    ("dgemm", {"bias": [1.0, 2]}, r"dgemm: bias must be of shape \(3,\)"),
+    ("dgemm", {"bias": [1.0, 2]}, r"dgemm: bias must be of shape \(3,\) or \(3, 1\), got \(2,\)$"),
     ("dgemm", {"bias": np.ones((2, 1))}, r"dgemm: bias must be of shape \(3,\) or \(3, 1\)"),
     ("dgemm", {"activation": "tanh"}, "dgemm: activation must be one of 'relu', 'gelu'"),
     ("zgemm", {"activation": "relu"}, "zgemm: activation must be None for complex"),

@@ -126,8 +126,8 @@ def getri_batched(me, lu, piv, overwrite_lu=0):
 
     Notes
     -----
-    4/3 n^3 operations each; GPU: 2 n^3, the solutions for the columns of the identity. Where it
-    runs: as getrf_batched.
+    4/3 n^3 operations each; GPU, where a member's factors and inverse have no room on chip: 2 n^3,
+    the solutions for the columns of the identity. Where it runs: as getrf_batched.
     """
     lu = square_stack(me, lu, "lu", overwrite_lu)
     piv = pivots(me, piv, lu)

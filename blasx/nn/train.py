@@ -211,7 +211,7 @@ def evaluate(model, loss, x, y, batch=256):
 
 class _Seen:
     """Loss and accuracy of batches, each as much as targets count in it; the sums are where the
-    targets are, and nothing is waited for."""
+    targets are."""
 
     def __init__(self, loss):
         self.loss, self.count, self.total, self.hits = loss, 0, 0.0, 0.0
