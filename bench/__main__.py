@@ -1,10 +1,10 @@
-"""python -m bench compare FAMILY | ladder | overhead | report | speed | sweep | tune_cpu
+"""python -m bench compare FAMILY | ladder | overhead | report | speed | sweep | tune_cpu | variants
 (each with --help)"""
 
 import sys
 from importlib import import_module
 
-COMMANDS = ("compare", "ladder", "overhead", "report", "speed", "sweep", "tune_cpu")
+COMMANDS = ("compare", "ladder", "overhead", "report", "speed", "sweep", "tune_cpu", "variants")
 
 
 def main(arguments):

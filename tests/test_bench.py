@@ -8,8 +8,18 @@ import pytest
 from scipy.linalg import blas
 
 import blasx
-from bench import __main__, batched_blas, compare, overhead, report, speed, sweep, timing
-from blasx import _cuda, _sources
+from bench import (
+    __main__,
+    batched_blas,
+    compare,
+    overhead,
+    report,
+    speed,
+    sweep,
+    timing,
+    variants,
+)
+from blasx import _cuda, _sources, _tuned
 from blasx._spaces import Gpu
 from blasx._types import TYPES
 
@@ -229,6 +239,22 @@ def test_the_sweep_refuses_a_routine_that_it_has_not(capsys):
     with pytest.raises(SystemExit) as stop:
         sweep.main(["getrf", "zgesv"])
     assert stop.value.code == 2 and "zgesv: not among" in capsys.readouterr().err
+
+
+def test_variants_are_timed_beside_the_row(monkeypatch):
+    """On the CPU, by a clock that reads the constants."""
+    def clock(nbytes):
+        return lambda side: lambda: float(
+            _tuned._forced.get(("getri_shared", "s"), {"BLOCKS": 7})["BLOCKS"])
+
+    monkeypatch.setattr(timing, "gpu", lambda: np)
+    monkeypatch.setattr(variants._clock, "gpu_clock", clock)
+    made, model = [], Gpu("NVIDIA H200", 13000, 90, 232448)
+    some = variants.variants("getri_shared", "s", 20, model, {"R": 16, "GROUP": 2})
+    assert some and all(v["R"] == 16 and v["GROUP"] == 2 and v.get("TIGHT", 1) for v in some)
+    row, *us = variants.times("getri_shared", "s", 20, some, 1e5, made.extend, print)
+    assert made == some and row == 7e3 / 200 and us == [1e3 * v["BLOCKS"] / 200 for v in some]
+    assert variants.pairs("R=16,GROUP=2") == {"R": 16, "GROUP": 2}
 
 
 @pytest.mark.parametrize("letter", "sdcz")
