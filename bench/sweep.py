@@ -133,12 +133,16 @@ def again(letter, nbytes, found):
             found[routine][n] = min(found[routine][n], us[n])
 
 
+def members(letter, n, nbytes):
+    """How many of order n are timed at once."""
+    return int(min(MOST, max(200, nbytes / (TYPES[letter].dtype.itemsize * n * n))))
+
+
 def times(letter, nbytes, orders, routines):
     """{routine: {order: microseconds a member}}"""
     found = {}
     for n in orders:
-        size = TYPES[letter].dtype.itemsize
-        batch = int(min(MOST, max(200, nbytes / (size * n * n))))
+        batch = members(letter, n, nbytes)
         a = matrices(letter, n, batch)
         for routine, call in calls(letter, a).items():
             if routine.replace("heevd", "syevd") in routines:

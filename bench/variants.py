@@ -19,7 +19,7 @@ from statistics import median
 from blasx import _clock, _spaces, _tuned, tune
 from blasx._types import TYPES
 
-from . import compare, timing
+from . import compare, sweep, timing
 
 SAMPLES = 5
 
@@ -38,9 +38,9 @@ def variants(kernel, letter, n, gpu, only):
 
 def times(kernel, letter, n, candidates, nbytes, prepare, say):
     """Microseconds a member of the row in use, and of each candidate, None where it is wrong."""
-    cupy, routine, size = timing.gpu(), _spaces.SPACES[kernel].routine, TYPES[letter].dtype.itemsize
-    batch = int(min(100_000, max(200, nbytes / (size * n * n))))
-    problem = tune.problem(routine, letter, n, 1 if routine in tune.ONE else batch, cupy)
+    routine = _spaces.SPACES[kernel].routine
+    batch = 1 if routine in tune.ONE else sweep.members(letter, n, nbytes)
+    problem = tune.problem(routine, letter, n, batch, timing.gpu())
     sample = _clock.gpu_clock(problem.nbytes)(tune.Side(problem))
     row = [sample() for _ in range(SAMPLES)]
     measure = tune.measured(kernel, letter, problem, sample, prepare, say)
@@ -71,18 +71,21 @@ def main(arguments):
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
-    if unknown := set(options.kernels) - set(compiled):
-        parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(compiled)}")
+    for given, there in (options.kernels, compiled), (options.letters, [*TYPES]):
+        if unknown := set(given) - set(there):
+            parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(there)}")
     try:
         device = timing.gpu().cuda.Device().id
     except timing.NoGpu as missing:
         parser.exit(2, f"bench variants: {missing}\n")
     from blasx._kernel import architecture, gpu
     model, arch = gpu(device), architecture(device)
+    todo = tune.jobs(options.kernels, options.letters, options.orders, model, False)
+    if not todo:
+        parser.error("these kernels do not serve such types and orders")
     report = compare.machine(True, options.commit) | {"timings": []}
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for kernel, letter, _, n in tune.jobs(options.kernels, options.letters, options.orders,
-                                              model, False):
+        for kernel, letter, _, n in todo:
             candidates = variants(kernel, letter, n, model, options.only)
 
             def prepare(values):

@@ -12,6 +12,7 @@
 // a zero on U's diagonal, whose first is `info`, keeps its factors.
 #include "launch.cuh"
 #include "column_strips.cuh"
+#include "interchanges.cuh"
 #include "moves.cuh"
 #include "reciprocal.cuh"
 
@@ -53,12 +54,7 @@ __device__ inline void fill_tiles(int n)
 __device__ inline void follow(Shared& s, int n)
 {
     for (int q = thread(); q < n; q += THREADS) {
-        int place = q;
-        #pragma unroll 4
-        for (int k = 0; k < n; ++k) {
-            const int p = s.pivot[k];
-            place = place == k ? p : place == p ? k : place;
-        }
+        const int place = brought(s.pivot, n, q);
         if (unsigned(place) < unsigned(n)) s.column[place] = q;
     }
 }

@@ -5,6 +5,7 @@
 // A block has a member, a thread a column of X at a time: it follows the one of its column through
 // all interchanges. The floor: n^2 numbers written.
 #include "diagonal.cuh"
+#include "interchanges.cuh"
 #include "launch.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -27,14 +28,7 @@ laswp_identity(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const
     int* const place = pivots + n + 3;  // no 16 bytes are of both
     for (int k = thread(); k < n; k += THREADS) pivots[k] = piv[b * n + k];
     __syncthreads();
-    for (int j = thread(); j < n; j += THREADS) {
-        int i = j;
-        for (int k = 0; k < n; ++k) {
-            const int p = pivots[k];
-            i = i == k ? p : i == p ? k : i;
-        }
-        place[j] = i;
-    }
+    for (int j = thread(); j < n; j += THREADS) place[j] = brought(pivots, n, j);
     __syncthreads();
     for_each(n, n, x.cs == 1, [=](int i, int j) { x(i, j) = scalar_t(real_t(i == place[j])); });
 }

@@ -257,6 +257,15 @@ def test_variants_are_timed_beside_the_row(monkeypatch):
     assert variants.pairs("R=16,GROUP=2") == {"R": 16, "GROUP": 2}
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    (["nosuch"], "nosuch: not among"), (["getri_shared", "-p", "dq"], "q: not among"),
+    (["getri_shared", "--only", "R"], "R: must be NAME=N")])
+def test_variants_refuse_what_there_is_not(capsys, words, said):
+    with pytest.raises(SystemExit) as stop:
+        variants.main(words)
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("letter", "sdcz")
 def test_the_sweep_calls_what_it_says(letter, monkeypatch):
     """On the CPU; members are definite taken by either triangle."""

@@ -82,9 +82,7 @@ def placed(x, w):
 def square_sum(x):
     """The sum of the squares of all numbers, in double precision: those of single ones are in its
     range."""
-    x = x.astype("f8")
-    x *= x
-    return x.sum()
+    return module(x).square(wide(x), dtype="f8").sum()
 
 
 def added(x, y):
