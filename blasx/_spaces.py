@@ -28,6 +28,7 @@ from .batched._block import (
     merge_bytes,
     panel_bytes,
     passing_bytes,
+    posv_bytes,
     potrs_bytes,
     product_bytes,
     qr_bytes,
@@ -185,17 +186,21 @@ def cholesky_team_stages(letter, n):
              if b % w == 0])
 
 
-def cholesky_team_fits(letter, n, v, gpu):
-    size, N = words(letter), v["N"]
-    if N <= 32:
-        return team_fits(letter, n, v, gpu)
-    part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
-    scratch = v["WARPS"] * (4 * size * (N * (12 if letter == "z" else 8) + 144)
-                            + 16 * (N // 2 + 16))
-    return (n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART and v.get("ONE_LINE", 0) <= 1
-            and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
-            and 32 * v["WARPS"] <= 1024 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
-            and scratch <= BY_DEFAULT and scratch + upper_bytes(letter, v) <= gpu.shared)
+def cholesky_team_fits(beside):
+    """`beside`: right-hand sides of a member of more than 32 rows, each with what solves for it."""
+    def fit(letter, n, v, gpu):
+        size, N = words(letter), v["N"]
+        if N <= 32:
+            return team_fits(letter, n, v, gpu)
+        part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
+        scratch = v["WARPS"] * (4 * size * (N * (12 if letter == "z" else 8) + 144)
+                                + 16 * (N // 2 + 16) + beside * 8 * size * N)
+        return (n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART and v.get("ONE_LINE", 0) <= 1
+                and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
+                and 32 * v["WARPS"] <= 1024
+                and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+                and scratch <= BY_DEFAULT and scratch + upper_bytes(letter, v) <= gpu.shared)
+    return fit
 
 
 # -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
@@ -309,6 +314,17 @@ def cholesky_fits(letter, n, v, gpu):
     return (n <= 8 * v["ROWS"] * v["WARPS"] and threads <= 512 and part <= PART
             and max(part + 40, 64 if letter in "dz" else 0) * threads * v["BLOCKS"] <= 65536
             and cholesky_bytes(TYPES[letter].dtype, n, v) + 4096 <= gpu.shared)
+
+
+def positive_system_stages(letter, n):
+    """posv_block: where the whole matrix is one panel."""
+    shapes, blocks = cholesky_stages(letter, n)
+    return [v for v in shapes if v["ROWS"] * v["WARPS"] <= v["COLUMNS"]], blocks
+
+
+def positive_system_fits(letter, n, v, gpu):
+    return (v["ROWS"] * v["WARPS"] <= v["COLUMNS"] and cholesky_fits(letter, n, v, gpu)
+            and posv_bytes(TYPES[letter].dtype, n) + 4096 <= gpu.shared)
 
 
 def cholesky_panels_stages(letter, n):
@@ -498,13 +514,15 @@ def warp_qr_stages(letter, n):
             options(BLOCKS=(1, 3, 4, 8, 10, 12, 14, 16)), options(HEIGHTS=(3, 4)))
 
 
-def warp_qr_fits(letter, n, v, gpu):
-    dtype = TYPES[letter].dtype
-    part = v["N"] * words(letter) // (1 + TYPES[letter].is_complex)  # V; of real ones tiles of A
-    static = dtype.itemsize * (56 + 3 * v["N"] + 16 * v["HEIGHTS"]) + 1024
-    return (n <= v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 224
-            and 32 * (part + 50) * v["BLOCKS"] <= 65536
-            and qr_bytes(dtype, v["N"], v) + static <= gpu.shared)
+def warp_qr_fits(sides):
+    def fits(letter, n, v, gpu):
+        dtype = TYPES[letter].dtype
+        part = v["N"] * words(letter) // (1 + (dtype.kind == "c"))  # V; of real ones tiles of A
+        static = dtype.itemsize * (56 + (3 + sides) * v["N"] + (16 + 8 * sides) * v["HEIGHTS"])
+        return (n <= v["N"] and 8 < v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 224
+                and 32 * (part + 50) * v["BLOCKS"] <= 65536
+                and qr_bytes(dtype, v["N"], v) + static + 1024 <= gpu.shared)
+    return fits
 
 
 def passing_stages(least):
@@ -1593,8 +1611,7 @@ def polar_fits(letter, n, v, gpu):
 
 
 SPACES = {
-    **{f"{routine}_small": Space(routine, team_stages, team_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrf", "posv")},
+    "getrf_small": Space("getrf", team_stages, team_fits, orders=(4, 8, 16, 32)),
     "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
        for routine in ("getrs", "potrs")},
@@ -1621,10 +1638,13 @@ SPACES = {
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
-    "potrf_small": Space("potrf", cholesky_team_stages, cholesky_team_fits, (4, 8, 16, 32, 48, 64),
-                         True, largest=96),
+    **{f"{routine}_small": Space(routine, cholesky_team_stages, cholesky_team_fits(sides),
+                                 (4, 8, 16, 32, 48, 64), True, largest=96)
+       for routine, sides in (("potrf", 0), ("posv", 1))},
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
+    "posv_block": Space("posv", positive_system_stages, positive_system_fits, (64, 128), True,
+                        smallest=33, largest=256),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     "trsm_lines": Space("trsv", line_solve_stages, line_solve_fits, (64, 128, 256, 512), True,
@@ -1635,8 +1655,9 @@ SPACES = {
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
-    "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits, (40, 48, 64), optional=True,
-                          smallest=17, largest=160),
+    **{f"{routine}_shared": Space(routine, warp_qr_stages, warp_qr_fits(sides), (40, 48, 64), True,
+                                  smallest=17, largest=160)
+       for routine, sides in (("geqrf", 0), ("gels", 1))},
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_small": Space("orgqr", q_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,

@@ -15,16 +15,22 @@
 // panel before it make. All of it is a loop, short enough for the instruction cache: unrolled,
 // with the matrix in registers, it took twice the time.
 //
+// A right-hand SIDE goes down with the panel that is the whole matrix: its rows of a tile are solved
+// with the diagonal tile, and a warp takes off its rows what the column makes. All tiles of L stay
+// in shared memory then, for the way up, which is one warp's.
+//
 // Double precision solves by the inverse of the diagonal tile and one step of refinement, which
 // makes the backward error that of substitution; all is done by the tensor cores. Single precision
 // solves by substitution, a row to a lane, and multiplies by fma.
 #pragma once
 #include "cholesky_tile.cuh"
+#include "solve_up.cuh"
 
 #ifndef BLASX               // the launcher writes them; the values here let the file compile alone
 constexpr int COLUMNS = 4, ROWS = 4, BLOCKS = 1;
 #endif
 constexpr bool RESIDENT = ROWS * WARPS <= COLUMNS;
+static_assert(RESIDENT || !SIDE);
 
 // -- the matrix in memory
 
@@ -37,7 +43,7 @@ struct Work {
     int n;
     bool both, a_packs, c_packs;  // A is not C; pairs of neighbours can be moved at once
     Diagonal& diagonal;
-    scalar_t* room;
+    scalar_t *room, *side;        // side: of as many tiles, zeros past n
     int first, rows;              // of the panel: its first tile row, tile rows from there on
     Tile c[ROWS];                 // the next tile column, this warp's part below the diagonal
     scalar_t* out[ROWS];          // where the result has the lane's part of the tiles of a column
@@ -45,10 +51,7 @@ struct Work {
 
     __device__ static int row(int q) { return WARPS * q + warp(); }
     // Tile (I, J) of the panel
-    __device__ scalar_t* tile(int I, int J) const
-    {
-        return room + 64 * (J * (rows - 1) - J * (J - 1) / 2 + I);
-    }
+    __device__ scalar_t* tile(int I, int J) const { return tile_of(room, rows, I, J); }
     __device__ int tiles_of_panel() const
     {
         const int columns = min(COLUMNS, rows);
@@ -137,7 +140,8 @@ __device__ inline void factor_diagonal(Work& w, int k)
     if (i >= w.n)
         #pragma unroll
         for (int e = 0; e < 2; ++e) a.x[e] = scalar_t{real_t(tile_row() == tile_col(e))};
-    const int failed = factor_tile(a, y, d.reciprocals);
+    scalar_t b = SIDE ? w.side[8 * k + tile_row()] : scalar_t{};
+    const int failed = factor_tile<SIDE>(a, y, b, d.reciprocals);
     const int info = failed ? 8 * (w.first + k) + failed : 0;
     if (failed && lane() == 0) d.info = info;
     if constexpr (TENSOR) {
@@ -146,6 +150,10 @@ __device__ inline void factor_diagonal(Work& w, int k)
     } else {
         #pragma unroll
         for (int e = 0; e < 2; ++e) d.columns[2 * t() + e][g()] = conj(a.x[e]);
+    }
+    if constexpr (SIDE) {
+        put(w.tile(k, k), a);
+        if (t() == 0) w.side[8 * k + tile_row()] = b;
     }
     w.store(a, k, k, info ? info - 1 : w.n);
 }
@@ -193,6 +201,27 @@ __device__ inline void solve_column(Work& w, int k, int end)
             if (w.below(q, k)) w.c[q] = get(at[q]);
     }
     w.store_column(k, end);
+}
+
+// The side's rows of this warp below column k -= that column times what is known of L^-1 b
+__device__ inline void update_side(Work& w, int k)
+{
+    const scalar_t y[2] = {w.side[8 * k + tile_col(0)], w.side[8 * k + tile_col(1)]};
+    scalar_t known[ROWS];
+    #pragma unroll
+    for (int q = 0; q < ROWS; ++q)
+        known[q] = minus_product(minus_product(scalar_t{}, w.c[q].x[0], y[0]), w.c[q].x[1], y[1]);
+    #pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2)
+        #pragma unroll
+        for (int q = 0; q < ROWS; ++q) known[q] = add(known[q], across(known[q], apart));
+    #pragma unroll
+    for (int q = 0; q < ROWS; ++q)
+        if (w.below(q, k) && t() == 0) {
+            scalar_t& b = w.side[8 * w.row(q) + tile_row()];
+            b = add(b, known[q]);
+        }
+    __syncwarp();
 }
 
 // The diagonal tiles of this warp's rows -= what column k takes off them
@@ -257,6 +286,7 @@ __device__ inline int factor_panel(Work& w)
         const int info = w.diagonal.info;
         solve_column(w, k, info ? info - 1 : w.n);
         if (info) return info;
+        if constexpr (SIDE) update_side(w, k);
         update_diagonals(w, k);
         barrier();
         if (k + 1 < COLUMNS && k + 1 < w.rows) {
@@ -382,15 +412,37 @@ template <bool PACKS> __device__ void load_and_subtract(Work& w, scalar_t* cross
             if (w.row(q) < w.rows && w.row(q) >= j) put(w.tile(w.row(q), j), c[j][q]);
 }
 
+// The way up, by one warp: x := L^-H y, L of order n and the side y in shared memory; of x lane l has
+// the numbers l, l + 32, ...
+constexpr int R = (COLUMNS + 3) / 4;
+__device__ inline void solve_side(scalar_t (&x)[R], scalar_t* room, const scalar_t* side, int n)
+{
+    const int rows = (n + 7) / 8, c = lane() % 8;
+    int column[R];  // where the tiles with the columns of this lane's numbers begin, from row 0 on
+    real_t inverse[R];
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const int J = min(4 * q + lane() / 8, rows - 1);
+        column[q] = int(tile_of(room, rows, 0, J) - room);
+        x[q] = side[8 * J + c];
+        inverse[q] = near_reciprocal(real(room[column[q] + 64 * J + place_in_tile(c, c)]));
+    }
+    solve_up(x, n, [&](scalar_t y, int q) { return mul(y, inverse[q]); },
+             [&](int K, int r, int q) {
+                 return conj(room[column[q] + 8 * K + place_in_tile(r, c)]);
+             });
+}
+
 // The lower triangle of A factored into C, the other one copied if they differ. `room`: in shared
 // memory, the tiles of the first panel and, unless it is all, COLUMNS for each 8 rows of the
-// matrix. Returns info.
+// matrix. `side` := L^-1 of it, if there is one. Returns info.
 __device__ inline int cholesky_block(const Strided<const scalar_t>& A, const Strided<scalar_t>& C,
-                                     int n, size a_next, size c_next, scalar_t* room)
+                                     int n, size a_next, size c_next, scalar_t* room,
+                                     scalar_t* side = nullptr)
 {
     __shared__ Diagonal diagonal;
     Work w{A, C, n, A.p != C.p, A.in_packs<PAIR>(n, a_next), C.in_packs<PAIR>(n, c_next), diagonal,
-           room, 0, (n + 7) / 8};
+           room, side, 0, (n + 7) / 8};
     if (thread() == 0) diagonal.info = 0;
     if (!RESIDENT && w.both)
         for (int I = 0; I < w.rows; ++I)
@@ -408,7 +460,8 @@ __device__ inline int cholesky_block(const Strided<const scalar_t>& A, const Str
         } else {
             load_and_subtract<false>(w, crossing);
         }
-        __syncwarp();
+        if (SIDE) barrier();
+        else __syncwarp();
         if (const int info = factor_panel(w)) {
             barrier();
             if (w.both) w.copy_rest(info);

@@ -8,9 +8,13 @@
 // which the rows of a tile begin within 32 bytes of memory. Panels past n are skipped, in a panel
 // rows past n are those of the identity. Panels are the body of a loop: unrolled altogether the
 // code is longer than the instruction cache.
+//
+// A right-hand side goes down with the panels, a column beside them. L stays in shared memory then,
+// in the line or where the other triangle was on its way, for the way up.
 #pragma once
 #include "async.cuh"
 #include "cholesky_tiles.cuh"
+#include "solve_up.cuh"
 
 // A lane's two elements of a row of a tile, at p and `beside` it: of a pack both if the first is
 // wanted, and to be stored if the second is
@@ -106,6 +110,7 @@ __device__ inline void take_panel(Scratch& s, const Strided<scalar_t>& A, int n)
 constexpr int IN_16 = 16 / sizeof(scalar_t);
 union alignas(16) Upper {
     scalar_t x[NT * (NT + 1) / 2][32][2];
+    scalar_t kept[NT * (NT + 1) / 2 * 64];  // L by rows, those of tile row I of 8 (I + 1) numbers
     scalar_t line[ONE_LINE ? N * N + 2 * IN_16 : 1];
 };
 
@@ -115,6 +120,13 @@ extern __shared__ __align__(128) char dynamic_shared[];
 __device__ inline Upper& upper()
 {
     return reinterpret_cast<Upper*>(dynamic_shared)[threadIdx.x / 32];
+}
+
+// Where row r of L begins as it is kept
+__device__ inline int kept_row(int r)
+{
+    const int I = r / 8;
+    return 8 * (I + 1) * (4 * I + r % 8);
 }
 
 // Numbers of a member from p on that stand before it in its first 16 bytes
@@ -191,32 +203,44 @@ __device__ inline void write_panel(const Block& a, int k, Scratch& s)
     __syncwarp();
 }
 
+// A right-hand side in shared memory, with zeros past n
+using Side = scalar_t[N];
+
 // Panel k := that of L, R rows to a lane
-template <int R> __device__ void factor_rows(int k, Factors& f, Scratch& s)
+template <bool SIDE, int R>
+__device__ void factor_rows(int k, Factors& f, Scratch& s, scalar_t* side)
 {
     const int first = 8 * k + lane(), last = first + 32 * (R - 1);
     Row x[R] = {};
+    scalar_t b[R] = {};
     #pragma unroll
     for (int q = 0; q < R; ++q)
-        if (q < R - 1 || last < N) read_row(s.panel(first + 32 * q), x[q]);
-    factor_panel(x, first, k, f, s);
+        if (q < R - 1 || last < N) {
+            read_row(s.panel(first + 32 * q), x[q]);
+            if (SIDE) b[q] = side[first + 32 * q];
+        }
+    factor_panel<SIDE>(x, b, first, k, f, s);
     #pragma unroll
     for (int q = 0; q < R; ++q)
-        if (q < R - 1 || last < N) write_row(s.panel(first + 32 * q), x[q]);
+        if (q < R - 1 || last < N) {
+            write_row(s.panel(first + 32 * q), x[q]);
+            if (SIDE) side[first + 32 * q] = b[q];
+        }
     __syncwarp();
 }
 
 // The same with as few as what is left of the rows asks for, R at most
-template <int R> __device__ void factor_left(int k, Factors& f, Scratch& s)
+template <bool SIDE, int R>
+__device__ void factor_left(int k, Factors& f, Scratch& s, scalar_t* side)
 {
     if constexpr (R > 1)
-        if (N - 8 * k <= 32 * (R - 1)) return factor_left<R - 1>(k, f, s);
-    factor_rows<R>(k, f, s);
+        if (N - 8 * k <= 32 * (R - 1)) return factor_left<SIDE, R - 1>(k, f, s, side);
+    factor_rows<SIDE, R>(k, f, s, side);
 }
 
-// Panel k to C as far as it is L's, and the pivot that is not positive
+// Panel k to C as far as it is L's, and the pivot that is not positive; `keep` it, too
 __device__ inline void store_panel(const Strided<scalar_t>& C, bool packs, int k, int n,
-                                   const Factors& f, Scratch& s)
+                                   const Factors& f, Scratch& s, bool keep)
 {
     const int done = (f.info ? f.info - 1 : n) - 8 * k;  // columns
     scalar_t* p = &C(8 * k + g(), 8 * k + tile_col(0));
@@ -228,6 +252,7 @@ __device__ inline void store_panel(const Strided<scalar_t>& C, bool packs, int k
         };
         scalar_t x[2];
         read_pair(tile_row(s, k + i, g()), x[0], x[1]);
+        if (keep) write_pair(upper().kept + kept_row(8 * (k + i) + g()) + 8 * k, x[0], x[1]);
         if (packs) put_pair<true>(p, beside(C), wanted(tile_col(0)), wanted(tile_col(1)), x);
         else put_pair<false>(p, beside(C), wanted(tile_col(0)), wanted(tile_col(1)), x);
     }
@@ -280,10 +305,43 @@ template <class Do> __device__ void for_panel(int k, Do do_it)
         if (i == k) do_it(i);
 }
 
+// side := L^-H of it, L of order n in the line, which begins at `first` and has such strides, or as it
+// is kept. All reads are of one array by a number: so they are from shared memory, and the rows of a
+// tile follow by one addition.
+__device__ inline void solve_side(bool whole, int first, int down, int right, scalar_t* side,
+                                  int n)
+{
+    constexpr int R = (N + 31) / 32;
+    const scalar_t* const l = upper().kept;
+    const int next = whole ? right : 1;
+    scalar_t x[R];
+    real_t inverse[R];
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const int i = lane() + 32 * q;
+        x[q] = i < n ? side[i] : scalar_t{};
+        const int at = whole ? first + i * (down + right) : kept_row(i) + i;
+        inverse[q] = near_reciprocal(i < n ? real(l[at]) : real_t(1));
+    }
+    solve_up(x, n, [&](scalar_t y, int q) { return mul(y, inverse[q]); },
+             [&](int K, int r, int q) {
+                 const int top = whole ? first + K * down : kept_row(K);
+                 const int row = whole ? down : K + 8;
+                 return conj(l[top + r * row + (lane() + 32 * q) * next]);
+             });
+    #pragma unroll
+    for (int q = 0; q < R; ++q)
+        if (lane() + 32 * q < N) side[lane() + 32 * q] = x[q];
+    __syncwarp();
+}
+
 // C := L and, unless it is in place, A in the other triangle and in what a failed factorization has
-// not reached; returns the info.
-__device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Strided<scalar_t>& C,
-                                     bool A_packs, bool C_packs, int order)
+// not reached; side := L^-H L^-1 b, if there is a SIDE, of which a lane gives every 32nd number.
+// Returns the info.
+template <bool SIDE>
+__device__ int cholesky_large(const Strided<const scalar_t>& A, const Strided<scalar_t>& C,
+                              bool A_packs, bool C_packs, int order, const scalar_t* b = nullptr,
+                              scalar_t* side = nullptr)
 {
     const int n = int(__reduce_max_sync(ALL, unsigned(order)));  // all have it: this says so
     Scratch& s = scratch();
@@ -313,6 +371,10 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
         load_lower<false>(a, A, n);
     }
     ones_from(a, n);
+    if (SIDE)
+        #pragma unroll
+        for (int q = 0; q < (N + 31) / 32; ++q)
+            if (lane() + 32 * q < N) side[lane() + 32 * q] = b[q];
     await_groups<0>();
     if (both && !whole && C_packs) put_upper<true>(C, n);
     else if (both && !whole) put_upper<false>(C, n);
@@ -322,8 +384,8 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     __syncwarp();
     #pragma unroll 1
     for (int k = 0; 8 * k < n; ++k) {
-        factor_left<(N + 31) / 32>(k, f, s);
-        store_panel(to, C_packs && !whole, k, n, f, s);
+        factor_left<SIDE, (N + 31) / 32>(k, f, s, side);
+        store_panel(to, C_packs && !whole, k, n, f, s, SIDE && !whole);
         for_panel(k, [&](int k) {
             update(a, k, s);
             __syncwarp();
@@ -334,5 +396,6 @@ __device__ inline int cholesky_large(const Strided<const scalar_t>& A, const Str
     else if (f.info && both)
         for (int i = f.info; i < n; ++i)
             for (int j = f.info - 1 + lane(); j <= i; j += 32) C(i, j) = A(i, j);
+    if (SIDE && !f.info) solve_side(whole, before(A.p), int(A.rs), int(A.cs), side, n);
     return f.info;
 }

@@ -24,10 +24,7 @@ struct System {
     scalar_t* room;
     int rows;                // of tiles
 
-    __device__ scalar_t* l(int I, int J) const
-    {
-        return room + 64 * (J * (rows - 1) - J * (J - 1) / 2 + I);
-    }
+    __device__ scalar_t* l(int I, int J) const { return tile_of(room, rows, I, J); }
     __device__ scalar_t* z(int I) const { return room + 64 * (rows * (rows + 1) / 2 + I); }
     __device__ scalar_t* inverse(int I) const { return z(rows + I); }
 };
@@ -38,10 +35,7 @@ __device__ inline Tile get_adjoint(scalar_t* tile)
     Tile a;
     #pragma unroll
     for (int e = 0; e < 2; ++e) {
-        const int r = 2 * t() + e, c = g();  // places
-        const int at = !TENSOR ? chunk_of(r, c) + c % CHUNK
-                       : PAIR == 2 ? 8 * r + c : 32 * (c % 2) + 4 * r + c / 2;
-        a.x[e] = conj(tile[at]);
+        a.x[e] = conj(tile[place_in_tile(tile_col(e), tile_row())]);
     }
     return a;
 }
@@ -71,7 +65,7 @@ __device__ inline Tile inverse_of(const Tile& l)
 template <bool DOWN, bool USUAL> __device__ void solve_side(scalar_t* z, scalar_t* l, int side)
 {
     const auto at = [=](scalar_t* tile, int i, int j) -> scalar_t& {
-        return tile[chunk_of(i, j) + j % CHUNK];
+        return tile[place_in_tile(i, j)];
     };
     scalar_t x[8], d[8];
     #pragma unroll
@@ -130,7 +124,7 @@ template <bool DOWN> __device__ void solve_tile(const System& s, int k)
         }
     } else {
         const int i = lane() % 8;
-        const real_t d = real(s.l(k, k)[chunk_of(i, i) + i % CHUNK]);
+        const real_t d = real(s.l(k, k)[place_in_tile(i, i)]);
         const bool usual = !__any_sync(~0u, !in_range(d));
         if (lane() < 8) {
             if (usual) solve_side<DOWN, true>(s.z(k), s.l(k, k), lane());

@@ -25,6 +25,12 @@ __device__ inline Quad& quad(scalar_t* tile, int row, int col)
     return *reinterpret_cast<Quad*>(tile + chunk_of(row, col));
 }
 
+// Tile (I, J) of a lower triangle of so many rows of tiles, column by column
+__device__ inline scalar_t* tile_of(scalar_t* room, int rows, int I, int J)
+{
+    return room + 64 * (J * (rows - 1) - J * (J - 1) / 2 + I);
+}
+
 // Where a tile has element e of this lane
 __device__ inline scalar_t* mine(scalar_t* tile, int e)
 {
@@ -90,6 +96,13 @@ __device__ void copy_tile(scalar_t* tile, const Strided<T>& A, bool packs, int I
     else copy_pairs<false>(tile, A, I, J, n);
 }
 
+// Where a tile has element (r, c)
+__device__ inline int place_in_tile(int r, int c)
+{
+    if (!TENSOR) return chunk_of(r, c) + c % CHUNK;
+    return PAIR == 2 ? 8 * r + c : 4 * place_of(r) + 32 * (place_of(c) % 2) + place_of(c) / 2;
+}
+
 struct Diagonal {           // what all warps see of the diagonal tile
     int info;               // of the matrix: 0, or the first column whose pivot is not positive
     alignas(16) scalar_t factor[TENSOR ? 64 : 1], inverse[TENSOR ? 64 : 1];
@@ -99,14 +112,20 @@ struct Diagonal {           // what all warps see of the diagonal tile
 
 // -- the diagonal tile
 
-// One column of the diagonal tile a, and, for the tensor cores, one row of its inverse y
-template <class Root> __device__ void eliminate(Tile& a, Tile& y, int j, Root root)
+// One column of the diagonal tile a, and, for the tensor cores, one row of its inverse y; and, with
+// a right-hand SIDE of which lanes have their row, one number of L^-1 b
+template <bool SIDE, class Root>
+__device__ void eliminate(Tile& a, Tile& y, scalar_t& b, int j, Root root)
 {
     const int p = place_of(j), source = p / 2;
     const scalar_t own = p % 2 ? a.x[1] : a.x[0];
     const real_t pivot = of_lane(real(own), 4 * p + source), r = root(pivot);
     const scalar_t column = of_lane(own, 4 * g() + source), l = mul(column, r), m = mul(l, r);
     const bool below = tile_row() > j, on = tile_row() == j;
+    if constexpr (SIDE) {
+        const scalar_t above = of_lane(b, 4 * p);
+        b = below ? minus_product(b, m, above) : on ? mul(b, r) : b;
+    }
     #pragma unroll
     for (int e = 0; e < 2; ++e) {
         const scalar_t right = of_lane(own, 4 * (2 * t() + e) + source);
@@ -127,16 +146,19 @@ __device__ inline Tile ones()
     return {scalar_t{real_t(i == tile_col(0))}, scalar_t{real_t(i == tile_col(1))}};
 }
 
-// a := L on and below the diagonal, y := inv(L), zeros above. Returns 1 + the first column whose
-// pivot is not positive, or 0; the columns from there on mean nothing. All lanes get the same.
-__device__ inline int factor_tile(Tile& a, Tile& y, real_t* reciprocals)
+// a := L on and below the diagonal, y := inv(L), zeros above; b := L^-1 b if there is a SIDE. Returns
+// 1 + the first column whose pivot is not positive, or 0; the columns from there on mean nothing.
+// All lanes get the same.
+template <bool SIDE>
+__device__ int factor_tile(Tile& a, Tile& y, scalar_t& b, real_t* reciprocals)
 {
     const Tile given = a;
+    const scalar_t side = b;
     bool usual = true;
     y = ones();
     #pragma unroll
     for (int j = 0; j < 8; ++j)
-        eliminate(a, y, j, [&](real_t pivot) {
+        eliminate<SIDE>(a, y, b, j, [&](real_t pivot) {
             usual = usual && in_range(pivot);
             const real_t r = near_rsqrt(pivot);
             if (!TENSOR && threadIdx.x % 32 == j) reciprocals[j] = r;
@@ -144,16 +166,21 @@ __device__ inline int factor_tile(Tile& a, Tile& y, real_t* reciprocals)
         });
     if (usual) return 0;
     int failed = 0;
-    a = given, y = ones();
+    a = given, y = ones(), b = side;
     #pragma unroll 1
     for (int j = 0; j < 8; ++j)
-        eliminate(a, y, j, [&](real_t pivot) {
+        eliminate<SIDE>(a, y, b, j, [&](real_t pivot) {
             if (!(pivot > 0) && !failed) failed = j + 1;
             const real_t r = failed ? real_t(1) : rsqrt(pivot);
             if (!TENSOR && threadIdx.x % 32 == j) reciprocals[j] = r;
             return r;
         });
     return failed;
+}
+__device__ inline int factor_tile(Tile& a, Tile& y, real_t* reciprocals)
+{
+    scalar_t none{};
+    return factor_tile<false>(a, y, none, reciprocals);
 }
 
 // -- solves with it

@@ -10,9 +10,11 @@
 // Panel k, of which x are a lane's rows, 32 from each other, becomes that of L; row `first` is the
 // lane's in the diagonal block, if it has one. Step j sends column j of the diagonal block to all
 // lanes, as it stands before it is scaled: the pivot is among it. From the first column whose pivot
-// is not positive on (f.info) the rest is not L's.
-template <int R>
-__device__ void factor_panel(Row (&x)[R], int first, int k, Factors& f, Scratch& s)
+// is not positive on (f.info) the rest is not L's. A right-hand SIDE, its rows in b as those of x,
+// becomes L^-1 of it as far as the panel knows.
+template <bool SIDE, int R>
+__device__ void factor_panel(Row (&x)[R], scalar_t (&b)[R], int first, int k, Factors& f,
+                             Scratch& s)
 {
     #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -29,6 +31,8 @@ __device__ void factor_panel(Row (&x)[R], int first, int k, Factors& f, Scratch&
             r = f.info ? real_t(1) : rsqrt(pivot);
         }
         if (!LARGE) keep(f.inverse, 8 * k + j, scalar_t{r});
+        const scalar_t y = SIDE ? from(b[0], j) : scalar_t{};
+        if (SIDE && lane() == j) b[0] = mul(y, r);
         if (first == 8 * k + j) x[0][j] = scalar_t{pivot};
         #pragma unroll
         for (int q = 0; q < R; ++q) {
@@ -36,6 +40,7 @@ __device__ void factor_panel(Row (&x)[R], int first, int k, Factors& f, Scratch&
             const scalar_t l = mul(x[q][j], r);  // by 1 / pivot: what came is not L's column yet
             #pragma unroll
             for (int c = j + 1; c < 8; ++c) x[q][c] = minus_product(x[q][c], l, conj(d[c]));
+            if (SIDE && (q || lane() > j)) b[q] = minus_product(b[q], l, y);
         }
     }
 }
@@ -49,8 +54,9 @@ __device__ inline void cholesky_by_panels(Block& a, Factors& f, int n)
     for (int k = 0; k < NT; ++k) {
         to_panel(a, k, k, s);
         Row x[1] = {};
+        scalar_t none[1];
         if (N == 32 || lane() < N) read_row(s.panel(lane()), x[0]);
-        factor_panel(x, lane(), k, f, s);
+        factor_panel<false>(x, none, lane(), k, f, s);
         if (N == 32 || lane() < N) write_row(s.panel(lane()), x[0]);
 
         const scalar_t above[2] = {a[k][2 * k], a[k][2 * k + 1]};

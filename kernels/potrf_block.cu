@@ -5,6 +5,7 @@
 // The floor is 2 n^2 scalars over the memory's bandwidth out of place, half of that in place, and
 // n^3 / 3 operations of the tensor cores (vector units in single precision):
 // cholesky_block.cuh says who holds what.
+constexpr bool SIDE = false;
 #include "cholesky_block.cuh"
 #include "launch.cuh"
 

@@ -53,7 +53,7 @@ potrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     const auto out = matrix_of(C, c_row, c_col, c_next, b);
     const bool in_packs = in.in_packs<CV>(n, a_next), out_packs = out.in_packs<CV>(n, c_next);
     int failed;
-    if constexpr (LARGE) failed = cholesky_large(in, out, in_packs, out_packs, here ? n : 0);
+    if constexpr (LARGE) failed = cholesky_large<false>(in, out, in_packs, out_packs, here ? n : 0);
     else failed = factor(in, out, {A, a_row, a_col, a_next, n, n, batch},
                          {C, c_row, c_col, c_next, n, n, batch}, in_packs, out_packs, n, here);
     if (member() == 0 && here) *array_of(info, 1, b) = failed;

@@ -107,8 +107,9 @@ def one_warp_to_a_panel():
                 row["PANEL"] = 1
 
 
-def judged(attempts, **options):
-    """Run testers, (case, letter, size, flags, mode) each; how many failed."""
+def judged(attempts, sides=(1,), **options):
+    """Run testers, (case, letter, size, flags, mode) each, with so many right-hand sides in turn;
+    how many failed."""
     import cupy
     import numpy as np
 
@@ -117,7 +118,8 @@ def judged(attempts, **options):
     apart()
     rng, tests, failed = np.random.default_rng(0), 0, 0
     for case, letter, size, flags, mode in attempts:
-        asked = Options(check=1, warmup=False, device="gpu", mode=mode, **options)
+        asked = Options(check=1, warmup=False, device="gpu", mode=mode,
+                        nrhs=sides[tests % len(sides)], **options)
         tester.prepare(asked)
         row = run.attempt(case, letter, size, flags, asked, rng, None)
         tests += 1
@@ -148,7 +150,7 @@ def routines(letters, part=0, parts=1, tool=None):
                         continue  # by QR, Cholesky, products, syevd, each under it by itself
                     yield case, letter, size, flags[next(tests) % len(flags)], "auto"
 
-    return judged(attempts(), batch=2, nrhs=5)
+    return judged(attempts(), batch=2, sides=(1, 5, 2))
 
 
 def one_matrix(letter):

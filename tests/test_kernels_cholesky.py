@@ -9,7 +9,7 @@ from blasx import _spaces, _tuned
 from blasx.batched._block import upper_bytes
 from tests.sim.process import under_sanitizers
 
-KERNELS = "potrf_block", "potrs_block", "potrs_lines", "potrf_panel"
+KERNELS = "potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel"
 
 
 def rows(letter, kernel):
@@ -37,7 +37,8 @@ def drift(kernel, letter):
             if "nothing justifies" not in x or " sm_90a: " in x]
 
 
-@pytest.mark.parametrize("kernel, letter", [("potrf_block", "d"), ("potrs_block", "c")])
+@pytest.mark.parametrize("kernel, letter", [("potrf_block", "d"), ("posv_block", "s"),
+                                            ("potrs_block", "c")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     wrong = drift(kernel, letter)
     assert not wrong, "\n".join(wrong)
@@ -74,7 +75,13 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
-        ("potrf_block", "z", panels(6, 2, 3)), ("potrs_block", "d", warps(2)),
+        ("potrf_block", "z", panels(6, 2, 3)),
+        *(("posv_small", x, large(n, 1 if x == "z" else 2, w) | more)
+          for x, n, w in (("s", 64, 2), ("d", 48, 1), ("c", 40, 1), ("z", 40, 2))
+          for more in ({}, {"ONE_LINE": 1})),
+        ("posv_block", "s", panels(6, 3, 2)), ("posv_block", "d", panels(5, 5, 1)),
+        ("posv_block", "c", panels(6, 2, 3)), ("posv_block", "z", panels(8, 2, 4)),
+        ("potrs_block", "d", warps(2)),
         ("potrs_block", "c", warps(3)), ("potrs_block", "z", warps(1)),
         *(("potrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
         *(("potrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))

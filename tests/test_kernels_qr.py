@@ -55,7 +55,7 @@ def test_compiles_without_drift_or_spills(kernel, letter):
 
 
 @pytest.mark.parametrize("kernel, letter, order", [
-    *zip(["geqrf_shared"] * 4, "sdcz", (48, 96, 80, 56)),
+    *zip(["geqrf_shared"] * 4, "sdcz", (48, 96, 80, 56)), ("gels_shared", "d", 48),
     *zip(["geqrf_left"] * 5, "ssdcz", (160, 512, 256, 512, 256))])
 def test_tiles_and_panels_compile_without_drift_or_spills(kernel, letter, order):
     drift(kernel, letter, order)
@@ -143,6 +143,17 @@ def test_tiles_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, sizes):
     """Columns of an odd number of eights, of whole lines and of one and a half."""
     problem = {"N": n, "WARPS": 1, "BLOCKS": 1, "HEIGHTS": 1 + n % 3}, sizes
     run = simulate(tmp_path, "geqrf_shared", letter, problem=problem)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("letter, n, sizes", [
+    *((x, 40, ("40,40", "37,29", "33,1", "39,33")) for x in "sdcz"),
+    ("s", 48, ("48,48", "47,41")), ("d", 32, ("32,32", "25,24"))])
+def test_least_squares_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, sizes):
+    """The side beside an odd and an even number of tiles of columns, by itself, and past columns
+    that are none."""
+    problem = {"N": n, "WARPS": 1, "BLOCKS": 1, "HEIGHTS": 1 + n % 3}, sizes
+    run = simulate(tmp_path, "gels_shared", letter, problem=problem)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

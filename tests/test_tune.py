@@ -449,7 +449,8 @@ def test_what_cannot_be_tuned_is_refused(more):
     ("syevd", 100, "sytrd_block stedc_leaf stedc_merge"),
     ("gels", 600, "lascl_batched geqrf_block gels_solve"), ("gels", 8, "gels_small"),
     ("gels", 65, "geqrf_shared gels_warp"), ("geqrf", 40, "geqrf_shared"),
-    ("posv", 40, "potrf_small potrs_warp"), ("posv", 240, "potrf_panels potrs_lines"),
+    ("posv", 40, "posv_small"), ("posv", 100, "posv_block"),
+    ("posv", 240, "potrf_panels potrs_lines"),
     ("symm", 8, "gemm_warp"),
     ("getri", 100, "getri_shared"), ("getri", 200, "laswp_identity trsm_block trsm_block"),
     ("gesvd", 300, "gesvd_vectors"), ("gesvd", 600, "")])

@@ -40,6 +40,12 @@ def cholesky_bytes(dtype, n, constants):
     return 64 * dtype.itemsize * tiles
 
 
+def posv_bytes(dtype, n):
+    """kernels/posv_block.cu: L in tiles and a right-hand side."""
+    rows = -(-n // 8)
+    return dtype.itemsize * (32 * rows * (rows + 1) + 8 * rows)
+
+
 def upper_bytes(letter, constants):
     """kernels/cholesky_large.cuh: what is on its way from A to C, or the member as a line."""
     v, size = constants, TYPES[letter].dtype.itemsize

@@ -28,7 +28,7 @@ class Teams:
 
     def __init__(self, kernel, letter, values):
         self.kernel = Kernel(kernel, letter, **values)
-        self.shared = upper_bytes(letter, values) if kernel == "potrf_small" else 0
+        self.shared = upper_bytes(letter, values) if kernel in ("potrf_small", "posv_small") else 0
         self.threads = 32 * values["WARPS"]
         self.members = values["WARPS"] * (32 // (values["LR"] * values["LC"]))  # to a block
 

@@ -6,7 +6,7 @@ import cupy
 from .._kernel import current_device, gpu
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up, row
-from ._block import cholesky_bytes, potrs_bytes, square_bytes
+from ._block import cholesky_bytes, posv_bytes, potrs_bytes, square_bytes
 from ._gpu import (
     Teams,
     blocks,
@@ -101,15 +101,29 @@ def potrs(me, c, b, lower, overwrite_b):
 def posv(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
     batch, n, _ = a.shape
-    if n > LARGEST:
-        return _large_posv(me, a, b, lower, overwrite_a, overwrite_b)
+    block = at_once(me, n, nrhs(b), plain=overwrite_a and n > LARGEST)
+    if block is None:
+        c, info = potrf(me, a, lower, overwrite_a)
+        x, _ = _large_potrs(me, c, b, lower, overwrite_b, info)
+        return c, x, info
     c, x, upper = like(a, overwrite_a), like(b, overwrite_b), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
-        kernel("posv_small", me, n)(
-            batch, *matrix(a, upper), *matrix(c, upper), *columns(b), *columns(x),
-            info.data.ptr, upper, n, nrhs(b))
+        of = (*matrix(a, upper), *matrix(c, upper), *columns(b), *columns(x), info.data.ptr, upper,
+              n, nrhs(b))
+        if block.__class__ is Teams:
+            block(batch, *of)
+        else:
+            block(batch, posv_bytes(me.dtype, n), *of)
     return c, x, info
+
+
+def at_once(me, n, sides, plain=False, singly=False):
+    """The kernel that factors members of order n and solves for so many right-hand sides, or None:
+    past LARGEST it is for one. `plain`, `singly`: as `kernel` has them."""
+    if n > LARGEST and sides != 1:
+        return None
+    return kernel("posv_small", me, n, plain=plain, singly=singly) or blocks("posv_block", me, n)
 
 
 def _each_potrf(me, a, lower, overwrite_a):
@@ -156,12 +170,6 @@ def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
 def _one_potrs(c, b, lower):
     from ..cholesky import potrs as one
     return one(c, b, lower)[0]
-
-
-def _large_posv(me, a, b, lower, overwrite_a, overwrite_b):
-    c, info = potrf(me, a, lower, overwrite_a)
-    x, _ = _large_potrs(me, c, b, lower, overwrite_b, info)
-    return c, x, info
 
 
 def potri(me, c, lower, overwrite_c):

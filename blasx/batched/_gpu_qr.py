@@ -245,6 +245,11 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         small(-(-batch // teams_of(v)), gels_bytes(a.dtype, v, room), *matrix(f),
               *matrix(out), *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x), room, batch)
         return lqr, x, info
+    one = blocks("gels_shared", me, m) if at_once and nrhs(x) == 1 else None
+    if one:
+        one(batch, qr_bytes(a.dtype, n, one.values), *matrix(f), *matrix(out), *columns(b),
+            *columns(x), info.data.ptr, m, n)
+        return lqr, x, info
     tau, y = cupy.ndarray((batch, n), a.dtype), stacked(x)
     few = solving("gels_warp", me, m, nrhs(x)) if at_once and x.size else None
     if few:

@@ -24,6 +24,7 @@ from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
     lu_bytes,
+    posv_bytes,
     potrs_bytes,
     shared_bytes,
     small_triangle_bytes,
@@ -366,8 +367,9 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     c, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
 
     def plan(n, nrhs, across):
-        if n <= LARGEST:
-            return kernel("posv_small", me, n, singly=True),
+        small = n <= LARGEST
+        if block := _gpu_cholesky.at_once(me, n, nrhs, plain=not small, singly=small):
+            return block,
         factor, solve = _cholesky(me, n, across), _positive(me, n, nrhs) if nrhs else ()
         return None if factor is None or solve is None else factor + solve
 
@@ -375,9 +377,12 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     call = Call(me, n > 0, plan, n, nrhs, lies_across(of_c))
     _factor_positive(call, a, of_c, n, lower)
     _substitute_positive(call, c, b, x, n, nrhs, lower, kept=True)
+    orders = call.sizes(n)
     of = (call.matrices(a, not lower), call.matrices(c, not lower), call.matrices(b),
-          call.matrices(x), call.infos, not lower, call.sizes(n), call.sizes(nrhs))
+          call.matrices(x), call.infos, not lower, orders, call.sizes(nrhs))
     call.serve("posv_small", lambda block, part: block(part.members, *part(*of)))
+    call.serve("posv_block", lambda block, part: block(
+        part.members, posv_bytes(me.dtype, part.most(orders)), *part(*of)))
     call.run()
     call.larger(lambda a, b: _gpu_cholesky.posv(me, a, b, lower, 1, 1), (a, b), (c, x))
     return like(a, c), like(b, x), call.info()

@@ -165,6 +165,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         fits, _, at_once = least_squares(me, wide == 1, trans)
         if at_once and (small := by_lanes(me, m, n, sides)):
             return small,
+        if one := at_once and sides == 1 and blocks("gels_shared", me, m):
+            return one,
         factor = factoring.plan(m, m, n)
         if not sides:
             return factor
@@ -203,6 +205,9 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
               passing_numbers(block.values, part.most(m)), part.members)
 
     call.serve("gels_small", small)
+    call.serve("gels_shared", lambda block, part: block(
+        part.members, qr_bytes(me.dtype, part.most(n), block.values),
+        *part(of_a, of_qr, of_b, of_x, call.infos, m, n)))
     call.serve("gels_warp", warp)
     there = 1, np.finfo(me.dtype).maxexp // 2, 0  # as gels_batched
     call.serve(("lascl_batched", "there"), scaling(of_b, of_x, kept, m, width, *there))

@@ -86,7 +86,9 @@ def posv_batched(me, a, b, lower=0, overwrite_a=0, overwrite_b=0):
 
     Notes
     -----
-    n^3/3 + 2 n^2 nrhs operations each; where it runs: as potrf_batched and potrs_batched.
+    n^3/3 + 2 n^2 nrhs operations each. GPU: in one launch as far as the tuned rows go (on Hopper to
+    32, with one right-hand side to 224 in single, 208 in double precision, complex 56 and 48 and
+    at some orders above); else, and on the CPU, as potrf_batched and potrs_batched.
     """
     a = square_stack(me, a, "a", overwrite_a)
     b = right_hand_sides(me, b, overwrite_b, a, "a")

@@ -18,6 +18,7 @@ from scipy.linalg import lapack
 from blasx.batched._block import (
     cholesky_bytes,
     line_room,
+    posv_bytes,
     potrs_bytes,
     square_bytes,
     upper_bytes,
@@ -88,6 +89,35 @@ def factored(sim, launch, rng, n, order, in_place, lower, turn):
     assert list(info) == expected, (info, expected)
     for member in zip(full, a, c, expected):
         check(sim, *member, unread, lower)
+    return full, expected
+
+
+def posv_block(sim, rng, n, order, in_place, lower, turn):
+    """Members as in a factorization; one that fails keeps its right-hand side."""
+    warp = "N" in sim.constants  # posv_small: a warp to a member
+    b, outputs = general(rng, sim.dtype, 1, 4 * n, 1)[0].reshape(4, n, 1), []
+
+    def launch(schedule, batch, *numbers):
+        *of, info, n = numbers
+        given = Memory(b, order)
+        x = given if in_place else poisoned(b.shape, b.dtype, order)
+        blocks, room, more = batch, posv_bytes(sim.dtype, n), ()
+        if warp:
+            blocks, more = -(-batch // sim.constants["WARPS"]), (batch,)
+            room = upper_bytes(sim.letter, sim.constants)
+        sim.run(schedule, blocks, room, *of, *given.matrix(), *x.matrix(), info, not lower, n, 1,
+                *more)
+        outputs.append([x.array.copy()])
+
+    full, info = factored(sim, launch, rng, n, order, in_place, lower, turn)
+    for a, given, x, failed in zip(full, b, *same_under_all_schedules(outputs), info):
+        if failed:
+            assert np.array_equal(x, given)
+        else:
+            assert residual(given, a, x) < PASS
+
+
+posv_small = posv_block
 
 
 def potrs_block(sim, rng, n, order, in_place, lower, turn):

@@ -325,9 +325,25 @@ def gels_solve(sim, rng, n, nrhs, order, in_place):
 
 
 def gels_small(sim, rng, m, n, order, in_place):
+    def launch(schedule, *operands):
+        room = gels_room(sim.constants, n, 2)
+        sim.run(schedule, -(-8 // teams_of(sim.constants)),
+                gels_bytes(sim.dtype, sim.constants, room), *operands, m, n, 2, room, 8)
+
+    least_squares(sim, rng, m, n, order, in_place, 2, launch)
+
+
+def gels_shared(sim, rng, m, n, order, in_place):
+    def launch(schedule, *operands):
+        sim.run(schedule, 8, qr_bytes(sim.dtype, n, sim.constants), *operands, m, n)
+
+    least_squares(sim, rng, m, n, order, in_place, 1, launch)
+
+
+def least_squares(sim, rng, m, n, order, in_place, nrhs, launch):
     """The members of geqrf, one with a column of zeros, and right-hand sides as far from one as
     these; what is checked is A^H (B - A X) = 0, with columns of A and B scaled to one."""
-    nrhs, limits = 2, np.finfo(sim.dtype)
+    limits = np.finfo(sim.dtype)
     a, b = members(rng, sim.dtype, m, n), random(rng, sim.dtype, 8, m, nrhs)
     a[3] = random(rng, sim.dtype, m, n)
     a[3, :, n // 2] = 0
@@ -338,10 +354,9 @@ def gels_small(sim, rng, m, n, order, in_place):
         source, given = Memory(a, order), Memory(b, order)
         target = source if in_place else poisoned(a.shape, a.dtype, order)
         x = given if in_place else poisoned(b.shape, b.dtype, order)
-        info, room = poisoned((8,), np.int32, "C"), gels_room(sim.constants, n, nrhs)
-        sim.run(schedule, -(-8 // teams_of(sim.constants)),
-                gels_bytes(sim.dtype, sim.constants, room), *source.matrix(), *target.matrix(),
-                *given.matrix(), *x.matrix(), info.address, m, n, nrhs, room, 8)
+        info = poisoned((8,), np.int32, "C")
+        launch(schedule, *source.matrix(), *target.matrix(), *given.matrix(), *x.matrix(),
+               info.address)
         outputs.append([y.array.copy() for y in (target, x, info)])
     qr, x, info = same_under_all_schedules(outputs)
     bound = PASS * m * limits.eps

@@ -26,6 +26,7 @@ PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 BY_PANELS = dict(geqrf_small=None, geqrf_shared=None, geqrf_left=None, geqrf_block=PANELS,
                  ormqr_block=PANELS, gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1))
 PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
+BY_TWO = dict(posv_small=None, posv_block=None)  # posv is potrf and potrs
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
@@ -34,21 +35,24 @@ VALUES = {
     "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2),
                 "getrs_lines": LINES},
-    "cholesky": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                 "potrs_lines": None, "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32),
+    "cholesky": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+                          "potrs_lines": None, "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32),
                  "potrs_warp": WARP},
-    "lines of L": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+    "lines of L": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                    "potrs_lines": LINES},
-    "two sweeps": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
+    "by blocks": {"posv_small": None, "posv_block": dict(WARPS=3, COLUMNS=6, ROWS=2, BLOCKS=1)},
+    "by warps": {"posv_block": None},
+    "two sweeps": BY_TWO | {
+                   "potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
                    "potrs_block": None, "potrs_lines": None, "trsm_small": None,
                    "trsm_lines": LINES | dict(UPTO=1),
                    "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                       GROUP=4)},
-    "small triangles": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+    "small triangles": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                         "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
                         "trsm_lines": None,
                         "trsm_small": dict(N=44, LANES=16, C=1, WARPS=2, BLOCKS=1)},
-    "by panels": {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
+    "by panels": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
                   "potrf_panels": dict(NB=16), "trsm_small": None, "trsm_split": None,
                   "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
                                      GROUP=4),
@@ -61,9 +65,10 @@ VALUES = {
              "geqrf_left": dict(NB=16, ROWS=1, WARPS=2, BLOCKS=1)},
     "mixed": {},
     "lanes": {"gels_small": dict(N=8, LANES=8, C=1, KEPT=1, WARPS=1, BLOCKS=1)},
-    "panels": {"gels_small": None, "gels_warp": None, "ormqr_warp": None, "ormqr_small": None,
-               **BY_PANELS},
-    "passing": {"gels_small": None, "gels_warp": PASSING,
+    "beside": {"gels_small": None, "gels_shared": dict(N=24, WARPS=1, BLOCKS=1, HEIGHTS=2)},
+    "panels": {"gels_small": None, "gels_shared": None, "gels_warp": None, "ormqr_warp": None,
+               "ormqr_small": None, **BY_PANELS},
+    "passing": {"gels_small": None, "gels_shared": None, "gels_warp": PASSING,
                 "ormqr_warp": PASSING | dict(LANES=8, UPTO=2),
                 "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
     "eigen": {},
@@ -219,6 +224,20 @@ def cholesky(sim, me, members):
                 lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
 
 
+def at_once(sim, me, members):
+    """posv of one right-hand side; of two it is another matter, and beside them."""
+    from blasx.batched import _gpu_cholesky, _gpu_ragged
+    orders, sides = (33, 40, 0, 41, 48, 40), (1, 1, 1, 1, 1, 2)
+    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in orders]
+    a[3][17, 17], a[4] = -1, copied(np.asfortranarray(a[4]))
+    b = members(*zip(orders, sides))
+    for lower in (0, 1):
+        sim.launched.clear()
+        compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
+                lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
+        assert len({"posv_small", "posv_block"} & set(sim.launched)) == 1, sim.launched
+
+
 def by_panels(sim, me, members):
     """Failed members and nan among them, in each order."""
     from blasx.batched import _gpu_cholesky, _gpu_ragged
@@ -288,6 +307,20 @@ def panels(sim, me, members):
 def passing(sim, me, members):
     panels(sim, me, members)
     assert all(sim.launched.count(name) > 1 for name in ("ormqr_warp", "ormqr_small", "gels_warp"))
+
+
+def beside(sim, me, members):
+    """gels of one right-hand side, and of two beside it; a member that lies by columns, one that is
+    wide, one with a column of zeros."""
+    from blasx.batched import _gpu_qr, _gpu_ragged_qr
+    a = members((19, 11), (9, 12), (0, 1), (24, 24), (5, 5), (20, 17))
+    a[0], a[4][:, 2] = copied(np.asfortranarray(a[0])), 0
+    b = members((19, 1), (12, 1), (1, 1), (24, 1), (5, 1), (20, 2))
+    b[3] *= 2.0 ** (np.finfo(me.dtype).maxexp - 3)
+    for trans in "N", "C" if me.is_complex else "T":
+        compare(lambda *x: _gpu_ragged_qr.gels(me, *x, trans, 0, 0),
+                lambda *x: _gpu_qr.gels(me, *x, trans, 0, 0), 2, a, b)
+    assert sim.launched.count("gels_shared") > 4
 
 
 def lanes(sim, me, members):
@@ -385,7 +418,8 @@ FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, t
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
                     "lines of L": cholesky, "two sweeps": cholesky, "small triangles": cholesky,
-                    "by panels": by_panels,
+                    "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
+                    "beside": beside,
                     "rotations of rows": rotations}
 
 

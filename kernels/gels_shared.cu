@@ -1,0 +1,82 @@
+// gels_shared.cu: min |A x - b| for a batch of m x n matrices, n <= m <= N, of full rank, one
+// right-hand side each: a warp to each.
+//
+// The factorization takes b along (qr_shared.cuh), which becomes Q^H b, and R is there for R x = Q^H b.
+// Memory is read and written once: the floor is 2 m n + 2 m scalars over its bandwidth. b is scaled
+// to within SMALL and LARGE at the outset where it is not, by a power of two, which is taken out of
+// what is stored. Where R has a zero on its diagonal `info` is the first, and x is Q^H b; of R = 0 it
+// is zero.
+constexpr bool SIDE = true;
+#include "launch.cuh"
+#include "qr_shared.cuh"
+#include "reciprocals.cuh"
+#include "shifted.cuh"
+#include "solve_up.cuh"
+
+constexpr int DOWN = (N + 31) / 32;  // rows of a lane
+__device__ inline int row(int q) { return threadIdx.x + 32 * q; }
+
+// Whether all of R is zero
+__device__ inline bool is_zero(scalar_t* A, int n)
+{
+    bool any = false;
+    for (int j = 0; j < n; ++j)
+        for (int i = threadIdx.x; i <= j; i += 32) any |= abs1(at(A, i, j)) != 0;
+    return !__any_sync(ALL, any);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+gels_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
+            size q_col, size q_next, const scalar_t* B, size b_row, size b_col, size b_next,
+            scalar_t* X, size x_row, size x_col, size x_next, int* infos, size ms, size ns)
+{
+    wait_for_stream();
+    __shared__ Shared s;
+    scalar_t* const a = reinterpret_cast<scalar_t*>(dynamic_shared);
+    const size member = blockIdx.x;
+    const int m = size_of(ms, member), n = size_of(ns, member);
+    const auto b = matrix_of(B, b_row, b_col, b_next, member);
+    const auto x = matrix_of(X, x_row, x_col, x_next, member);
+    fetch(a, matrix_of(A, a_row, a_col, a_next, member), m, n);
+    scalar_t y[DOWN];
+    real_t most = 0;
+    #pragma unroll
+    for (int q = 0; q < DOWN; ++q) {
+        y[q] = row(q) < m ? b(row(q), 0) : scalar_t{};
+        most = larger(most, y[q]);
+    }
+    #pragma unroll
+    for (int mask = 16; mask; mask /= 2) most = larger(most, across(most, mask));
+    const Power power = is_usual(most) ? Power{1, 1} : to_one(most);
+    const int shift = exponent(power);
+    #pragma unroll
+    for (int q = 0; q < DOWN; ++q)
+        if (row(q) < N) s.side[row(q)] = shift ? power.times(y[q]) : y[q];
+
+    qr_in_shared(a, s, nullptr, m, n);
+    int zero = n;
+    #pragma unroll
+    for (int q = DOWN - 1; q >= 0; --q) {
+        y[q] = row(q) < m ? s.side[row(q)] : scalar_t{};
+        if (row(q) < n && abs1(at(a, row(q), row(q))) == 0) zero = row(q);
+    }
+    zero = int(__reduce_min_sync(ALL, unsigned(zero)));
+    const bool none = zero == 0 && is_zero(a, n);
+    if (threadIdx.x == 0) *array_of(infos, 1, member) = zero == n || none ? 0 : zero + 1;
+    if (zero == n) {
+        const Reciprocals<DOWN> diagonal(
+            [&](int q) { return row(q) < n ? at(a, row(q), row(q)) : scalar_t{1}; });
+        scalar_t known[DOWN];
+        #pragma unroll
+        for (int q = 0; q < DOWN; ++q) known[q] = y[q];
+        solve_up(known, n, [&](scalar_t v, int q) { return diagonal.under(v, q); },
+                 [&](int K, int r, int q) { return a[(K + r) * LD + (row(q) ^ turn(r))]; });
+        #pragma unroll
+        for (int q = 0; q < DOWN; ++q)
+            if (row(q) < n) y[q] = known[q];
+    }
+    #pragma unroll
+    for (int q = 0; q < DOWN; ++q)
+        if (row(q) < m) x(row(q), 0) = none && row(q) < n ? scalar_t{} : shifted(y[q], -shift);
+    store(a, matrix_of(QR, q_row, q_col, q_next, member), m, n);
+}
