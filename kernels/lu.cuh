@@ -103,7 +103,7 @@ __device__ inline void last_step(const Block& a, const Tags& tag, Factors& f, bo
     const int source = __ffs(team_ballot(here)) - 1;
     const scalar_t pivot = from(mine, source);
     const bool tiny = abs1(pivot) < TINY;
-    f.lifted |= unsigned(tiny) << (N - 1);
+    f.lifted |= unsigned(tiny) << (N - 1) % 32;
     keep(f.piv, N - 1, N - 1);
     keep(f.order, N - 1, from(own, source));
     keep(f.inverse, N - 1, reciprocal(tiny ? mul(pivot, LIFT) : pivot));

@@ -92,9 +92,11 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
 
 def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: F811
     from tests.sim import build, run_lu
-    orders = orders or (("33", "20") if "N" not in values else
+    orders = orders or (("33", "20", "37") if "N" not in values else
                         (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
+    if "ONE_LINE" in values:  # members begin in the midst of 16 bytes; the first are out of place
+        orders = orders[::-1]
     if kernel == "potrs_warp":  # rows as one line, columns, no unit stride, rows of even length
         orders = "57", "64", "34", "38"
     if kernel == "potrs_lines":  # rows, columns, no unit stride

@@ -121,9 +121,9 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 def at_once(me, n, sides, plain=False, singly=False):
     """The kernel that factors members of order n and solves for so many right-hand sides, or None:
     past LARGEST it is for one. `plain`, `singly`: as `kernel` has them."""
-    if n > LARGEST and sides != 1:
-        return None
-    return kernel("posv_small", me, n, plain=plain, singly=singly) or blocks("posv_block", me, n)
+    small = n <= LARGEST or sides == 1
+    found = small and kernel("posv_small", me, n, plain=plain, singly=singly)
+    return found or (blocks("posv_block", me, n) if sides == 1 else None)
 
 
 def _each_potrf(me, a, lower, overwrite_a):

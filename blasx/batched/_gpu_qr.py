@@ -245,8 +245,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         small(-(-batch // teams_of(v)), gels_bytes(a.dtype, v, room), *matrix(f),
               *matrix(out), *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x), room, batch)
         return lqr, x, info
-    one = blocks("gels_shared", me, m) if at_once and nrhs(x) == 1 else None
-    if one:
+    if one := at_once and beside(me, m, n, nrhs(x)):
         one(batch, qr_bytes(a.dtype, n, one.values), *matrix(f), *matrix(out), *columns(b),
             *columns(x), info.data.ptr, m, n)
         return lqr, x, info
@@ -290,6 +289,12 @@ def by_lanes(me, m, n, sides):
     if each > 1 and 32 // few * each > 32 // lanes or few < lanes:  # more members in a step's time
         return blocks("gels_small", me, m, ("LANES", few), ("C", 1), ("KEPT", 1))
     return kernel
+
+
+def beside(me, m, n, sides):
+    """gels_shared, which takes a right-hand side along, for n columns of m >= n rows, or None: with
+    fewer columns geqrf_small has more members at work."""
+    return blocks("gels_shared", me, m) if sides == 1 and 2 * n >= m else None
 
 
 def least_squares(me, wide, trans):

@@ -21,7 +21,7 @@ from ._block import (
     teams_of,
 )
 from ._gpu import INT, blocks, past, solving
-from ._gpu_qr import by_columns_of, by_lanes, least_squares, of_t, small_qr
+from ._gpu_qr import beside, by_columns_of, by_lanes, least_squares, of_t, small_qr
 from ._gpu_ragged import (
     Call,
     columns,
@@ -165,7 +165,7 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         fits, _, at_once = least_squares(me, wide == 1, trans)
         if at_once and (small := by_lanes(me, m, n, sides)):
             return small,
-        if one := at_once and sides == 1 and blocks("gels_shared", me, m):
+        if one := at_once and beside(me, m, n, sides):
             return one,
         factor = factoring.plan(m, m, n)
         if not sides:
