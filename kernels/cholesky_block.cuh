@@ -460,7 +460,7 @@ __device__ inline int cholesky_block(const Strided<const scalar_t>& A, const Str
         } else {
             load_and_subtract<false>(w, crossing);
         }
-        if (SIDE) barrier();
+        if (SIDE) barrier();  // all have put their part of it there
         else __syncwarp();
         if (const int info = factor_panel(w)) {
             barrier();
@@ -468,7 +468,6 @@ __device__ inline int cholesky_block(const Strided<const scalar_t>& A, const Str
             return info;
         }
         if (RESIDENT) break;
-        __syncthreads();  // the next panel reads this one from memory, and takes its place
     }
     return 0;
 }
