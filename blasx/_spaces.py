@@ -82,7 +82,8 @@ HOPPER = Gpu("NVIDIA H200", 13000, 90, 232448)  # on which the table that ships 
 class Space:
     """One kernel's. `stages(letter, n)`; `fits(letter, n, constants, gpu)`; the routine that it is
     timed in; orders that are tuned beside those of the rows there are. `optional`: where it has no
-    row the routine goes on to the next kernel or to NVIDIA's library, which is timed too.
+    row the routine goes on to the next kernel or to NVIDIA's library, which is timed too; not at
+    orders to which it is `needed`.
     `vendor`: where these are faster its row says so beside the constants, which serve what they
     cannot do. `compiled`: there is such a kernel; else the host goes by the constants."""
 
@@ -97,11 +98,16 @@ class Space:
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
     unaligned: bool = False  # only orders whose rows are no multiple of 128 bytes
+    needed: int = 0
 
     def serves(self, letter, n):
         """Whether the routine gives it members of this type and order by rows without gaps."""
         return letter in self.letters and not (
             self.unaligned and n * TYPES[letter].dtype.itemsize % 128 == 0)
+
+    def may_leave(self, n):
+        """Whether the routine has another way for members of this order."""
+        return self.optional and n > self.needed
 
 
 def fits(kernel, letter, n, values, gpu):
@@ -186,21 +192,23 @@ def cholesky_team_stages(letter, n):
              if b % w == 0])
 
 
-def cholesky_team_fits(beside):
-    """`beside`: right-hand sides of a member of more than 32 rows, each with what solves for it."""
-    def fit(letter, n, v, gpu):
+def cholesky_team_fits(sides):
+    """`sides`: the right-hand sides of a member that has more than 32 rows, and no others have N
+    above 32 then: they may have more."""
+    def fits(letter, n, v, gpu):
         size, N = words(letter), v["N"]
         if N <= 32:
             return team_fits(letter, n, v, gpu)
         part = N // 8 * (N // 8 + 1) * size  # of which the first column of tiles is elsewhere
-        scratch = v["WARPS"] * (4 * size * (N * (12 if letter == "z" else 8) + 144)
-                                + 16 * (N // 2 + 16) + beside * 8 * size * N)
-        return (n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART and v.get("ONE_LINE", 0) <= 1
+        scratch = v["WARPS"] * (4 * size * (N * ((12 if letter == "z" else 8) + sides) + 144)
+                                + 16 * (N // 2 + 16))
+        return (32 * sides < n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART
+                and v.get("ONE_LINE", 0) <= 1
                 and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
                 and 32 * v["WARPS"] <= 1024
                 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
                 and scratch <= BY_DEFAULT and scratch + upper_bytes(letter, v) <= gpu.shared)
-    return fit
+    return fits
 
 
 # -- lu_block.cuh, lu_solve.cuh: a block to a matrix, or to WIDTH of its right-hand sides
@@ -518,7 +526,7 @@ def warp_qr_fits(sides):
     def fits(letter, n, v, gpu):
         dtype = TYPES[letter].dtype
         part = v["N"] * words(letter) // (1 + (dtype.kind == "c"))  # V; of real ones tiles of A
-        static = dtype.itemsize * (56 + (3 + sides) * v["N"] + (16 + 8 * sides) * v["HEIGHTS"])
+        static = dtype.itemsize * (56 + (3 + sides) * v["N"] + 16 * v["HEIGHTS"])
         return (n <= v["N"] and 8 < v["N"] and v["N"] % 8 == 0 and v["WARPS"] == 1 and part <= 224
                 and 32 * (part + 50) * v["BLOCKS"] <= 65536
                 and qr_bytes(dtype, v["N"], v) + static + 1024 <= gpu.shared)
@@ -1633,13 +1641,15 @@ SPACES = {
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
                         largest=64),
+    "gels_shared": Space("gels", warp_qr_stages, warp_qr_fits(1), (40, 48, 64), optional=True,
+                         smallest=17, largest=160),
     "gels_warp": Space("gels", passing_stages(32), passing_fits(2, 32), (40, 48, 64, 96), True,
                        smallest=33, largest=512),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
     **{f"{routine}_small": Space(routine, cholesky_team_stages, cholesky_team_fits(sides),
-                                 (4, 8, 16, 32, 48, 64), True, largest=96)
+                                 (4, 8, 16, 32, 48, 64), True, needed=32 * sides, largest=96)
        for routine, sides in (("potrf", 0), ("posv", 1))},
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
@@ -1655,9 +1665,8 @@ SPACES = {
     "trmm_small": Space("trmm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "trmm_block": Space("trmm", strip_stages, strip_fits("trmm_block")),
     "geqrf_small": Space("geqrf", columns_stages, columns_fits, (4, 8, 16, 32, 64), optional=True),
-    **{f"{routine}_shared": Space(routine, warp_qr_stages, warp_qr_fits(sides), (40, 48, 64), True,
-                                  smallest=17, largest=160)
-       for routine, sides in (("geqrf", 0), ("gels", 1))},
+    "geqrf_shared": Space("geqrf", warp_qr_stages, warp_qr_fits(0), (40, 48, 64), optional=True,
+                          smallest=17, largest=160),
     "geqrf_left": Space("geqrf", left_stages, left_fits, optional=True, smallest=17),
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_small": Space("orgqr", q_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,

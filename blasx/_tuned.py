@@ -144,7 +144,7 @@ def why(kernel, letter, n, gpu, lines=inf, plain=False):
     if not covering:
         return None, "past the last row"
     values = _spaces.nearest(kernel, letter, n, capitals(covering[0][0]), gpu)
-    if values is None and not _spaces.SPACES[kernel].optional:
+    if values is None and not _spaces.SPACES[kernel].may_leave(n):
         raise RuntimeError(f"{kernel} for order {n}, type {letter}: nothing fits into the "
                            f"{gpu.shared} bytes of shared memory of {gpu.name}")
     return values and {"to": n} | values, "the nearest constants that fit this GPU"
@@ -250,7 +250,7 @@ def _read(file, kernel, letter, gpu):
     if type(to) is not int or to < 0 or f"{letter}{to}" != file.stem:
         return _ignored(file, "is not named after its row")
     if not (_spaces.fits(kernel, letter, min(to, _spaces.MOST), values, gpu) if values
-            else _spaces.SPACES[kernel].optional):
+            else _spaces.SPACES[kernel].may_leave(to)):
         return _ignored(file, "does not fit this GPU")
     return row
 

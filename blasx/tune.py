@@ -364,7 +364,7 @@ def search(kernel, letter, n, gpu, measure, quick=False):
         best = [v for _, v in ranked(best + new, measure, samples)][:keep + 2]
         last, best = best, best[:keep]
     last += [v for v in before if v not in last]
-    return ranked(last + [None] * space.optional, measure, samples)
+    return ranked(last + [None] * space.may_leave(n), measure, samples)
 
 
 def searched(row):

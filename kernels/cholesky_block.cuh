@@ -412,16 +412,16 @@ template <bool PACKS> __device__ void load_and_subtract(Work& w, scalar_t* cross
             if (w.row(q) < w.rows && w.row(q) >= j) put(w.tile(w.row(q), j), c[j][q]);
 }
 
-// The way up, by one warp: x := L^-H y, L of order n and the side y in shared memory; of x lane l has
+// The way up, by one warp: x := L^-H y, L of order n > 0 and the side y in shared memory; of x lane l has
 // the numbers l, l + 32, ...
-constexpr int R = (COLUMNS + 3) / 4;
-__device__ inline void solve_side(scalar_t (&x)[R], scalar_t* room, const scalar_t* side, int n)
+constexpr int DOWN = (COLUMNS + 3) / 4;  // rows of a lane
+__device__ inline void solve_for_side(scalar_t (&x)[DOWN], scalar_t* room, const scalar_t* side, int n)
 {
     const int rows = (n + 7) / 8, c = lane() % 8;
-    int column[R];  // where the tiles with the columns of this lane's numbers begin, from row 0 on
-    real_t inverse[R];
+    int column[DOWN];  // where the tiles with the columns of this lane's numbers begin, from row 0 on
+    real_t inverse[DOWN];
     #pragma unroll
-    for (int q = 0; q < R; ++q) {
+    for (int q = 0; q < DOWN; ++q) {
         const int J = min(4 * q + lane() / 8, rows - 1);
         column[q] = int(tile_of(room, rows, 0, J) - room);
         x[q] = side[8 * J + c];

@@ -308,7 +308,7 @@ template <class Do> __device__ void for_panel(int k, Do do_it)
 // side := L^-H of it, L of order n in the line, which begins at `first` and has such strides, or as it
 // is kept. All reads are of one array by a number: so they are from shared memory, and the rows of a
 // tile follow by one addition.
-__device__ inline void solve_side(bool whole, int first, int down, int right, scalar_t* side,
+__device__ inline void solve_for_side(bool whole, int first, int down, int right, scalar_t* side,
                                   int n)
 {
     constexpr int R = (N + 31) / 32;
@@ -396,6 +396,6 @@ __device__ int cholesky_large(const Strided<const scalar_t>& A, const Strided<sc
     else if (f.info && both)
         for (int i = f.info; i < n; ++i)
             for (int j = f.info - 1 + lane(); j <= i; j += 32) C(i, j) = A(i, j);
-    if (SIDE && !f.info) solve_side(whole, before(A.p), int(A.rs), int(A.cs), side, n);
+    if (SIDE && !f.info) solve_for_side(whole, before(A.p), int(A.rs), int(A.cs), side, n);
     return f.info;
 }

@@ -34,9 +34,7 @@ __device__ inline Tile get_adjoint(scalar_t* tile)
 {
     Tile a;
     #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-        a.x[e] = conj(tile[place_in_tile(tile_col(e), tile_row())]);
-    }
+    for (int e = 0; e < 2; ++e) a.x[e] = conj(tile[place_in_tile(tile_col(e), tile_row())]);
     return a;
 }
 

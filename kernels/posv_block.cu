@@ -32,10 +32,10 @@ posv_block(const scalar_t* A, size a_row, size a_col, size a_next,
                                       room, side);
     if (thread() == 0) *array_of(info, size(1), m) = failed;
     if (warp() > 0) return;
-    scalar_t y[R];
-    if (!failed) solve_side(y, room, side, n);
+    scalar_t y[DOWN];
+    if (!failed) solve_for_side(y, room, side, n);
     #pragma unroll
-    for (int q = 0; q < R; ++q) {
+    for (int q = 0; q < DOWN; ++q) {
         const int i = lane() + 32 * q;
         if (i < n) x(i, 0) = failed ? b(i, 0) : upper ? conj(y[q]) : y[q];
     }

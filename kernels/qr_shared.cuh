@@ -10,7 +10,7 @@
 // by the tensor cores, whose operands and sums are the parts of tiles that lanes have: numbers k
 // = t and t + 4 of a product are 2 t and 2 t + 1 of the tile's. What takes the time are the n
 // reflectors, one after the other, of as many matrices as the shared memory holds. A right-hand SIDE
-// is the first column of a tile more, the others of which are the same and come to nothing.
+// is the first column of a tile more, the others of which come to nothing.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"
@@ -44,7 +44,7 @@ struct Shared {
     scalar_t tau[NB];
     alignas(16) scalar_t column[2][N + NB * (HEIGHTS - 1)];  // of a panel, two in turn
     real_t back[N];          // what takes the scaling of a column out of R
-    alignas(16) scalar_t side[SIDE ? N + NB * (HEIGHTS - 1) : 1];
+    alignas(16) scalar_t side[SIDE ? N : 1];
 };
 
 __device__ inline int g() { return threadIdx.x / 4; }
@@ -69,7 +69,7 @@ struct Tiles {
         #pragma unroll
         for (int u = 0; u < PERIOD; ++u) p[u] = A + j * LD + ((i + NB * u) ^ turned);
     }
-    // Of one column, by all lanes that have such rows
+    // Of one column
     __device__ Tiles(scalar_t* column, int i)
     {
         #pragma unroll
@@ -340,9 +340,9 @@ __device__ void update(scalar_t* A, Shared& s, scalar_t (&v)[LEFT][2], int k0, i
     scalar_t of_t[2];
     #pragma unroll
     for (int e = 0; e < 2; ++e) of_t[e] = conj(of_upper(s.t[2 * t() + e][g()], 2 * t() + e, g()));
-    const int end = SIDE ? n + NB : n;
+    const int end = SIDE ? n + NB : n;  // the side's other columns are what lies there, for nothing
     const auto from = [&](int j) {
-        return SIDE && j == n ? Tiles(s.side, k0 + 2 * t())
+        return SIDE && j == n ? Tiles(g() ? s.column[0] : s.side, k0 + 2 * t())
                               : Tiles(A, k0 + 2 * t(), j + g(), turned);
     };
     for (int j = k0 + NB; j < end; j += 2 * NB) {

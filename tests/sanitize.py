@@ -21,6 +21,7 @@ SIZES += [(70, 9, 33), (9, 70, 17), (150, 40, 40), (40, 150, 150)]  # (m, n, k) 
 PARTS = 3  # of the sizes, in a process each
 FACTORS = [(300, 300, 300), (700, 250, 1), (250, 700, 1), (1100, 1100, 1)]  # of one_matrix()
 PRODUCTS = [(640, 640, 512), (769, 1024, 520), (100, 300, 200)]
+SOLVE = "gesv", "getrs", "posv", "potrs", "gels", "trsm"  # by kernels for one right-hand side, too
 PIVOTED = "geqp3", "sytrf", "sytrs", "sysv", "hetrf", "hetrs", "hesv"
 PLANTED = {
     "memcheck": "b[threadIdx.x + 1] = a[threadIdx.x];",
@@ -107,9 +108,8 @@ def one_warp_to_a_panel():
                 row["PANEL"] = 1
 
 
-def judged(attempts, sides=(1,), **options):
-    """Run testers, (case, letter, size, flags, mode) each, with so many right-hand sides in turn;
-    how many failed."""
+def judged(attempts, **options):
+    """Run testers, (case, letter, size, flags, mode, right-hand sides) each; how many failed."""
     import cupy
     import numpy as np
 
@@ -117,9 +117,8 @@ def judged(attempts, sides=(1,), **options):
     from testing.options import Options
     apart()
     rng, tests, failed = np.random.default_rng(0), 0, 0
-    for case, letter, size, flags, mode in attempts:
-        asked = Options(check=1, warmup=False, device="gpu", mode=mode,
-                        nrhs=sides[tests % len(sides)], **options)
+    for case, letter, size, flags, mode, sides in attempts:
+        asked = Options(check=1, warmup=False, device="gpu", mode=mode, nrhs=sides, **options)
         tester.prepare(asked)
         row = run.attempt(case, letter, size, flags, asked, rng, None)
         tests += 1
@@ -148,9 +147,10 @@ def routines(letters, part=0, parts=1, tool=None):
                 for size in sizes if letter in case.typed else ():
                     if tool == "racecheck" and case.name.startswith("gesvd") and size[2] > 128:
                         continue  # by QR, Cholesky, products, syevd, each under it by itself
-                    yield case, letter, size, flags[next(tests) % len(flags)], "auto"
+                    for sides in (1, 5) if case.name.startswith(SOLVE) else (5,):
+                        yield case, letter, size, flags[next(tests) % len(flags)], "auto", sides
 
-    return judged(attempts(), batch=2, sides=(1, 5, 2))
+    return judged(attempts(), batch=2)
 
 
 def one_matrix(letter):
@@ -160,7 +160,7 @@ def one_matrix(letter):
     factors = [c for c in CASES if {"native", "hybrid"} <= set(c.modes)]
     products = [c for c in CASES if c.name == "gemm"]
     pivoted = [c for c in CASES if c.name in PIVOTED]
-    return judged((case, letter, size, flags, mode)
+    return judged((case, letter, size, flags, mode, 1)
                   for cases, sizes, mode in ((factors, FACTORS, "native"),
                                              (pivoted, FACTORS[:2], "auto"),
                                              (products, PRODUCTS, "auto"))

@@ -47,7 +47,8 @@ def posv_bytes(dtype, n):
 
 
 def upper_bytes(letter, constants):
-    """kernels/cholesky_large.cuh: what is on its way from A to C, or the member as a line."""
+    """kernels/cholesky_large.cuh: what is on its way from A to C, then L for a right-hand side; or
+    the member as a line."""
     v, size = constants, TYPES[letter].dtype.itemsize
     N, line = v["N"], v.get("ONE_LINE", 0)
     if N <= 32:
@@ -94,7 +95,7 @@ def left_bytes(letter, constants, rows):
 
 
 def qr_bytes(dtype, columns, constants):
-    """kernels/geqrf_shared.cu: columns, in eights, of N rows; of complex128 one row more."""
+    """kernels/qr_shared.cuh: columns, in eights, of N rows; of complex128 one row more."""
     return (constants["N"] + dtype.itemsize // 16) * dtype.itemsize * (-(-columns // 8) * 8)
 
 
