@@ -8,22 +8,12 @@
 // is zero.
 constexpr bool SIDE = true;
 #include "launch.cuh"
+#include "least_squares.cuh"
 #include "qr_shared.cuh"
-#include "reciprocals.cuh"
-#include "shifted.cuh"
 #include "solve_up.cuh"
 
 constexpr int DOWN = (N + 31) / 32;  // rows of a lane
 __device__ inline int row(int q) { return threadIdx.x + 32 * q; }
-
-// Whether all of R is zero
-__device__ inline bool is_zero(scalar_t* A, int n)
-{
-    bool any = false;
-    for (int j = 0; j < n; ++j)
-        for (int i = threadIdx.x; i <= j; i += 32) any |= abs1(at(A, i, j)) != 0;
-    return !__any_sync(ALL, any);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 gels_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
@@ -45,31 +35,22 @@ gels_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
         y[q] = row(q) < m ? b(row(q), 0) : scalar_t{};
         most = larger(most, y[q]);
     }
-    #pragma unroll
-    for (int mask = 16; mask; mask /= 2) most = larger(most, across(most, mask));
-    const Power power = is_usual(most) ? Power{1, 1} : to_one(most);
+    const Power power = to_usual(most);
     const int shift = exponent(power);
     #pragma unroll
     for (int q = 0; q < DOWN; ++q)
         if (row(q) < N) s.side[row(q)] = shift ? power.times(y[q]) : y[q];
 
     qr_in_shared(a, s, nullptr, m, n);
-    int zero = n;
     #pragma unroll
-    for (int q = DOWN - 1; q >= 0; --q) {
-        y[q] = row(q) < m ? s.side[row(q)] : scalar_t{};
-        if (row(q) < n && abs1(at(a, row(q), row(q))) == 0) zero = row(q);
-    }
-    zero = int(__reduce_min_sync(ALL, unsigned(zero)));
-    const bool none = zero == 0 && is_zero(a, n);
-    if (threadIdx.x == 0) *array_of(infos, 1, member) = zero == n || none ? 0 : zero + 1;
-    if (zero == n) {
-        const Reciprocals<DOWN> diagonal(
-            [&](int q) { return row(q) < n ? at(a, row(q), row(q)) : scalar_t{1}; });
+    for (int q = 0; q < DOWN; ++q) y[q] = row(q) < m ? s.side[row(q)] : scalar_t{};
+    const auto rank = rank_of<DOWN>(n, [&](int i, int j) { return at(a, i, j); });
+    if (threadIdx.x == 0) *array_of(infos, 1, member) = rank.info(n);
+    if (!rank.lost(n)) {
         scalar_t known[DOWN];
         #pragma unroll
         for (int q = 0; q < DOWN; ++q) known[q] = y[q];
-        solve_up(known, n, [&](scalar_t v, int q) { return diagonal.under(v, q); },
+        solve_up(known, n, [&](scalar_t v, int q) { return rank.diagonal.under(v, q); },
                  [&](int K, int r, int q) { return a[(K + r) * LD + (row(q) ^ turn(r))]; });
         #pragma unroll
         for (int q = 0; q < DOWN; ++q)
@@ -77,6 +58,6 @@ gels_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
     }
     #pragma unroll
     for (int q = 0; q < DOWN; ++q)
-        if (row(q) < m) x(row(q), 0) = none && row(q) < n ? scalar_t{} : shifted(y[q], -shift);
+        if (row(q) < m) x(row(q), 0) = rank.none && row(q) < n ? scalar_t{} : shifted(y[q], -shift);
     store(a, matrix_of(QR, q_row, q_col, q_next, member), m, n);
 }

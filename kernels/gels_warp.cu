@@ -10,21 +10,12 @@
 // operations a column of B. Where R has a zero on its diagonal `info` is the first, and X is Q^H B;
 // of R = 0 it is zero.
 #include "launch.cuh"
-#include "shifted.cuh"
+#include "least_squares.cuh"
 #include "passing_columns.cuh"
 static_assert(LANES == 32, "warps go their own ways");
 
-// Whether all of R is zero
-__device__ inline bool is_zero(const Passing& qr)
-{
-    bool any = false;
-    for (int j = 0; j < qr.n; ++j)
-        for (int i = lane(); i <= j; i += 32) any |= abs1(qr.a(i, j)) != 0;
-    return !__any_sync(ALL, any);
-}
-
 template <int R>
-__device__ void solve(const Passing& qr, const Reciprocals<ROWS>& diagonal, bool lost, bool none,
+__device__ void solve(const Passing& qr, const Rank<ROWS>& rank,
                       const Strided<const scalar_t>& b, const Strided<scalar_t>& x, int nrhs,
                       int first)
 {
@@ -32,16 +23,14 @@ __device__ void solve(const Passing& qr, const Reciprocals<ROWS>& diagonal, bool
     sides.load(b, qr.m, nrhs, first);
     real_t most = 0;
     sides.each([&](int, int, scalar_t y) { most = larger(most, y); });
-    #pragma unroll
-    for (int mask = 16; mask; mask /= 2) most = larger(most, across(most, mask));
-    const Power power = is_usual(most) ? Power{1, 1} : to_one(most);
+    const Power power = to_usual(most);
     const int shift = exponent(power);
     if (shift) sides.each([&](int, int, scalar_t& y) { y = power.times(y); });
     sides.reflect(qr, true, false);
-    if (!lost) sides.substitute(qr, diagonal);
+    if (!rank.lost(qr.n)) sides.substitute(qr, rank.diagonal);
     sides.each([&](int i, int j, scalar_t y) {
         if (i < qr.m && first + j < nrhs)
-            x(i, first + j) = none && i < qr.n ? scalar_t{} : shifted(y, -shift);
+            x(i, first + j) = rank.none && i < qr.n ? scalar_t{} : shifted(y, -shift);
     });
 }
 
@@ -60,20 +49,10 @@ gels_warp(const scalar_t* QR, size q_row, size q_col, size q_next, const scalar_
                      int(apart), m, n, n};
     const auto b = matrix_of(B, b_row, b_col, b_next, at);
     const auto x = matrix_of(X, x_row, x_col, x_next, at);
-    scalar_t d[ROWS];
-    int zero = n;
-    #pragma unroll
-    for (int q = ROWS - 1; q >= 0; --q) {
-        d[q] = row(q) < n ? qr.a(row(q), row(q)) : scalar_t{1};
-        if (abs1(d[q]) == 0) zero = row(q);
-    }
-    zero = int(__reduce_min_sync(ALL, unsigned(zero)));
-    const bool none = zero == 0 && is_zero(qr);
-    if (lane() == 0) *array_of(infos, 1, at) = zero == n || none ? 0 : zero + 1;
-    const Reciprocals<ROWS> diagonal([&](int q) { return d[q]; });
-    if (nrhs == 1) solve<1>(qr, diagonal, zero < n, none, b, x, nrhs, 0);
+    const auto rank = rank_of<ROWS>(n, [&](int i, int j) { return qr.a(i, j); });
+    if (lane() == 0) *array_of(infos, 1, at) = rank.info(n);
+    if (nrhs == 1) solve<1>(qr, rank, b, x, nrhs, 0);
     else
         #pragma unroll 1
-        for (int j = 0; j < nrhs; j += TOGETHER)
-            solve<TOGETHER>(qr, diagonal, zero < n, none, b, x, nrhs, j);
+        for (int j = 0; j < nrhs; j += TOGETHER) solve<TOGETHER>(qr, rank, b, x, nrhs, j);
 }
