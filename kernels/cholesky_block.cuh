@@ -15,9 +15,9 @@
 // panel before it make. All of it is a loop, short enough for the instruction cache: unrolled,
 // with the matrix in registers, it took twice the time.
 //
-// A right-hand SIDE goes down with the panel that is the whole matrix: its rows of a tile are solved
-// with the diagonal tile, and a warp takes off its rows what the column makes. All tiles of L stay
-// in shared memory then, for the way up, which is one warp's.
+// A right-hand SIDE goes down with the panel that is the whole matrix: its rows of a tile are
+// solved with the diagonal tile, and a warp takes off its rows what the column makes. All tiles of
+// L stay in shared memory then, for the way up, which is one warp's.
 //
 // Double precision solves by the inverse of the diagonal tile and one step of refinement, which
 // makes the backward error that of substitution; all is done by the tensor cores. Single precision
@@ -412,13 +412,14 @@ template <bool PACKS> __device__ void load_and_subtract(Work& w, scalar_t* cross
             if (w.row(q) < w.rows && w.row(q) >= j) put(w.tile(w.row(q), j), c[j][q]);
 }
 
-// The way up, by one warp: x := L^-H y, L of order n > 0 and the side y in shared memory; of x lane l has
-// the numbers l, l + 32, ...
+// The way up, by one warp: x := L^-H y, L of order n > 0 and the side y in shared memory; of x lane
+// l has the numbers l, l + 32, ...
 constexpr int DOWN = (COLUMNS + 3) / 4;  // rows of a lane
-__device__ inline void solve_for_side(scalar_t (&x)[DOWN], scalar_t* room, const scalar_t* side, int n)
+__device__ inline void solve_for_side(scalar_t (&x)[DOWN], scalar_t* room, const scalar_t* side,
+                                      int n)
 {
     const int rows = (n + 7) / 8, c = lane() % 8;
-    int column[DOWN];  // where the tiles with the columns of this lane's numbers begin, from row 0 on
+    int column[DOWN];  // where the tiles begin that have this lane's columns, from row 0 on
     real_t inverse[DOWN];
     #pragma unroll
     for (int q = 0; q < DOWN; ++q) {

@@ -305,11 +305,11 @@ template <class Do> __device__ void for_panel(int k, Do do_it)
         if (i == k) do_it(i);
 }
 
-// side := L^-H of it, L of order n in the line, which begins at `first` and has such strides, or as it
-// is kept. All reads are of one array by a number: so they are from shared memory, and the rows of a
-// tile follow by one addition.
+// side := L^-H of it, L of order n in the line, which begins at `first` and has such strides, or as
+// it is kept. All reads are of one array by a number: so they are from shared memory, and the rows
+// of a tile follow by one addition.
 __device__ inline void solve_for_side(bool whole, int first, int down, int right, scalar_t* side,
-                                  int n)
+                                      int n)
 {
     constexpr int R = (N + 31) / 32;
     const scalar_t* const l = upper().kept;

@@ -146,9 +146,9 @@ __device__ inline Tile ones()
     return {scalar_t{real_t(i == tile_col(0))}, scalar_t{real_t(i == tile_col(1))}};
 }
 
-// a := L on and below the diagonal, y := inv(L), zeros above; b := L^-1 b if there is a SIDE. Returns
-// 1 + the first column whose pivot is not positive, or 0; the columns from there on mean nothing.
-// All lanes get the same.
+// a := L on and below the diagonal, y := inv(L), zeros above; b := L^-1 b if there is a SIDE.
+// Returns 1 + the first column whose pivot is not positive, or 0; the columns from there on mean
+// nothing. All lanes get the same.
 template <bool SIDE>
 __device__ int factor_tile(Tile& a, Tile& y, scalar_t& b, real_t* reciprocals)
 {

@@ -1,11 +1,11 @@
 // gels_shared.cu: min |A x - b| for a batch of m x n matrices, n <= m <= N, of full rank, one
 // right-hand side each: a warp to each.
 //
-// The factorization takes b along (qr_shared.cuh), which becomes Q^H b, and R is there for R x = Q^H b.
-// Memory is read and written once: the floor is 2 m n + 2 m scalars over its bandwidth. b is scaled
-// to within SMALL and LARGE at the outset where it is not, by a power of two, which is taken out of
-// what is stored. Where R has a zero on its diagonal `info` is the first, and x is Q^H b; of R = 0 it
-// is zero.
+// The factorization takes b along (qr_shared.cuh), which becomes Q^H b, and R is there for the way
+// up. Memory is read and written once: the floor is 2 m n + 2 m scalars over its bandwidth. b is
+// scaled to within SMALL and LARGE at the outset where it is not, by a power of two, which is taken
+// out of what is stored. Where R has a zero on its diagonal `info` is the first, and x is Q^H b; of
+// R = 0 it is zero.
 constexpr bool SIDE = true;
 #include "launch.cuh"
 #include "least_squares.cuh"

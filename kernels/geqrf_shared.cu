@@ -1,7 +1,7 @@
 // geqrf_shared.cu: QR factorization of a batch of m x n matrices, m, n <= N: a warp to each.
 //
-// Memory is read and written once: the floor is 2 m n scalars over its bandwidth (qr_shared.cuh says
-// what takes longer).
+// Memory is read and written once: the floor is 2 m n scalars over its bandwidth (qr_shared.cuh
+// says what takes longer).
 constexpr bool SIDE = false;
 #include "launch.cuh"
 #include "qr_shared.cuh"

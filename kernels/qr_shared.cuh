@@ -9,8 +9,8 @@
 //
 // by the tensor cores, whose operands and sums are the parts of tiles that lanes have: numbers k
 // = t and t + 4 of a product are 2 t and 2 t + 1 of the tile's. What takes the time are the n
-// reflectors, one after the other, of as many matrices as the shared memory holds. A right-hand SIDE
-// is the first column of a tile more, the others of which come to nothing.
+// reflectors, one after the other, of as many matrices as the shared memory holds. A right-hand
+// SIDE is the first column of a tile more, the others of which come to nothing.
 #pragma once
 #include "async.cuh"
 #include "block.cuh"

@@ -1,13 +1,13 @@
 // solve_up.cuh: a triangular solve from the last row up, by a warp, of one right-hand side.
 //
-// Lane l has the numbers l, l + 32, ... of x. A step is one number of the solution, which goes to all
-// lanes, and a multiple of which they take off theirs: what they take it times comes from shared
-// memory, eight steps' at once, before the first of these waits for its number.
+// Lane l has the numbers l, l + 32, ... of x. A step is one number of the solution, which goes to
+// all lanes, and a multiple of which they take off theirs: what they take it times comes from
+// shared memory, eight steps' at once, before the first of these waits for its number.
 #pragma once
 #include "shuffle.cuh"
 
-// x := U^-1 x of order n. under(x, q): x over the diagonal's number in row l + 32 q; at(K, r, q): the
-// number of that row in column K + r, K a multiple of 8.
+// x := U^-1 x of order n. under(x, q): x over the diagonal's number in row l + 32 q; at(K, r, q):
+// the number of that row in column K + r, K a multiple of 8.
 template <int R, class Under, class At>
 __device__ void solve_up(scalar_t (&x)[R], int n, Under under, At at)
 {

@@ -53,6 +53,7 @@ def parser():
     p.add_argument("-p", dest="precisions", type=letters, default="sdcz", metavar="sdcz")
     p.add_argument("--device", choices=("cpu", "gpu"), default="")
     p.add_argument("--batch", type=checked(int, 1), default=3)
+    p.add_argument("--nrhs", type=checked(int, 1), default=2)
     p.add_argument("--seed", type=checked(int, 0), default=0)
     p.add_argument("--json", type=target, metavar="FILE")
     return p
@@ -61,7 +62,7 @@ def parser():
 def main(arguments):
     """A line and a row for each routine, type and kind; the status is how many failed."""
     asked = parser().parse_args(arguments)
-    options = Options(check=1, warmup=False, batch=asked.batch, nrhs=2, seed=asked.seed,
+    options = Options(check=1, warmup=False, batch=asked.batch, nrhs=asked.nrhs, seed=asked.seed,
                       device=asked.device, sizes=asked.sizes or [(n,) * 3 for n in
                                                                  (8, 32, 64, 128, 200)])
     tester.prepare(options)

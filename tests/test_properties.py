@@ -129,6 +129,24 @@ def test_nan_and_inf_are_not_lost(routine, xp, draw, value, layout):
 
 
 BATCHED = [r for r in ROUTINES if r[0].group == "batched"]
+ONE_SIDE = [r for r in BATCHED if r[0].name in ("gesv_batched", "posv_batched", "gels_batched")]
+
+
+@pytest.mark.parametrize("routine", ONE_SIDE,
+                         ids=[case.typed[letter] for case, letter in ONE_SIDE])
+@pytest.mark.parametrize("n", [37, 64, 100])
+def test_one_right_hand_side_of_larger_members(routine, n, xp):
+    """On a GPU there are kernels of its own for it; members are as right as others, and alone."""
+    for variant in range(len(routine[0].variants())):
+        for m, layout in ((n, "F"), (n - 3, "C"), (n, "view")):
+            call = problem(routine, (n, m if "M" in routine[0].columns else n, n), variant, nrhs=1)
+            call.lay([layout], xp)
+            whole = [host(x) for x in call.run()]
+            assert not call.failures(whole)
+            for i in range(call.options.batch):
+                alone = call.run(**{k: call.arguments[k][i:i + 1] for k in call.layouts})
+                for w, a in zip(whole, alone, strict=True):
+                    assert w[i].tobytes() == host(a)[0].tobytes()
 
 
 @pytest.mark.parametrize("routine", BATCHED,

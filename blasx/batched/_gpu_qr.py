@@ -292,8 +292,8 @@ def by_lanes(me, m, n, sides):
 
 
 def beside(me, m, n, sides):
-    """gels_shared, which takes a right-hand side along, for n columns of m >= n rows, or None: with
-    fewer columns geqrf_small has more members at work."""
+    """gels_shared, which takes a right-hand side along, for n columns of m >= n rows, or None: its
+    rows were timed with as few as half as many columns as rows."""
     return blocks("gels_shared", me, m) if sides == 1 and 2 * n >= m else None
 
 

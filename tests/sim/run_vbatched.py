@@ -26,6 +26,8 @@ PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 BY_PANELS = dict(geqrf_small=None, geqrf_shared=None, geqrf_left=None, geqrf_block=PANELS,
                  ormqr_block=PANELS, gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1))
 PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
+TALL = dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1)
+STRIPS = dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0, GROUP=4)
 BY_TWO = dict(posv_small=None, posv_block=None)  # posv is potrf and potrs
 VALUES = {
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
@@ -35,30 +37,23 @@ VALUES = {
     "windows": {"getrf_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=4, PANEL=2),
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2),
                 "getrs_lines": LINES},
-    "cholesky": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                          "potrs_lines": None, "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32),
-                 "potrs_warp": WARP},
-    "lines of L": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                   "potrs_lines": LINES},
+    "cholesky": BY_TWO | {
+        "potrf_block": TALL, "potrs_lines": None, "potrs_warp": WARP,
+        "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
+    "lines of L": BY_TWO | {"potrf_block": TALL, "potrs_lines": LINES},
     "by blocks": {"posv_small": None, "posv_block": dict(WARPS=3, COLUMNS=6, ROWS=2, BLOCKS=1)},
     "by warps": {"posv_block": None},
     "two sweeps": BY_TWO | {
-                   "potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1), "potrs_warp": None,
-                   "potrs_block": None, "potrs_lines": None, "trsm_small": None,
-                   "trsm_lines": LINES | dict(UPTO=1),
-                   "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
-                                      GROUP=4)},
-    "small triangles": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                        "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
-                        "trsm_lines": None,
-                        "trsm_small": dict(N=44, LANES=16, C=1, WARPS=2, BLOCKS=1)},
-    "by panels": BY_TWO | {"potrf_block": dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1),
-                  "potrf_panels": dict(NB=16), "trsm_small": None, "trsm_split": None,
-                  "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
-                                     GROUP=4),
-                  "gemm_warp": None, "syrk_split": None,
-                  "syrk_block": dict(BM=16, BN=16, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0,
-                                     WARPS=2, BLOCKS=1)},
+        "potrf_block": TALL, "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
+        "trsm_small": None, "trsm_lines": LINES | dict(UPTO=1), "trsm_block": STRIPS},
+    "small triangles": BY_TWO | {
+        "potrf_block": TALL, "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
+        "trsm_lines": None, "trsm_small": dict(N=44, LANES=16, C=1, WARPS=2, BLOCKS=1)},
+    "by panels": BY_TWO | {
+        "potrf_block": TALL, "potrf_panels": dict(NB=16), "trsm_small": None, "trsm_split": None,
+        "trsm_block": STRIPS, "gemm_warp": None, "syrk_split": None,
+        "syrk_block": dict(BM=16, BN=16, TM=16, TN=16, BK=16, STAGES=2, RESIDENT=0, WARPS=2,
+                           BLOCKS=1)},
     "qr": {"geqrf_small": dict(N=8, LANES=8, KEPT=1, WARPS=1, BLOCKS=1)},
     "tiles": {"geqrf_small": None, "geqrf_shared": dict(N=16, WARPS=1, BLOCKS=1, HEIGHTS=2)},
     "left": {"geqrf_small": None, "geqrf_shared": None,
@@ -95,8 +90,7 @@ VALUES = {
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
              "trsm_small": None, "trsm_lines": LINES | dict(UPTO=2),
-             "trsm_block": dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0,
-                                GROUP=4)},
+             "trsm_block": STRIPS},
 }
 
 
