@@ -2,9 +2,10 @@
 // right-hand side each: a warp to each.
 //
 // The factorization takes b along (qr_shared.cuh), which becomes Q^H b, and R is there for the way
-// up. Memory is read and written once: the floor is 2 m n + 2 m scalars over its bandwidth. b is
-// scaled to within SMALL and LARGE at the outset where it is not, by a power of two, which is taken
-// out of what is stored. Where R has a zero on its diagonal `info` is the first, and x is Q^H b; of
+// up. Memory is read and written once: the floor is 2 m n + 2 m scalars over its bandwidth. A b that
+// is not within SMALL and LARGE is scaled to 1, and for the way up to the root of R's diagonal, by
+// powers of two, which are taken out of what is stored: R^-1 Q^H b is as far from overflow then as
+// from underflow. Where R has a zero on its diagonal `info` is the first, and x is Q^H b; of
 // R = 0 it is zero.
 constexpr bool SIDE = true;
 #include "launch.cuh"
@@ -35,17 +36,21 @@ gels_shared(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR
         y[q] = row(q) < m ? b(row(q), 0) : scalar_t{};
         most = larger(most, y[q]);
     }
-    const Power power = to_usual(most);
-    const int shift = exponent(power);
+    int shift = to_usual(most);
     #pragma unroll
     for (int q = 0; q < DOWN; ++q)
-        if (row(q) < N) s.side[row(q)] = shift ? power.times(y[q]) : y[q];
+        if (row(q) < N) s.side[row(q)] = shifted(y[q], shift);
 
     qr_in_shared(a, s, nullptr, m, n);
     #pragma unroll
     for (int q = 0; q < DOWN; ++q) y[q] = row(q) < m ? s.side[row(q)] : scalar_t{};
     const auto rank = rank_of<DOWN>(n, [&](int i, int j) { return at(a, i, j); });
     if (threadIdx.x == 0) *array_of(infos, 1, member) = rank.info(n);
+    if (shift) {
+        #pragma unroll
+        for (int q = 0; q < DOWN; ++q) y[q] = shifted(y[q], rank.half);
+        shift += rank.half;
+    }
     if (!rank.lost(n)) {
         scalar_t known[DOWN];
         #pragma unroll

@@ -3,8 +3,9 @@
 // A warp has a member and four right-hand sides at a time, or the only one, in registers. What geqrf
 // left passes by twice (passing_columns.cuh): the reflectors, first to last, for Y = Q^H B; then R,
 // last column to first, for R X = Y. A step is a column, and a number of each right-hand side that
-// all lanes wait for. Columns of B are scaled to within SMALL and LARGE at the outset where they are
-// not, by a power of two, which is taken out of what is stored.
+// all lanes wait for. Columns of B that are not within SMALL and LARGE are scaled to the root of R's
+// diagonal, by a power of two, which is taken out of what is stored: R^-1 Q^H b is as far from
+// overflow then as from underflow.
 //
 // The floor: the factors and B are read, X written, once: m n + 2 m nrhs scalars, 4 m n - n^2
 // operations a column of B. Where R has a zero on its diagonal `info` is the first, and X is Q^H B;
@@ -23,9 +24,9 @@ __device__ void solve(const Passing& qr, const Rank<ROWS>& rank,
     sides.load(b, qr.m, nrhs, first);
     real_t most = 0;
     sides.each([&](int, int, scalar_t y) { most = larger(most, y); });
-    const Power power = to_usual(most);
-    const int shift = exponent(power);
-    if (shift) sides.each([&](int, int, scalar_t& y) { y = power.times(y); });
+    int shift = to_usual(most);
+    if (shift) shift += rank.half;
+    if (shift) sides.each([&](int, int, scalar_t& y) { y = shifted(y, shift); });
     sides.reflect(qr, true, false);
     if (!rank.lost(qr.n)) sides.substitute(qr, rank.diagonal);
     sides.each([&](int i, int j, scalar_t y) {

@@ -4,18 +4,25 @@
 #include "shifted.cuh"
 #include "shuffle.cuh"
 
-// What takes right-hand sides, `most` being the lane's largest number of them, to within SMALL and
-// LARGE
-__device__ inline Power to_usual(real_t most)
+__device__ inline real_t most_of_lanes(real_t x)
 {
     #pragma unroll
-    for (int mask = 16; mask; mask /= 2) most = larger(most, across(most, mask));
-    return is_usual(most) ? Power{1, 1} : to_one(most);
+    for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
+    return x;
+}
+
+// The exponent of what takes right-hand sides near 1, `most` being the lane's largest number of
+// them; 0 where they are within SMALL and LARGE
+__device__ inline int to_usual(real_t most)
+{
+    most = most_of_lanes(most);
+    return is_usual(most) ? 0 : exponent(to_one(most));
 }
 
 template <int ROWS> struct Rank {
     int zero;                    // the first zero on R's diagonal; n if there is none
     bool none;                   // R is zero altogether
+    int half;                    // of the exponent of R's diagonal
     Reciprocals<ROWS> diagonal;  // of the lane's numbers of it, 32 apart
 
     __device__ bool lost(int n) const { return zero < n; }
@@ -29,17 +36,21 @@ template <int ROWS, class R> __device__ Rank<ROWS> rank_of(int n, R r)
     const int lane = threadIdx.x % 32;
     scalar_t d[ROWS];
     int zero = n;
+    real_t most = 0;
     #pragma unroll
     for (int q = ROWS - 1; q >= 0; --q) {
         const int i = lane + 32 * q;
         d[q] = i < n ? r(i, i) : scalar_t{1};
         if (abs1(d[q]) == 0) zero = i;
+        if (i < n) most = larger(most, d[q]);
     }
+    most = most_of_lanes(most);
+    const int half = most > 0 && !isinf(most) ? ilogb(most) / 2 : 0;
     zero = int(__reduce_min_sync(ALL, unsigned(zero)));
     bool any = zero > 0;
     if (!any)
         for (int j = 0; j < n; ++j)
             for (int i = lane; i <= j; i += 32) any |= abs1(r(i, j)) != 0;
     any = __any_sync(ALL, any);
-    return {zero, !any, Reciprocals<ROWS>([&](int q) { return d[q]; })};
+    return {zero, !any, half, Reciprocals<ROWS>([&](int q) { return d[q]; })};
 }

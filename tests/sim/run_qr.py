@@ -341,10 +341,13 @@ def gels_shared(sim, rng, m, n, order, in_place):
 
 
 def least_squares(sim, rng, m, n, order, in_place, nrhs, launch):
-    """The members of geqrf, one with a column of zeros, and right-hand sides as far from one as
-    these; what is checked is A^H (B - A X) = 0, with columns of A and B scaled to one."""
+    """The members of geqrf, one with a column of zeros, one tiny and close to singular, and
+    right-hand sides as far from one as these; what is checked is A^H (B - A X) = 0, with columns of
+    A and B scaled to one."""
     limits = np.finfo(sim.dtype)
     a, b = members(rng, sim.dtype, m, n), random(rng, sim.dtype, 8, m, nrhs)
+    if n > 1:
+        a[4, :, -1] = a[4, :, 0] + a[4, :, -1] / 2**10
     a[3] = random(rng, sim.dtype, m, n)
     a[3, :, n // 2] = 0
     b[4] *= limits.tiny * 64
@@ -380,8 +383,8 @@ def least_squares(sim, rng, m, n, order, in_place, nrhs, launch):
 
 
 def gels_warp(sim, rng, m, n, order, in_place):
-    """Factors: usual, a zero in the middle of R, a zero first, R zero, R small, B small, B large,
-    nan in A; the reflectors of a zero member are none."""
+    """Factors: usual, a zero in the middle of R, a zero first, R zero, R small and near singular, B
+    small, B large, nan in A; the reflectors of a zero member are none."""
     nrhs, limits, team = 5 if n % 2 else 1, np.finfo(sim.dtype), sim.constants["LANES"]
     geqrf = getattr(lapack, sim.letter + "geqrf")
     found = [geqrf(random(rng, sim.dtype, m, n) + 4 * np.eye(m, n, dtype=sim.dtype))[:2]
@@ -390,6 +393,7 @@ def gels_warp(sim, rng, m, n, order, in_place):
     b = random(rng, sim.dtype, 8, m, nrhs)
     qr[1, n // 2, n // 2] = qr[2, 0, 0] = 0
     qr[3] = tau[3] = 0
+    qr[4, n - 1, n - 1] /= 2**10
     qr[4] = np.tril(qr[4], -1) + np.triu(qr[4]) * limits.tiny * 4
     b[4] *= limits.tiny * 64
     b[5] *= limits.tiny * 4
@@ -409,19 +413,20 @@ def gels_warp(sim, rng, m, n, order, in_place):
     assert list(info) == [0, n // 2 + 1 if n > 1 else 0, int(n > 1), 0, 0, 0, 0, 0], info
     assert np.isnan(x[7]).any() and not x[3, :n].any() and (x[3, n:] == b[3, n:]).all()
     for i in range(7) if n > 1 else (0, 4, 5, 6):
-        scale = 1 / np.abs(wide(b[i])).max()
-        y = all_of_q(sim.letter, qr[i], tau[i]).conj().T @ (wide(b[i]) * scale)
-        z, R = wide(x[i]) * scale, np.triu(wide(qr[i])[:n])
+        of_b = np.abs(wide(b[i])).max()
+        y = all_of_q(sim.letter, qr[i], tau[i]).conj().T @ (wide(b[i]) / of_b)
+        lift = limits.eps / limits.tiny if i == 4 else 1
+        R, z = np.triu(wide(qr[i])[:n]) * lift, wide(x[i, :n]) / (of_b * lift)
         bound = PASS * m * limits.eps
         assert np.isfinite(z).all()
         if i == 3:
             continue
+        assert np.abs(wide(x[i, n:]) / of_b - y[n:]).max(initial=0) < bound
         if info[i]:
-            assert np.abs(z - y).max() < bound
-            continue
-        assert np.abs(z[n:] - y[n:]).max(initial=0) < bound
-        size = np.abs(R).max() * np.abs(z[:n]).max() + 1
-        assert np.abs(R @ z[:n] - y[:n]).max() < bound * size
+            assert np.abs(z - y[:n]).max() < bound
+        else:
+            size = np.abs(R).max() * np.abs(z).max() + 1
+            assert np.abs(R @ z - y[:n]).max() < bound * size
 
 
 def lascl_batched(sim, rng, m, n, order, in_place):
