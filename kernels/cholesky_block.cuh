@@ -153,6 +153,7 @@ __device__ inline void factor_diagonal(Work& w, int k)
     }
     if constexpr (SIDE) {
         put(w.tile(k, k), a);
+        __syncwarp();  // the four lanes of a row have read b
         if (t() == 0) w.side[8 * k + tile_row()] = b;
     }
     w.store(a, k, k, info ? info - 1 : w.n);

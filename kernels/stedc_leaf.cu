@@ -14,7 +14,8 @@
 #include "reciprocal.cuh"
 #include "tridiagonal.cuh"
 
-constexpr int MOST = 32, PITCH = MOST + 1, SWEEPS = 30;  // rows of a leaf; sweeps for each of them
+constexpr int MOST = 32, PITCH = MOST + 1;  // rows of a leaf
+constexpr int SWEEPS = 30;  // to a row, of all rows together: the first may take more than most
 constexpr bool WIDE = sizeof(real_t) == 8;
 // The largest element of all is near one. FLOOR is nothing beside it; below its square squares lose
 // digits.
@@ -38,10 +39,9 @@ __device__ inline bool diagonal(Leaf& leaf, real_t* row, int m)
         while (end < m - 1 && fabs(e[end]) > fma(EPS, fabs(d[end]) + fabs(d[end + 1]), FLOOR)) ++end;
         if (end == l) {
             ++l;
-            sweeps = 0;
             continue;
         }
-        if (sweeps++ == SWEEPS) return false;
+        if (sweeps++ == SWEEPS * m) return false;
         const real_t half = (d[l + 1] - d[l]) / (2 * e[l]), root = sqrt(fma(half, half, real_t(1)));
         real_t g = d[end] - d[l] + e[l] / (half + copysign(root, half));
         real_t s = 1, c = 1, p = 0;
