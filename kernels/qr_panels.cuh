@@ -295,16 +295,23 @@ template <int K> __device__ void make_trapezoid(scalar_t* V, int rows, int count
     }
 }
 
-// V^H V above the diagonal for columns `first` and on, by one warp
+// V^H V above the diagonal for columns `first` and on, by one warp. Reflectors that are alike, as those
+// of a matrix of ones, are rounded to one side all the way down, and T carries what that leaves to
+// every column of C alike: chains of a few rows are added.
 __device__ inline void form_z(const scalar_t* V, Shared& s, int rows, int first)
 {
+    constexpr int CHAIN = 32;
     #pragma unroll 1
-    for (int j0 = first; j0 < NB; j0 += STRIP) {
-        typename Products<NB>::Product w;
-        Products<NB>::project(w, V, {const_cast<scalar_t*>(V) + j0, LD, 1}, rows, NB - j0);
-        Products<NB>::each(w, [&](int i, int j, scalar_t x) {
-            if (j0 + j < NB) s.z[i][j0 + j] = x;
-        });
+    for (int p = 0; p < rows; p += CHAIN) {
+        scalar_t* const part = const_cast<scalar_t*>(V) + p * LD;
+        #pragma unroll 1
+        for (int j0 = first; j0 < NB; j0 += STRIP) {
+            typename Products<NB>::Product w;
+            Products<NB>::project(w, part, {part + j0, LD, 1}, min(rows - p, CHAIN), NB - j0);
+            Products<NB>::each(w, [&](int i, int j, scalar_t x) {
+                if (j0 + j < NB) s.z[i][j0 + j] = p ? add(s.z[i][j0 + j], x) : x;
+            });
+        }
     }
     __syncwarp();
 }

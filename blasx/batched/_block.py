@@ -80,6 +80,10 @@ def solve_bytes(dtype, n, constants):
     return (n * leading(constants["WIDTH"], dtype) + rows) * dtype.itemsize + 8 * n
 
 
+# Columns that a warp takes at once (kernels/qr_panels.cuh)
+STRIP = {"s": 32, "d": 16, "c": 32, "z": 8}
+
+
 def panel_bytes(letter, constants, rows):
     """kernels/qr_panels.cuh: `rows` of a panel, and of double precision the warps' products."""
     size, past, strip = {"s": (4, 4, 0), "d": (8, 4, 20), "c": (8, 4, 0), "z": (16, 2, 12)}[letter]

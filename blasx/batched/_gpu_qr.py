@@ -7,6 +7,7 @@ import numpy as np
 from .._kernel import current_device, gpu
 from ._block import (
     SIDES_OF_GELS,
+    STRIP,
     dealt,
     gels_bytes,
     gels_room,
@@ -202,6 +203,17 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
                 c.swapaxes(1, 2) if right else c, (trans != "N") != right, right != conjugated)
 
 
+def by_panels_of(me, rows, width):
+    """ormqr_block for so many columns of C. Where its row says `least`, a block has no more warps
+    than C strips of columns, but at least so many; that does not change a bit."""
+    kernel = blocks("ormqr_block", me, rows)
+    if least := noted("ormqr_block", me, rows, "least"):
+        warps = max(least, 2 ** (-(-width // STRIP[me.letter]) - 1).bit_length())
+        if warps < kernel.values["WARPS"]:
+            return narrower(kernel, warps)
+    return kernel
+
+
 def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False, whole=0):
     """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
     the numbers tau of members are `apart`. C may be the last part of a matrix of which others have
@@ -218,10 +230,7 @@ def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=Fal
     if small := by_columns_of(me, rows, whole):
         _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint)
         return
-    kernel = blocks("ormqr_block", me, rows)
-    alone = noted("ormqr_block", me, rows, "alone")
-    if alone and whole == 1:
-        kernel = narrower(kernel, alone)
+    kernel = by_panels_of(me, rows, whole)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *of_c)
 
 

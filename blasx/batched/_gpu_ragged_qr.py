@@ -21,7 +21,15 @@ from ._block import (
     teams_of,
 )
 from ._gpu import INT, blocks, past, solving
-from ._gpu_qr import beside, by_columns_of, by_lanes, least_squares, of_t, small_qr
+from ._gpu_qr import (
+    beside,
+    by_columns_of,
+    by_lanes,
+    by_panels_of,
+    least_squares,
+    of_t,
+    small_qr,
+)
 from ._gpu_ragged import (
     Call,
     columns,
@@ -111,7 +119,7 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
 def multiplying(me, rows, width):
     """The kernel that multiplies by reflectors of so many rows."""
     return (solving("ormqr_warp", me, rows, width) or by_columns_of(me, rows, width)
-            or blocks("ormqr_block", me, rows))
+            or by_panels_of(me, rows, width))
 
 
 def multiplications(me, of, rows, width, count, adjoint, conjugated):

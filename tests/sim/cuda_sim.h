@@ -225,21 +225,6 @@ static inline void meet(size_t threads, int line = __builtin_LINE())
 
 static int lane() { return (current - fibers) & 31; }
 
-// mma.m8n8k4: lane (g, t) has A(g, t), B(t, g) and C(g, 2 t), C(g, 2 t + 1)
-static inline void mma_m8n8k4(double& c0, double& c1, double a, double b,
-                              int line = __builtin_LINE())
-{
-    const int g = lane() / 4, t = lane() % 4;
-    double row[4];
-    const Posted<double> A(a, line);
-    for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-    const Posted<double> B(b, line);
-    for (int k = 0; k < 4; ++k) {
-        c0 = fma(row[k], B[8 * t + k], c0);
-        c1 = fma(row[k], B[8 * t + 4 + k], c1);
-    }
-}
-
 // ldmatrix: lane l names row l % 8 of tile l / 8; lane (g, t) gets (g, 2 t ..) or (2 t .., g)
 template <bool TRANSPOSED>
 static inline void load_tiles(unsigned (&x)[4], const void* row, int line = __builtin_LINE())
@@ -265,58 +250,33 @@ static inline void store_tiles(void* row, const unsigned (&x)[4], int line = __b
         std::memcpy(static_cast<char*>(rows[8 * i + g]) + 4 * t, &x[i], 4);
 }
 
+// mma.m8n8k4: lane (g, t) has A(g, t), B(t, g) and C(g, 2 t), C(g, 2 t + 1)
+void mma_m8n8k4(double& c0, double& c1, double a, double b, int line = __builtin_LINE());
 // mma.m16n8k8 of the first 11 bits of numbers of single precision
-static inline void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2],
-                               int line = __builtin_LINE())
-{
-    const auto rough = [](float x) {
-        uint32_t bits;
-        std::memcpy(&bits, &x, 4);
-        bits &= 0xffffe000;
-        std::memcpy(&x, &bits, 4);
-        return double(x);
-    };
-    const int g = lane() / 4, t = lane() % 4;
-    double sum[4] = {c[0], c[1], c[2], c[3]};
-    for (int k = 0; k < 2; ++k) {
-        const Posted<float> B(b[k], line);
-        double columns[2][4];
-        for (int e = 0; e < 2; ++e)
-            for (int p = 0; p < 4; ++p) columns[e][p] = rough(B[4 * (2 * t + e) + p]);
-        for (int half = 0; half < 2; ++half) {
-            const Posted<float> A(a[2 * k + half], line);
-            for (int e = 0; e < 2; ++e)
-                for (int p = 0; p < 4; ++p)
-                    sum[2 * half + e] += rough(A[4 * g + p]) * columns[e][p];
-        }
-    }
-    for (int e = 0; e < 4; ++e) c[e] = float(sum[e]);
-}
+void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2],
+                 int line = __builtin_LINE());
+// mma.m16n8k16 of 2-byte numbers, each of which is one of `values`, summed in single precision
+void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                  const float* values, int line);
 
-// mma.m16n8k16 of 2-byte numbers, summed in single precision
+// All numbers of two bytes, by these
+template <class T> const float* every()
+{
+    static_assert(sizeof(T) == 2);
+    float* const values = new float[1 << 16];
+    for (unsigned bits = 0; bits < 1 << 16; ++bits) {
+        T x;
+        std::memcpy(&x, &bits, 2);
+        values[bits] = float(x);
+    }
+    return values;
+}
 template <class T>
 static inline void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                                 int line = __builtin_LINE())
 {
-    const auto number = [](uint64_t pairs, int i) {
-        T x;
-        x.bits = static_cast<unsigned short>(pairs >> 16 * i);
-        return double(float(x));
-    };
-    const int g = lane() / 4, t = lane() % 4;
-    for (int half = 0; half < 2; ++half) {
-        const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
-        uint64_t row[4];
-        for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-        const Posted<uint64_t> B(b[0] | uint64_t(b[1]) << 32, line);
-        for (int e = 0; e < 2; ++e) {
-            double sum = c[2 * half + e];
-            for (int k = 0; k < 4; ++k)
-                for (int i = 0; i < 4; ++i)
-                    sum += number(row[k], i) * number(B[4 * (2 * t + e) + k], i);
-            c[2 * half + e] = float(sum);
-        }
-    }
+    static const float* const values = every<T>();
+    mma_m16n8k16(c, a, b, values, line);
 }
 
 }  // namespace sim
@@ -543,18 +503,6 @@ template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
 
-// All numbers of two bytes, by these
-template <class T> const float* every()
-{
-    static_assert(sizeof(T) == 2);
-    float* const values = new float[1 << 16];
-    for (unsigned bits = 0; bits < 1 << 16; ++bits) {
-        T x;
-        std::memcpy(&x, &bits, 2);
-        values[bits] = float(x);
-    }
-    return values;
-}
 template <class T> OPTIMIZED double value_at(const char* p)
 {
     if constexpr (sizeof(T) == 2) {

@@ -24,7 +24,8 @@ def sanitized():
     """The environment of a process that may load what build.py makes; the sanitizer sees all of
     Python's memory."""
     from .build import runtimes
-    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": "detect_leaks=0",
+    return os.environ | {"LD_PRELOAD": runtimes(),
+                         "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16",
                          "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
                          "PYTHONPATH": str(ROOT)}
 

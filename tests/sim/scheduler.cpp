@@ -1,5 +1,5 @@
-// scheduler.cpp: the turns that fibers take (cuda_sim.h). It is compiled once, and optimized, and is
-// part of every kernel's library.
+// scheduler.cpp: the turns that fibers take, and products of the tensor cores (cuda_sim.h). It is
+// compiled once, and optimized, and is part of every kernel's library.
 #include <algorithm>
 #include <vector>
 
@@ -170,9 +170,9 @@ static bool run(Group& group, int schedule)
             std::swap(turn[i - 1], turn[(group.random >> 33) % i]);
         }
         bool moved = false;
-        auto one_turn = [&](auto mine) {
-            for (size_t i : turn)
-                if (fibers[i].state == RUNNING && mine(i / 32)) resume(fibers[i]);
+        auto one_turn = [&](auto first, auto last) {
+            for (auto i = first; i < last; ++i)
+                if (fibers[*i].state == RUNNING) resume(fibers[*i]);
         };
         auto go_on = [](size_t w) {
             return release(32 * w, std::min(all, 32 * w + 32), AT_WARP, "a warp is split");
@@ -183,9 +183,11 @@ static bool run(Group& group, int schedule)
         };
         if (schedule % 2) {
             std::vector<size_t> order;
-            for (size_t i : turn)
-                if (std::find(order.begin(), order.end(), i / 32) == order.end())
-                    order.push_back(i / 32);
+            std::vector<std::vector<size_t>> of(warps);  // those of each, in their order
+            for (size_t i : turn) {
+                if (of[i / 32].empty()) order.push_back(i / 32);
+                of[i / 32].push_back(i);
+            }
             std::vector<size_t> blocks;
             for (size_t w : order)
                 if (std::find(blocks.begin(), blocks.end(), 32 * w / threads) == blocks.end())
@@ -194,11 +196,11 @@ static bool run(Group& group, int schedule)
                 do
                     for (size_t w : order)
                         if (32 * w / threads == b)
-                            do one_turn([w](size_t of) { return of == w; });
+                            do one_turn(of[w].begin(), of[w].end());
                             while (go_on(w));
                 while (release_block(b));
         } else {
-            one_turn([](size_t) { return true; });
+            one_turn(turn.begin(), turn.end());
             for (size_t w = 0; w < warps; ++w) moved |= go_on(w);
         }
         for (size_t b = 0; b < all; b += threads)
@@ -265,6 +267,68 @@ void launch(void (*what)(), dim3 blocks, dim3 threads, int schedule, size_t shar
     for (char* memory : made) {
         ASAN_UNPOISON_MEMORY_REGION(memory, room);
         std::free(memory);
+    }
+}
+
+// -- Products of the tensor cores
+
+void mma_m8n8k4(double& c0, double& c1, double a, double b, int line)
+{
+    const int g = lane() / 4, t = lane() % 4;
+    double row[4];
+    const Posted<double> A(a, line);
+    for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
+    const Posted<double> B(b, line);
+    for (int k = 0; k < 4; ++k) {
+        c0 = fma(row[k], B[8 * t + k], c0);
+        c1 = fma(row[k], B[8 * t + 4 + k], c1);
+    }
+}
+
+void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2], int line)
+{
+    const auto rough = [](float x) {
+        uint32_t bits;
+        std::memcpy(&bits, &x, 4);
+        bits &= 0xffffe000;
+        std::memcpy(&x, &bits, 4);
+        return double(x);
+    };
+    const int g = lane() / 4, t = lane() % 4;
+    double sum[4] = {c[0], c[1], c[2], c[3]};
+    for (int k = 0; k < 2; ++k) {
+        const Posted<float> B(b[k], line);
+        double columns[2][4];
+        for (int e = 0; e < 2; ++e)
+            for (int p = 0; p < 4; ++p) columns[e][p] = rough(B[4 * (2 * t + e) + p]);
+        for (int half = 0; half < 2; ++half) {
+            const Posted<float> A(a[2 * k + half], line);
+            for (int e = 0; e < 2; ++e)
+                for (int p = 0; p < 4; ++p)
+                    sum[2 * half + e] += rough(A[4 * g + p]) * columns[e][p];
+        }
+    }
+    for (int e = 0; e < 4; ++e) c[e] = float(sum[e]);
+}
+
+void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                  const float* values, int line)
+{
+    const auto number = [=](uint64_t pairs, int i) { return double(values[pairs >> 16 * i & 0xffff]); };
+    const int g = lane() / 4, t = lane() % 4;
+    for (int half = 0; half < 2; ++half) {
+        const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
+        uint64_t row[4];
+        for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
+        const Posted<uint64_t> B(b[0] | uint64_t(b[1]) << 32, line);
+        for (int e = 0; e < 2; ++e) {
+            double sum = c[2 * half + e];
+            for (int k = 0; k < 4; ++k) {
+                const uint64_t column = B[4 * (2 * t + e) + k];
+                for (int i = 0; i < 4; ++i) sum += number(row[k], i) * number(column, i);
+            }
+            c[2 * half + e] = float(sum);
+        }
     }
 }
 
