@@ -295,9 +295,9 @@ template <int K> __device__ void make_trapezoid(scalar_t* V, int rows, int count
     }
 }
 
-// V^H V above the diagonal for columns `first` and on, by one warp. Reflectors that are alike, as those
-// of a matrix of ones, are rounded to one side all the way down, and T carries what that leaves to
-// every column of C alike: chains of a few rows are added.
+// V^H V above the diagonal for columns `first` and on, by one warp. Where reflectors are alike, as
+// those of a matrix of ones, a sum is rounded to one side all the way down, and T carries that to
+// every column of C: sums of a few rows are added.
 __device__ inline void form_z(const scalar_t* V, Shared& s, int rows, int first)
 {
     constexpr int CHAIN = 32;

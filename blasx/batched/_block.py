@@ -86,9 +86,9 @@ STRIP = {"s": 32, "d": 16, "c": 32, "z": 8}
 
 def panel_bytes(letter, constants, rows):
     """kernels/qr_panels.cuh: `rows` of a panel, and of double precision the warps' products."""
-    size, past, strip = {"s": (4, 4, 0), "d": (8, 4, 20), "c": (8, 4, 0), "z": (16, 2, 12)}[letter]
-    panel, warps = constants["NB"], constants["WARPS"]
-    return size * (rows * (panel + past) + warps * panel * strip)
+    size, past = {"s": (4, 4), "d": (8, 4), "c": (8, 4), "z": (16, 2)}[letter]
+    panel, across = constants["NB"], STRIP[letter] + 4 if letter in "dz" else 0
+    return size * (rows * (panel + past) + constants["WARPS"] * panel * across)
 
 
 def left_bytes(letter, constants, rows):

@@ -204,8 +204,9 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
 
 
 def by_panels_of(me, rows, width):
-    """ormqr_block for so many columns of C. Where its row says `least`, a block has no more warps
-    than C strips of columns, but at least so many; that does not change a bit."""
+    """ormqr_block for so many columns of C. Where its row says `least`, a block has the next power
+    of two of C's strips of columns as warps, if those are fewer than the row's, and at least so
+    many: all of them load a panel. It does not change a bit."""
     kernel = blocks("ormqr_block", me, rows)
     if least := noted("ormqr_block", me, rows, "least"):
         warps = max(least, 2 ** (-(-width // STRIP[me.letter]) - 1).bit_length())

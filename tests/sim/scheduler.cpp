@@ -314,7 +314,9 @@ void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2], int li
 void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                   const float* values, int line)
 {
-    const auto number = [=](uint64_t pairs, int i) { return double(values[pairs >> 16 * i & 0xffff]); };
+    const auto number = [=](uint64_t pairs, int i) -> double {
+        return values[pairs >> 16 * i & 0xffff];
+    };
     const int g = lane() / 4, t = lane() % 4;
     for (int half = 0; half < 2; ++half) {
         const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
