@@ -40,6 +40,7 @@ from .batched._block import (
     small_triangle_bytes,
     solve_bytes,
     square_bytes,
+    strip_bytes,
     svd_room,
     sytrd_bytes,
     sytrd_cluster_bytes,
@@ -601,10 +602,31 @@ def left_stages(letter, n):
 def left_fits(letter, n, v, gpu):
     size, panel = 4 * words(letter), v["NB"]
     static = size * (panel * (panel + 6) + 3 * 16 * (v["WARPS"] + 1)) + 512
-    return (32 * v["WARPS"] * v["ROWS"] >= n and panel in (16, 32) and 2 <= v["WARPS"] <= 32
+    return (32 * v["WARPS"] * v["ROWS"] >= n and panel in (16, 32) and 2 <= v["WARPS"] <= 16
             and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and 16 * v["ROWS"] * words(letter) <= PART
             and panel**2 // 32 * words(letter) <= PART
             and left_bytes(letter, v, n) + static <= gpu.shared)
+
+
+def q_strip_stages(letter, n):
+    return (options(COLUMNS=(16, 32, 8), NB=(16, 32), WARPS=(4, 8, 2, 16)),
+            options(BLOCKS=(1, 2, 3, 4, 6, 8)))
+
+
+def q_strip_fits(letter, n, v, gpu):
+    columns, panel = v["COLUMNS"], v["NB"]
+    return (columns in (8, 16, 32) and panel in (16, 32) and (columns > 8 or letter in "dz")
+            and v["WARPS"] <= 32 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+            and max(columns, 16) * panel // 32 * words(letter) <= PART
+            and strip_bytes(letter, v, n) <= gpu.shared)
+
+
+def t_stages(letter, n):
+    return options(NB=(16,)), options(WARPS=WARPS)
+
+
+def t_fits(letter, n, v, gpu):
+    return v["NB"] in (16, 32) and v["WARPS"] <= 32
 
 
 def triangle_stages(letter, n):
@@ -1671,12 +1693,15 @@ SPACES = {
     "geqrf_block": Space("geqrf", panel_stages, panel_fits),
     "orgqr_small": Space("orgqr", q_stages, q_fits, (4, 8, 16, 24, 32, 48, 64), True,
                          largest=200),
+    "orgqr_strips": Space("orgqr", q_strip_stages, q_strip_fits, optional=True, smallest=17),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
     "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
                         (4, 8, 16, 32, 48, 64, 96), True, largest=512),
     "ormqr_small": Space("ormqr", small_q_stages, small_q_fits, (4, 8, 16, 24, 32, 48), True,
                          largest=64),
+    "ormqr_strips": Space("ormqr", q_strip_stages, q_strip_fits, optional=True, smallest=17),
     "ormqr_block": Space("ormqr", panel_stages, reflector_fits),
+    "larft_panels": Space("ormqr", t_stages, t_fits, smallest=17),
     "gels_solve": Space("gels", triangle_stages, triangle_fits),
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), optional=True,
                           largest=512),

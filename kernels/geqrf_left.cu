@@ -1,18 +1,10 @@
 // geqrf_left.cu: QR factorization of a batch of m x n matrices, panel by panel from the left.
 //
 // A block has a matrix. A panel of NB columns, all of its rows, comes to shared memory, where the
-// reflectors of every panel before it are applied to it; then it is factored, and goes out once.
-// With H_1 ... H_NB = I - V T V^H of an earlier panel and its W = V^H C,
-//
-//     C^T := C^T - ((C^T conj V) conj T) V^T
-//
-// by the tensor cores. Every warp has each WARPS-th tile of eight rows of C, and of all V: it sums
-// its part of W^T, the block adds the parts up and multiplies by T, at three barriers, and the warp
-// subtracts from its rows. V is read as it lies, a tile ahead, twice, once asked for by L2 and once
-// found there: (m n^2 - n^3 / 3) / (2 NB) numbers of a matrix come from memory so, where L2 does not
+// reflectors of every panel before it are applied to it (qr_left.cuh); then it is factored, and goes
+// out once. (m n^2 - n^3 / 3) / (2 NB) numbers of a matrix come from memory so, where L2 does not
 // hold all matrices, and nothing is written but the result. The floor is 2 m n; every column waits
-// for a barrier. T of all panels lies in global memory, in the order in which lanes read it.
-#include "async.cuh"
+// for a barrier.
 #include "block.cuh"
 #include "launch.cuh"
 
@@ -21,12 +13,12 @@ constexpr int NB = 16;      // columns of a panel
 constexpr int ROWS = 2;     // of a panel to a thread
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 #endif
+constexpr int WIDTH = NB;
 // Rows 2 t and columns g of a tile meet no bank twice
-constexpr int LD = NB + (sizeof(scalar_t) == 4 ? 4 : sizeof(scalar_t) == 8 ? 2 : 1);
-#include "qr_columns.cuh"
-#include "tensor.cuh"
+constexpr int LD = WIDTH + (sizeof(scalar_t) == 4 ? 4 : sizeof(scalar_t) == 8 ? 2 : 1);
+#include "qr_left.cuh"
 constexpr bool REAL = sizeof(scalar_t) == sizeof(real_t);
-static_assert((NB == 16 || NB == 32) && WARPS > 1);
+static_assert(WARPS > 1);
 
 struct Shared {
     scalar_t z[NB][LD];       // V^H V above the diagonal
@@ -38,267 +30,6 @@ struct Shared {
     real_t sizes[NB];         // of the columns
     scalar_t* parts;          // of W^T, a part to each warp, and one more for (W^T) conj T
 };
-constexpr int PART = NB * NB; // numbers of a part: pairs of tiles, 128 numbers of 32 lanes each
-
-__device__ inline int g() { return lane() / 4; }
-__device__ inline int t() { return lane() % 4; }
-
-// The first tile of eight rows from number `first` on that is this warp's
-__device__ inline int own_tile(int first)
-{
-    return first + (warp() + WARPS - first % WARPS) % WARPS;
-}
-
-// 16 bytes, or what K numbers have if that is less
-template <int K> struct Pack {
-    static constexpr int FEW = K * sizeof(scalar_t) < 16 ? K : 16 / sizeof(scalar_t);
-    struct alignas(FEW * sizeof(scalar_t)) type { scalar_t x[FEW]; };
-};
-
-template <int K> __device__ void read_packs(scalar_t (&v)[K], const scalar_t* p)
-{
-    constexpr int FEW = Pack<K>::FEW;
-    #pragma unroll
-    for (int c = 0; c < K; c += FEW) {
-        const auto x = *reinterpret_cast<const typename Pack<K>::type*>(p + c);
-        #pragma unroll
-        for (int e = 0; e < FEW; ++e) v[c + e] = x.x[e];
-    }
-}
-
-// 8 K reflectors from row `top` on, those of a tile's number l being K g + l, ones on their diagonal
-template <int K> struct Reflectors {
-    Strided<const scalar_t> V;
-    int top, rows;
-    bool packs;               // K neighbours can be read at once
-
-    __device__ Reflectors(Strided<const scalar_t> of, int top, int rows)
-        : V(of), top(top), rows(rows),
-          packs(of.cs == 1 && (size(of.p) | size(of.rs * sizeof(scalar_t)))
-                % alignof(typename Pack<K>::type) == 0) {}
-
-    // Where a lane reads: ACROSS, rows 2 t and 2 t + 1 of a tile, a reflector to a group of lanes;
-    // else a row to a group, numbers 2 t and 2 t + 1 of the reflectors
-    template <bool ACROSS> static __device__ int row(int tile, int e)
-    {
-        return 8 * tile + (ACROSS ? 2 * t() + e : g());
-    }
-    template <bool ACROSS> static __device__ int column(int e)
-    {
-        return K * (ACROSS ? g() : 2 * t() + e);
-    }
-    // What memory has there, which nobody waits for yet
-    template <bool ACROSS> __device__ void ask(scalar_t (&v)[2][K], int tile) const
-    {
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            #pragma unroll
-            for (int l = 0; l < K; ++l) v[e][l] = scalar_t{};
-            if (row<ACROSS>(tile, e) >= rows) continue;
-            const scalar_t* const p = V.p + (row<ACROSS>(tile, e) - top) * V.rs
-                                      + column<ACROSS>(e) * V.cs;
-            if (packs)
-                read_packs(v[e], p);
-            else
-                #pragma unroll
-                for (int l = 0; l < K; ++l) v[e][l] = p[l * V.cs];
-        }
-    }
-    // What V has in the place of R
-    template <bool ACROSS> __device__ void trim(scalar_t (&v)[2][K], int tile) const
-    {
-        if (8 * tile < top + 8 * K)
-            #pragma unroll
-            for (int e = 0; e < 2; ++e) {
-                const int i = row<ACROSS>(tile, e), above = i - top - column<ACROSS>(e);
-                #pragma unroll
-                for (int l = 0; l < K; ++l)
-                    if (above <= l) v[e][l] = scalar_t{real_t(above == l && i < rows)};
-            }
-    }
-};
-
-// Asks for a panel, rows i to m of columns k and on, of n: it comes to L2, a line to a thread
-__device__ inline void bring(Strided<const scalar_t> of, int i, int k, int m, int n)
-{
-    constexpr int LINE = 128 / sizeof(scalar_t), LINES = (NB + LINE - 1) / LINE;
-    const int width = n - k < NB ? n - k : NB;
-    if (of.cs == 1)
-        for (int e = thread(); e < (m - i) * LINES; e += THREADS) {
-            const int j = e % LINES * LINE;
-            if (j < width) prefetch(&of(i + e / LINES, k + j));
-        }
-    else
-        for (int j = warp(); j < width; j += WARPS)
-            for (int r = i + lane() * LINE; r < m; r += 32 * LINE) prefetch(&of(r, k + j));
-}
-
-// What a lane has of the 16 I columns times 8 K reflectors of W^T
-template <int K, int I> using Product = scalar_t[I][K][4];
-
-template <int N> __device__ void copy(scalar_t (&to)[2][N], const scalar_t (&from)[2][N])
-{
-    #pragma unroll
-    for (int e = 0; e < 2; ++e)
-        #pragma unroll
-        for (int l = 0; l < N; ++l) to[e][l] = from[e][l];
-}
-
-// The part of w = C^T conj(V) of this warp's tiles from number `tile` on; v: what V has across the
-// first. TRAPEZOID: C itself is one of reflectors, from row `top` on.
-template <bool TRAPEZOID, int K, int I>
-__device__ void project(Product<K, I>& w, const Reflectors<K>& V, scalar_t (&v)[2][K],
-                        const scalar_t* C, int tile, int tiles, int top = 0)
-{
-    #pragma unroll
-    for (int i = 0; i < I; ++i)
-        #pragma unroll
-        for (int l = 0; l < K; ++l)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) w[i][l][e] = scalar_t{};
-    #pragma unroll 1
-    for (; tile < tiles; tile += WARPS) {
-        scalar_t next[2][K], c[I][4];
-        V.template ask<true>(next, tile + WARPS);
-        V.template trim<true>(v, tile);
-        #pragma unroll
-        for (int i = 0; i < I; ++i)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int row = 8 * tile + 2 * t() + e / 2, column = 16 * i + 8 * (e % 2) + g();
-                c[i][e] = C[row * LD + column];
-                if (TRAPEZOID && row - top <= column)
-                    c[i][e] = scalar_t{real_t(row - top == column)};
-            }
-        #pragma unroll
-        for (int l = 0; l < K; ++l) {
-            const scalar_t b[2] = {conj(v[0][l]), conj(v[1][l])};
-            #pragma unroll
-            for (int i = 0; i < I; ++i) tensor_product(w[i][l], c[i], b);
-        }
-        copy(v, next);
-    }
-}
-
-// C -= V W of this warp's tiles, w: -W^T as an operand; v: what V has down the first
-template <int K, int I>
-__device__ void subtract(const Product<K, I>& w, const Reflectors<K>& V, scalar_t (&v)[2][K],
-                         scalar_t* C, int tile, int tiles)
-{
-    #pragma unroll 1
-    for (; tile < tiles; tile += WARPS) {
-        scalar_t next[2][K], c[I][4];
-        V.template ask<false>(next, tile + WARPS);
-        V.template trim<false>(v, tile);
-        scalar_t* const at = C + (8 * tile + 2 * t()) * LD + g();
-        #pragma unroll
-        for (int i = 0; i < I; ++i)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) c[i][e] = at[e % 2 * LD + 16 * i + 8 * (e / 2)];
-        #pragma unroll
-        for (int l = 0; l < K; ++l)
-            #pragma unroll
-            for (int i = 0; i < I; ++i)
-                tensor_product(c[i], w[i][l], {v[0][l], v[1][l]});
-        #pragma unroll
-        for (int i = 0; i < I; ++i)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) at[e % 2 * LD + 16 * i + 8 * (e / 2)] = c[i][e];
-        copy(v, next);
-    }
-}
-
-// -- Parts of W^T in shared memory, 16 bytes a lane at a time
-
-__device__ inline void keep(scalar_t* part, int tile, const scalar_t (&x)[4])
-{
-    constexpr int few = 16 / sizeof(scalar_t);
-    #pragma unroll
-    for (int e = 0; e < 4; e += few) {
-        Vector v;
-        #pragma unroll
-        for (int d = 0; d < few; ++d) v.x[d] = x[e + d];
-        *reinterpret_cast<Vector*>(part + 128 * tile + 32 * e + few * lane()) = v;
-    }
-}
-__device__ inline void kept(scalar_t (&x)[4], const scalar_t* part, int tile)
-{
-    constexpr int few = 16 / sizeof(scalar_t);
-    #pragma unroll
-    for (int e = 0; e < 4; e += few) {
-        const Vector v = *reinterpret_cast<const Vector*>(part + 128 * tile + 32 * e + few * lane());
-        #pragma unroll
-        for (int d = 0; d < few; ++d) x[e + d] = v.x[d];
-    }
-}
-
-// Adds the parts of all warps up: f(tile, sum) by the warp that has the tile. One barrier, before.
-template <int K, int I, class F>
-__device__ void sum_up(const Product<K, I>& w, const Shared& s, F f)
-{
-    #pragma unroll
-    for (int i = 0; i < I; ++i)
-        #pragma unroll
-        for (int l = 0; l < K; ++l) keep(s.parts + warp() * PART, i * K + l, w[i][l]);
-    __syncthreads();
-    #pragma unroll 1
-    for (int tile = warp(); tile < I * K; tile += WARPS) {
-        scalar_t x[WARPS][4];
-        #pragma unroll
-        for (int v = 0; v < WARPS; ++v) kept(x[v], s.parts + v * PART, tile);
-        #pragma unroll
-        for (int v = 1; v < WARPS; ++v)
-            #pragma unroll
-            for (int e = 0; e < 4; ++e) x[0][e] = add(x[0][e], x[v][e]);
-        f(tile, x[0]);
-    }
-}
-
-// Where T(c, l) of 8 K reflectors is: the pairs of numbers that a lane has of 8 x 8 tiles
-template <int K> __device__ int place(int c, int l)
-{
-    return ((c % K * K + l % K) * 32 + l / K * 4 + c / K / 2) * 2 + c / K % 2;
-}
-
-// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated.
-// Three barriers; the caller synchronises before parts are written again by another function than
-// this.
-template <int K, int I>
-__device__ void times_t(Product<K, I>& w, const Shared& s, const scalar_t* T)
-{
-    constexpr int EACH = (I * K + WARPS - 1) / WARPS;
-    scalar_t of_t[EACH][K][2];
-    #pragma unroll
-    for (int d = 0; d < EACH; ++d) {
-        const int tile = warp() + d * WARPS < I * K ? warp() + d * WARPS : 0;
-        #pragma unroll
-        for (int l = 0; l < K; ++l)
-            read_packs(of_t[d][l], T + ((l * K + tile % K) * 32 + lane()) * 2);
-    }
-    sum_up<K, I>(w, s, [&](int tile, const scalar_t (&x)[4]) { keep(s.parts, tile, x); });
-    __syncthreads();
-    scalar_t* const last = s.parts + WARPS * PART;
-    #pragma unroll
-    for (int d = 0; d < EACH; ++d) {
-        const int tile = warp() + d * WARPS;
-        if (tile >= I * K) break;
-        scalar_t x[4] = {};
-        #pragma unroll
-        for (int l = 0; l < K; ++l) {
-            scalar_t a[4];
-            kept(a, s.parts, tile / K * K + l);
-            tensor_product(x, {a[0], a[2], a[1], a[3]}, of_t[d][l]);
-        }
-        const real_t minus = -1;
-        keep(last, tile, {mul(x[0], minus), mul(x[2], minus), mul(x[1], minus), mul(x[3], minus)});
-    }
-    __syncthreads();
-    #pragma unroll
-    for (int i = 0; i < I; ++i)
-        #pragma unroll
-        for (int l = 0; l < K; ++l) kept(w[i][l], last, i * K + l);
-}
-
 // Scales the columns whose squares might over- or underflow; true if there are
 __device__ inline bool scale_columns(scalar_t* C, Shared& s, bool unusual, int m)
 {
@@ -336,7 +67,7 @@ __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k,
             first.ask<true>(v, tile);
             project<false, 2, 1>(w, first, v, C + PB, tile, tiles);
             first.ask<false>(v, tile);
-            times_t<2, 1>(w, s, T);
+            times_t<2, 1>(w, s.parts, T);
             subtract<2, 1>(w, first, v, C + PB, tile, tiles);
             __syncthreads();
         }
@@ -347,7 +78,7 @@ __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k,
         tile = own_tile((k + PB) / 8);
         first.ask<true>(v, tile);
         project<true, 2, 1>(w, first, v, C + PB, tile, tiles, k + PB);
-        sum_up<2, 1>(w, s, [&](int tile, const scalar_t (&x)[4]) {
+        sum_up<2, 1>(w, s.parts, [&](int tile, const scalar_t (&x)[4]) {
             #pragma unroll
             for (int e = 0; e < 4; ++e)
                 s.z[2 * (2 * t() + e % 2) + tile][PB + g() + 8 * (e / 2)] = x[e];
@@ -399,7 +130,7 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             Product<K, I> w;
             project<false, K, I>(w, V, v, C, tile, tiles);
             V.ask<false>(v, tile);
-            times_t<K, I>(w, s, T + j * NB);
+            times_t<K, I>(w, s.parts, T + j * NB);
             scalar_t next[2][K] = {};
             if (j + NB < before) earlier(j + NB).ask<true>(next, own_tile(j / 8 + K));
             subtract<K, I>(w, V, v, C, tile, tiles);

@@ -28,6 +28,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "geqrf_block": (PANELS, ("19,11", "9,12")),
     "geqrf_left": (PANELS | {"NB": 16}, ("37,29", "21,60")),
     "ormqr_block": (PANELS, ("19,18", "26,9")),
+    "ormqr_strips": (dict(NB=16, COLUMNS=16, WARPS=2, BLOCKS=1), ("48,40", "37,29")),
     "ormqr_small": (dict(N=20, LANES=8, WARPS=1, BLOCKS=1), ("20,20", "17,9", "3,21")),
     "ormqr_warp": (WARP, ("40,1", "33,6", "9,4")),
     "orgqr_block": (PANELS, ("19,18", "26,9")),
@@ -56,7 +57,9 @@ def test_compiles_without_drift_or_spills(kernel, letter):
 
 @pytest.mark.parametrize("kernel, letter, order", [
     *zip(["geqrf_shared"] * 4, "sdcz", (48, 96, 80, 56)), ("gels_shared", "d", 48),
-    *zip(["geqrf_left"] * 5, "ssdcz", (160, 512, 256, 512, 256))])
+    *zip(["geqrf_left"] * 5, "ssdcz", (160, 512, 256, 512, 256)),
+    *zip(["ormqr_strips"] * 5, "sddcz", (300, 160, 1000, 300, 600)), ("larft_panels", "z", 300),
+    *zip(["orgqr_strips"] * 4, "sdcz", (800, 300, 500, 300))])
 def test_tiles_and_panels_compile_without_drift_or_spills(kernel, letter, order):
     drift(kernel, letter, order)
 
@@ -165,6 +168,19 @@ def test_panels_from_the_left_run_on_the_cpu(tmp_path, letter, panel, sizes):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@pytest.mark.parametrize("kernel, values, letter, sizes", [
+    *(("larft_panels", {}, x, ("37,29", "21,60", "40,40")) for x in "sdcz"),
+    *(("larft_panels", {"NB": 32, "WARPS": 4}, x, ("77,41", "41,90", "100,20")) for x in "sz"),
+    *((f"or{k}qr_strips", values, x, ("48,40", "37,29", "70,3", *more))
+      for k, more in (("g", ("41,41",)), ("m", ("21,60", "5,50", "41,90")))
+      for values, letters in (({"COLUMNS": 16}, "sdcz"), ({"COLUMNS": 32, "NB": 32}, "sd"),
+                              ({"COLUMNS": 8, "WARPS": 3}, "dz")) for x in letters)])
+def test_strips_run_on_the_cpu(tmp_path, kernel, values, letter, sizes):
+    problem = {"NB": 16, "WARPS": 2, "BLOCKS": 1} | values, sizes
+    run = simulate(tmp_path, kernel, letter, problem=problem)
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 PLANTED = {  # bug: kernel, what the text says, what it shall say
     "a missing barrier": ("geqrf_block", "rows - p, count - p, p);\n            __syncthreads();",
                           "rows - p, count - p, p);"),
@@ -172,6 +188,9 @@ PLANTED = {  # bug: kernel, what the text says, what it shall say
     "tau not conjugated": ("geqrf_block", "mul(conj(h.tau), add(head", "mul(h.tau, add(head"),
     "a part read before it is there": (
         "geqrf_left", "i * K + l, w[i][l]);\n    __syncthreads();", "i * K + l, w[i][l]);"),
+    "columns of the next strip": ("ormqr_strips", "left < COLUMNS ? left : COLUMNS",
+                                  "left < COLUMNS ? left + 1 : COLUMNS"),
+    "T of another panel": ("ormqr_strips", "parts, T + V.top * NB", "parts, T + tile * NB"),
     "T not conjugated": ("geqrf_left", "T[place<NB / 8>(c, l)] = conj(x)",
                          "T[place<NB / 8>(c, l)] = x"),
     "Q instead of its adjoint": ("gels_small", "w = mul(conj(h.tau), add(head",

@@ -296,7 +296,8 @@ def test_the_generic_name_takes_the_type_of_the_members():
     ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"), ("by panels", "c"),
     ("by blocks", "c"), ("by warps", "d"), ("beside", "s"), ("beside", "z"),
     ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"),
-    ("panels", "d"), ("passing", "z"), ("blas", "z"), ("eigen", "c"), ("staying", "d"),
+    ("strips", "c"), ("strips", "d"), ("panels", "d"), ("passing", "z"),
+    ("blas", "z"), ("eigen", "c"), ("staying", "d"),
     ("rotations", "s"), ("rotations of rows", "z"), ("division", "d")])
 def test_the_launcher_and_its_kernels_run_on_the_cpu(simulated, family, letter):
     """Under AddressSanitizer and UBSan, to the bit as `_batched` (tests/sim/run_vbatched.py)."""

@@ -93,9 +93,15 @@ def panel_bytes(letter, constants, rows):
 
 def left_bytes(letter, constants, rows):
     """kernels/geqrf_left.cu: all `rows` of a panel, in eights, and the parts of W."""
+    return strip_bytes(letter, constants | {"COLUMNS": constants["NB"]}, rows)
+
+
+def strip_bytes(letter, constants, rows):
+    """kernels/qr_strips.cuh: all `rows` of a strip, in eights, and the parts of W."""
     size, past = {"s": (4, 4), "d": (8, 2), "c": (8, 2), "z": (16, 1)}[letter]
-    panel = constants["NB"]
-    return size * (-(-rows // 8) * 8 * (panel + past) + (constants["WARPS"] + 1) * panel**2)
+    columns = constants["COLUMNS"]
+    parts = (constants["WARPS"] + 1) * constants["NB"] * columns
+    return size * (-(-rows // 8) * 8 * (columns + past) + parts)
 
 
 def qr_bytes(dtype, columns, constants):

@@ -21,7 +21,6 @@ from ._block import (
 from ._gpu import LOWER, UPPER, blocks, infos, like, matrix, noted, past, scale
 from ._gpu_blas import ALL, operand, tiled
 from ._gpu_jacobi import in_parts, jacobi, parts
-from ._gpu_ragged import Branches
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
@@ -147,11 +146,6 @@ def leaves_of(n):
     return leaves
 
 
-def strip_of(me, n):
-    """How many columns are multiplied by Q at a time, side by side with others."""
-    return min(n, noted("stedc_leaf", me, n, "strip") or n)
-
-
 def room_of_division(me, n, reduce, **more):
     """What a member of order n has of workspace, beside three matrices of vectors: `more`."""
     size, real, (_, lead) = me.dtype.itemsize, me.real.itemsize, reflectors(me, n, reduce)
@@ -173,9 +167,9 @@ def put_by(me, n, count, device):
 def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
     """The tridiagonal matrices are cut in two until parts have LEAF rows at most; the vectors of
     parts are put together by twos, by products (of the whole only if they are wanted), and
-    multiplied by Q, strips of columns side by side."""
+    multiplied by Q."""
     batch, n, _ = a.shape
-    leaves, strip, room = leaves_of(n), strip_of(me, n), room_of_division(me, n, reduce)
+    leaves, room = leaves_of(n), room_of_division(me, n, reduce)
     behind, lead = reflectors(me, n, reduce)
     for part in parts(batch, room.nbytes + 3 * n * n * me.real.itemsize):
         members = part.stop - part.start
@@ -199,11 +193,8 @@ def _by_division(me, reduce, leaf, a, v, w, info, vectors, lower):
             continue
         if me.is_complex:
             v[part] = z
-        with Branches(-(-n // strip)) as branches:
-            for i, low in enumerate(range(0, n, strip)):
-                with branches[i]:
-                    _gpu_qr.multiply_at(me, (factors, 1, lead, lead * lead), at["tau"], n, n - 1,
-                                        v[part, 1:, low:low + strip], whole=strip)
+        _gpu_qr.multiply_at(me, (factors, 1, lead, lead * lead), at["tau"], n, n - 1,
+                            v[part, 1:])
 
 
 def _put_together(me, at, z, u, out, w, info, vectors, count):

@@ -18,6 +18,7 @@ from ._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    strip_bytes,
     teams_of,
 )
 from ._gpu import (
@@ -26,6 +27,7 @@ from ._gpu import (
     by_columns,
     columns,
     finish,
+    for_columns,
     infos,
     like,
     matrix,
@@ -37,6 +39,8 @@ from ._gpu import (
     stacked,
 )
 from ._gpu_triangular import narrower
+
+WIDEST = 32  # reflectors of a panel of kernels/qr_left.cuh
 
 
 def geqrf(me, a, overwrite_a):
@@ -136,9 +140,38 @@ def form_q_at(me, factors, tau, count, q):
             small(-(-batch // teams), shared, *factors, tau, count, *matrix(q), m, n,
                   min(count, n), *dealing, batch)
             return
+        if strips := by_strips_of("orgqr_strips", me, m, n):
+            _by_strips(*strips, me, factors, tau, count, matrix(q), batch, m, n, min(count, n))
+            return
         kernel = blocks("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
                *matrix(q), m, n, min(count, n))
+
+
+def forming_q(me, rows):
+    """The kernels that form a square Q, one after the other."""
+    small = blocks("orgqr_small", me, rows)
+    return ((small,) if small else by_strips_of("orgqr_strips", me, rows, rows)
+            or (blocks("orgqr_block", me, rows),))
+
+
+def by_strips_of(name, me, rows, columns):
+    """larft_panels, and orgqr_strips or ormqr_strips after it, for so many columns, or None."""
+    strips = for_columns(name, me, rows, columns)
+    return strips and (blocks("larft_panels", me, rows, ("NB", strips.values["NB"])), strips)
+
+
+def _by_strips(forming, strips, me, factors, tau, apart, c, batch, rows, columns, count, *flags):
+    """T of all panels, then orgqr_strips, or ormqr_strips with the `flags` conjugated and
+    adjoint."""
+    v, panel = strips.values, forming.values["NB"]
+    ts = cupy.ndarray((batch, of_t(count, panel)), me.dtype)
+    panels, each = -(-count // panel), -(-columns // v["COLUMNS"])
+    of_t_ = ts.data.ptr, ts.shape[1]
+    forming(batch * panels, 0, *factors, tau, apart, *of_t_, rows, count, *flags[1:] or (False,),
+            panels)
+    strips(batch * each, strip_bytes(me.letter, v, rows), *factors, *of_t_, *c, rows, columns,
+           count, *flags, each)
 
 
 def dealt_q(small, me, rows, columns, count):
@@ -215,23 +248,25 @@ def by_panels_of(me, rows, width):
     return kernel
 
 
-def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False, whole=0):
+def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False):
     """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
-    the numbers tau of members are `apart`. C may be the last part of a matrix of which others have
-    `whole` columns, and goes by their kernel."""
+    the numbers tau of members are `apart`."""
     batch, rows, width = c.shape
-    whole = whole or width
     conjugated = me.is_complex and conjugated
     of_c = *matrix(c), rows, width, count, conjugated, adjoint
-    if few := solving("ormqr_warp", me, rows, whole):
+    if few := solving("ormqr_warp", me, rows, width):
         few(-(-batch // (few.threads // few.values["LANES"])),
             passing_bytes(c.dtype, few.values, rows), *factors, tau, apart, *of_c,
             passing_numbers(few.values, rows), batch)
         return
-    if small := by_columns_of(me, rows, whole):
+    if small := by_columns_of(me, rows, width):
         _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint)
         return
-    kernel = by_panels_of(me, rows, whole)
+    if strips := by_strips_of("ormqr_strips", me, rows, width):
+        _by_strips(*strips, me, factors, tau, apart, matrix(c), batch, rows, width, count,
+                   conjugated, adjoint)
+        return
+    kernel = by_panels_of(me, rows, width)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *of_c)
 
 

@@ -37,10 +37,9 @@ from ._gpu_eig import (
     reflectors,
     room_of_division,
     room_of_ql,
-    strip_of,
     tridiagonal,
 )
-from ._gpu_qr import dealt_q
+from ._gpu_qr import dealt_q, forming_q
 from ._gpu_ragged import (
     Call,
     Part,
@@ -52,7 +51,7 @@ from ._gpu_ragged import (
     ragged,
     scaling,
 )
-from ._gpu_ragged_qr import multiplications, multiplying
+from ._gpu_ragged_qr import multiplications, multiplying, strips, triangles
 
 
 def syevd(me, a, compute_v, lower, overwrite_a):
@@ -93,7 +92,7 @@ def _steps(me, n, vectors, device):
             if count > 1 or vectors:
                 steps.append((put_by(me, n, count, device), count))
         if vectors:
-            steps.append((multiplying(me, n - 1, strip_of(me, n)), "strips"))
+            steps += [(block, "by Q") for block in multiplying(me, n - 1, n)]
             if me.is_complex:
                 steps.insert(1, (blocks("lascl_batched", _real(me), n), "zeros"))
         return tuple(steps)
@@ -102,8 +101,7 @@ def _steps(me, n, vectors, device):
         steps.append((ql, k, k == passes - 1))
         if vectors:
             if k == 0 and not formed:
-                steps.append((blocks("orgqr_small", me, n - 1) or blocks("orgqr_block", me, n - 1),
-                              "Q"))
+                steps += [(block, "Q") for block in forming_q(me, n - 1)]
             steps.append((rotate, k, k == passes - 1, formed))
     return tuple(steps)
 
@@ -114,7 +112,7 @@ def _real(me):
 
 
 # What stands about a member beside where the parts of its workspace begin
-SIZES = "nbytes", "behind", "lead", "turns", "sweeps", "leaves", "strip"
+SIZES = "nbytes", "behind", "lead", "turns", "sweeps", "leaves"
 PARTS = ("columns", "factors", "tau", "d", "e", "most", "values", "z", "put", "u", "order",
          "states", "turns", "sweeps")
 
@@ -142,7 +140,7 @@ class Members:
             reduce, ql, _ = tridiagonal(me, n)
             found["behind"], found["lead"] = reflectors(me, n, reduce)
             if dividing(me, n, vectors):
-                found |= {"leaves": leaves_of(n), "strip": strip_of(me, n)}
+                found["leaves"] = leaves_of(n)
                 square = n * n * me.real.itemsize
                 room = room_of_division(me, n, reduce, z=square, put=square, u=square)
             else:
@@ -271,19 +269,22 @@ class Eigen:
         call, me, less = self.call, self.me, self.call.place(self.order[:reach] - 1)
         of = (call.place(self.lines_of_factors[:reach]), self.tau, 0,
               call.place(self.inner_v(np.arange(reach), 1)))
+        sizes = less, less, less
+        ts = triangles(call, self.order[:reach] - 1)
 
         def whole(block, part):
             block(part.members, panel_bytes(me.letter, block.values, part.most(less)),
-                  *part(*of, less, less, less))
+                  *part(*of, *sizes))
 
         def small(block, part):
             columns = part.most(less)
             teams, shared, dealing = dealt_q(block, me, columns, columns, columns)
-            block(-(-part.members // teams), shared, *part(*of, less, less, less), *dealing,
-                  part.members)
+            block(-(-part.members // teams), shared, *part(*of, *sizes), *dealing, part.members)
 
         call.serve(("orgqr_block", "Q"), whole)
         call.serve(("orgqr_small", "Q"), small)
+        for name, launch in zip(("larft_panels", "orgqr_strips"), strips(me, of, ts, *sizes)):
+            call.serve((name, "Q"), launch)
 
     def inner_v(self, members, column):
         """The lines of V without its first row, from a column on."""
@@ -352,18 +353,15 @@ class Eigen:
         return self.lines_of_v[members] * (1, *2 * (1 + self.me.is_complex,))
 
     def multiply_by_q(self, reach):
-        """Strips of V's columns, all side by side."""
-        call, me, strip = self.call, self.me, self.sizes["strip"][:reach]
-        strips = Pieces(-(-self.order[:reach] // np.maximum(strip, 1)) * (strip > 0))
-        of = strips.member
-        n, low = self.order[of], strips.number * strip[of]
-        less, width = call.place(n - 1), call.place(np.minimum(strip[of], n - low))
-        tau = self.addresses("tau", reach)[of]
-        launches = multiplications(me, (
-            call.place(self.lines_of_factors[of]), call.place(tau), 0,
-            call.place(self.inner_v(of, low))), less, width, less, 0, 0)
+        """V's columns, but for the first row."""
+        call, less = self.call, self.order[:reach] - 1
+        rows = call.place(less)
+        launches = multiplications(self.me, (
+            call.place(self.lines_of_factors[:reach]), self.place("tau", reach), 0,
+            call.place(self.inner_v(np.arange(reach), 0))), triangles(call, less), rows,
+            call.place(self.order[:reach]), rows, 0, 0)
         for name, launch in launches.items():
-            call.serve((name, "strips"), strips.launching(launch))
+            call.serve((name, "by Q"), launch)
 
     def clear_imaginary(self, reach):
         call, imaginary = self.call, self.real_v(np.arange(reach))

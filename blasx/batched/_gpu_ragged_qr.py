@@ -18,14 +18,17 @@ from ._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    strip_bytes,
     teams_of,
 )
 from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import (
+    WIDEST,
     beside,
     by_columns_of,
     by_lanes,
     by_panels_of,
+    by_strips_of,
     least_squares,
     of_t,
     small_qr,
@@ -104,11 +107,12 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
         copy(c, cq)
     rows, width = (shapes[:, 1], shapes[:, 0]) if right else (shapes[:, 0], shapes[:, 1])
     call = Call(me, shapes.all(1) & (k > 0), lambda rows, width: None if past(me, rows) else
-                (multiplying(me, rows, width),), rows, width)
+                multiplying(me, rows, width), rows, width)
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
     launches = multiplications(
         me, (call.matrices(a), call.vectors(contiguous(tau)), 0, call.matrices(cq, right)),
-        *map(call.sizes, (rows, width, k)), (trans != "N") != right, right and me.is_complex)
+        triangles(call, k[call.order]), *map(call.sizes, (rows, width, k)),
+        (trans != "N") != right, right and me.is_complex)
     for name, launch in launches.items():
         call.serve(name, launch)
     call.run()
@@ -117,13 +121,23 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
 
 
 def multiplying(me, rows, width):
-    """The kernel that multiplies by reflectors of so many rows."""
-    return (solving("ormqr_warp", me, rows, width) or by_columns_of(me, rows, width)
-            or by_panels_of(me, rows, width))
+    """The kernels that multiply by reflectors of so many rows, one after the other."""
+    few = solving("ormqr_warp", me, rows, width) or by_columns_of(me, rows, width)
+    return ((few,) if few else by_strips_of("ormqr_strips", me, rows, width)
+            or (by_panels_of(me, rows, width),))
 
 
-def multiplications(me, of, rows, width, count, adjoint, conjugated):
-    """What launches those kernels; `of`: their operands."""
+def triangles(call, count):
+    """Where larft_panels leaves T of the panels of so many reflectors, of every member in the order
+    of the classes."""
+    ts = Ragged.empty_like(cupy.empty(0, call.me.dtype),
+                           of_t(count[:call.reach("larft_panels")], WIDEST))
+    call.kept.append(ts)
+    return call.place(ts.data.data.ptr + ts.offsets * ts.data.itemsize)
+
+
+def multiplications(me, of, ts, rows, width, count, adjoint, conjugated):
+    """What launches those kernels; `of`: their operands; `ts`: where T of panels is."""
     sizes = rows, width, count, conjugated, adjoint
 
     def teams(block, part):
@@ -142,7 +156,27 @@ def multiplications(me, of, rows, width, count, adjoint, conjugated):
         block(part.members, panel_bytes(me.letter, block.values, part.most(rows)),
               *part(*of, *sizes))
 
-    return dict(ormqr_warp=warps, ormqr_small=lanes, ormqr_block=whole)
+    form, apply = strips(me, of, ts, *sizes)
+    return dict(ormqr_warp=warps, ormqr_small=lanes, ormqr_block=whole, larft_panels=form,
+                ormqr_strips=apply)
+
+
+def strips(me, of, ts, rows, width, count, *flags):
+    """What launches larft_panels, and orgqr_strips, or ormqr_strips with the `flags` conjugated and
+    adjoint."""
+    factors, tau, apart, c = of
+
+    def form(block, part):
+        panels = -(-part.most(count) // block.values["NB"])
+        block(part.members * panels, 0, *part(factors, tau, apart, ts, 0, rows, count),
+              *flags[1:] or (False,), panels)
+
+    def apply(block, part):
+        each = -(-part.most(width) // block.values["COLUMNS"])
+        block(part.members * each, strip_bytes(me.letter, block.values, part.most(rows)),
+              *part(factors, ts, 0, c, rows, width, count), *flags, each)
+
+    return form, apply
 
 
 def copy(source, target):
@@ -185,13 +219,14 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         if at_once:
             steps = (panels, "with b"), (solve, wide)
         else:
-            then = (multiplying(me, m, sides), wide), (solve, wide)
-            steps = *factor, *(then if fits else then[::-1])
+            multiply = tuple((block, wide) for block in multiplying(me, m, sides))
+            steps = *factor, *(multiply if fits else ()), (solve, wide), *(() if fits else multiply)
         return (scale, "there"), *steps, (scale, "back")
 
     call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), width)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
     factoring.serve(call, of_a, of_qr, tau, m, n)
+    ts = triangles(call, n[call.order])
     of_b, of_x, of_tau, kept = (call.matrices(b), call.matrices(x), call.vectors(tau),
                                 call.vectors(exponents))
     m, n, width = map(call.sizes, (m, n, width))
@@ -224,8 +259,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
         block, part, (of_a, of_qr, of_tau), m, n, of_x, width))
     for kind in (0, 1):
         fits, conjugated, _ = least_squares(me, kind == 1, trans)
-        for name, launch in multiplications(me, (of_qr, of_tau, 0, of_x), m, width, n, fits,
-                                            conjugated).items():
+        for name, launch in multiplications(me, (of_qr, of_tau, 0, of_x), ts, m, width, n,
+                                            fits, conjugated).items():
             call.serve((name, kind), launch)
         call.serve(("gels_solve", kind), partial(solve, fits=fits, conjugated=conjugated))
     call.run()

@@ -24,6 +24,7 @@ from blasx.batched._block import (
     qr_bytes,
     small_q_bytes,
     small_q_numbers,
+    strip_bytes,
     teams_of,
 )
 
@@ -188,16 +189,16 @@ def factors(sim, rng, m, k):
     return np.array([x[0] for x in results]), np.array([x[1] for x in results])
 
 
-def ormqr_block(sim, rng, m, n, order, in_place):
-    k = min(m, max(n - 1, 1))
+def ormqr(sim, rng, m, n, k, order, launch):
+    """op(Q) C of two members by launch(schedule, QR and tau, as arrays and in memory, C's memory,
+    conjugated, adjoint)."""
     qr, tau = factors(sim, rng, m, k)
     c = random(rng, sim.dtype, 2, m, n)
     for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
         outputs = []
         for schedule in SCHEDULES:
             source, taus, target = Memory(qr, order), Memory(tau), Memory(c, order)
-            sim.run(schedule, 2, sim.panel(m), *source.matrix(), taus.address, k,
-                    *target.matrix(), m, n, k, conjugated, adjoint)
+            launch(schedule, (qr, tau, source, taus), target, conjugated, adjoint)
             outputs.append([target.array.copy()])
         (cq,) = same_under_all_schedules(outputs)
         for i in range(2):
@@ -205,49 +206,99 @@ def ormqr_block(sim, rng, m, n, order, in_place):
             Q = Q.conj() if conjugated else Q
             right = (Q.conj().T if adjoint else Q) @ c[i]
             assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+
+def ormqr_block(sim, rng, m, n, order, in_place):
+    k = min(m, max(n - 1, 1))
+
+    def launch(schedule, of, target, *flags):
+        *_, source, taus = of
+        sim.run(schedule, 2, sim.panel(m), *source.matrix(), taus.address, k, *target.matrix(), m,
+                n, k, *flags)
+
+    ormqr(sim, rng, m, n, k, order, launch)
+
+
+def triangles(qr, tau, panel, adjoint):
+    """T of every panel of (m, k) reflectors, as kernels/qr_left.cuh reads it."""
+    m, k = qr.shape
+    each, ts = panel // 8, []
+    row, column = np.indices((panel, panel))
+    if not adjoint:
+        row, column = column, row
+    place = (row % each * each + column % each) * 32 + column // each * 4 + row // each // 2
+    place = 2 * place + row // each % 2
+    for first in range(0, k, panel):
+        count = min(panel, k - first)
+        V = np.tril(qr[first:, first:first + count], -1) + np.eye(m - first, count)
+        T = np.zeros((panel, panel), wide(qr).dtype)
+        for j, t in enumerate(tau[first:first + count]):
+            T[:j, j] = -t * T[:j, :j] @ (V[:, :j].conj().T @ V[:, j])
+            T[j, j] = t
+        placed = np.empty(panel**2, T.dtype)
+        placed[place] = T.conj() if adjoint else T
+        ts.append(placed)
+    return np.concatenate(ts)
+
+
+def larft_panels(sim, rng, m, n, order, in_place):
+    k, panel = min(m, n), sim.constants["NB"]
+    qr, tau = factors(sim, rng, m, k)
+    panels = -(-k // panel)
+    for adjoint in 0, 1:
+        outputs = []
+        for schedule in SCHEDULES:
+            source, taus = Memory(qr, order), Memory(tau)
+            ts = poisoned((2, panels * panel**2), qr.dtype, "C")
+            sim.run(schedule, 2 * panels, 0, *source.matrix(), taus.address, k, ts.address,
+                    ts.array.shape[1], m, k, adjoint, panels)
+            outputs.append([ts.array.copy()])
+        (ts,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            right = triangles(qr[i], tau[i], panel, adjoint)
+            assert np.abs(ts[i] - right).max() < PASS * m * np.finfo(qr.dtype).eps
+
+
+def ormqr_strips(sim, rng, m, n, order, in_place):
+    k, panel = min(m, max(n - 1, 1)), sim.constants["NB"]
+    strips = -(-n // sim.constants["COLUMNS"])
+
+    def launch(schedule, of, target, conjugated, adjoint):
+        qr, tau, source, _ = of
+        ts = Memory(np.array([triangles(*x, panel, adjoint) for x in zip(qr, tau)])
+                    .astype(qr.dtype))
+        sim.run(schedule, 2 * strips, strip_bytes(sim.letter, sim.constants, m), *source.matrix(),
+                ts.address, ts.array.shape[1], *target.matrix(), m, n, k, conjugated, adjoint,
+                strips)
+
+    ormqr(sim, rng, m, n, k, order, launch)
 
 
 def ormqr_warp(sim, rng, m, n, order, in_place):
     """op(Q) times n columns: of a block's room for members one is free."""
     k, team = max(m - 2, 1), sim.constants["LANES"]
-    qr, tau = factors(sim, rng, m, k)
-    c, room = random(rng, sim.dtype, 2, m, n), passing_numbers(sim.constants, m)
-    for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        outputs = []
-        for schedule in SCHEDULES:
-            source, taus, target = Memory(qr, order), Memory(tau), Memory(c, order)
-            sim.run(schedule, -(-2 // (sim.threads // team)),
-                    passing_bytes(sim.dtype, sim.constants, m), *source.matrix(), taus.address, k,
-                    *target.matrix(), m, n, k, conjugated, adjoint, room, 2)
-            outputs.append([target.array.copy()])
-        (cq,) = same_under_all_schedules(outputs)
-        for i in range(2):
-            Q = all_of_q(sim.letter, qr[i], tau[i])
-            Q = Q.conj() if conjugated else Q
-            right = (Q.conj().T if adjoint else Q) @ c[i]
-            assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+    room = passing_numbers(sim.constants, m)
+
+    def launch(schedule, of, target, *flags):
+        *_, source, taus = of
+        sim.run(schedule, -(-2 // (sim.threads // team)),
+                passing_bytes(sim.dtype, sim.constants, m), *source.matrix(), taus.address, k,
+                *target.matrix(), m, n, k, *flags, room, 2)
+
+    ormqr(sim, rng, m, n, k, order, launch)
 
 
 def ormqr_small(sim, rng, m, n, order, in_place):
     """op(Q) times n columns; of a block's room for members some is free."""
     k, teams = max(min(m, n) - 1, 1), sim.threads // sim.constants["LANES"]
-    qr, tau = factors(sim, rng, m, k)
-    c = random(rng, sim.dtype, 2, m, n)
-    for conjugated, adjoint in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        outputs = []
-        for schedule in SCHEDULES:
-            source, taus = Memory(qr, order), Memory(tau)
-            target = Memory(c, order)
-            sim.run(schedule, -(-2 // teams), small_q_bytes(sim.dtype, sim.constants, k),
-                    *source.matrix(), taus.address, k, *target.matrix(), m, n, k, conjugated,
-                    adjoint, small_q_numbers(sim.dtype, sim.constants, k), 2)
-            outputs.append([target.array.copy()])
-        (cq,) = same_under_all_schedules(outputs)
-        for i in range(2):
-            Q = all_of_q(sim.letter, qr[i], tau[i])
-            Q = Q.conj() if conjugated else Q
-            right = (Q.conj().T if adjoint else Q) @ c[i]
-            assert np.abs(cq[i] - right).max() < PASS * m * np.finfo(c.dtype).eps
+
+    def launch(schedule, of, target, *flags):
+        *_, source, taus = of
+        sim.run(schedule, -(-2 // teams), small_q_bytes(sim.dtype, sim.constants, k),
+                *source.matrix(), taus.address, k, *target.matrix(), m, n, k, *flags,
+                small_q_numbers(sim.dtype, sim.constants, k), 2)
+
+    ormqr(sim, rng, m, n, k, order, launch)
 
 
 def orgqr_small(sim, rng, m, n, order, in_place):
@@ -284,6 +335,24 @@ def orgqr_block(sim, rng, m, n, order, in_place):
             target = poisoned((2, m, n), qr.dtype, order)
             sim.run(schedule, 2, sim.panel(m), *source.matrix(), taus.address, k,
                     *target.matrix(), m, n, k)
+            outputs.append([target.array.copy()])
+        (q,) = same_under_all_schedules(outputs)
+        for i in range(2):
+            right = all_of_q(sim.letter, qr[i], tau[i])[:, :n]
+            assert np.abs(q[i] - right).max() < PASS * m * np.finfo(q.dtype).eps
+
+
+def orgqr_strips(sim, rng, m, n, order, in_place):
+    panel, strips = sim.constants["NB"], -(-n // sim.constants["COLUMNS"])
+    for k in {min(m, n), max(min(m, n) - 3, 1)}:
+        qr, tau = factors(sim, rng, m, k)
+        outputs = []
+        for schedule in SCHEDULES:
+            source, target = Memory(qr, order), poisoned((2, m, n), qr.dtype, order)
+            ts = Memory(np.array([triangles(*x, panel, 0) for x in zip(qr, tau)]).astype(qr.dtype))
+            sim.run(schedule, 2 * strips, strip_bytes(sim.letter, sim.constants, m),
+                    *source.matrix(), ts.address, ts.array.shape[1], *target.matrix(), m, n, k,
+                    strips)
             outputs.append([target.array.copy()])
         (q,) = same_under_all_schedules(outputs)
         for i in range(2):

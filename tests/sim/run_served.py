@@ -22,7 +22,7 @@ CHOLESKY = "potrf_small", "potrf_block", "posv_small", "posv_block"
 KERNELS = ("gesv_shared getrf_shared potrf_small potrf_block posv_small posv_block getrs_warp "
            "getrs_lines getrs_block potrs_warp potrs_lines potrs_block trsm_lines trsm_small "
            "trsm_block geqrf_small geqrf_shared geqrf_left gels_small gels_shared gels_warp "
-           "ormqr_small ormqr_warp ormqr_block").split()
+           "ormqr_small ormqr_warp ormqr_strips ormqr_block").split()
 
 
 def routines(letter):

@@ -24,7 +24,9 @@ LINES = dict(LINES=16, CHUNKS=1, WARPS=2, BLOCKS=1, UPTO=16)
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8, WARPS=2, ROWS=1)
 PANELS = dict(NB=8, ROWS=2, WARPS=2, BLOCKS=1)
 BY_PANELS = dict(geqrf_small=None, geqrf_shared=None, geqrf_left=None, geqrf_block=PANELS,
-                 ormqr_block=PANELS, gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1))
+                 ormqr_strips=None, ormqr_block=PANELS,
+                 gels_solve=dict(COLUMNS=2, WARPS=2, BLOCKS=1))
+BY_STRIPS = dict(NB=16, COLUMNS=16, WARPS=2, BLOCKS=1)
 PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
 TALL = dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1)
 STRIPS = dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0, GROUP=4)
@@ -66,6 +68,8 @@ VALUES = {
     "passing": {"gels_small": None, "gels_shared": None, "gels_warp": PASSING,
                 "ormqr_warp": PASSING | dict(LANES=8, UPTO=2),
                 "ormqr_small": dict(N=32, LANES=8, WARPS=1, BLOCKS=1), **BY_PANELS},
+    "strips": {"gels_small": None, "gels_shared": None, "gels_warp": None, "ormqr_warp": None,
+               "ormqr_small": None, **BY_PANELS, "ormqr_strips": BY_STRIPS},
     "eigen": {},
     "staying": {"syevd_block": dict(ROWS=9, LANES=1, WIDTH=1, GROUPS=5, WARPS=1, SHARED=1, BLOCKS=1,
                                     STAY=1, SPREAD=1)},
@@ -78,13 +82,13 @@ VALUES = {
                           "sytrd_block": dict(NB=2, WARPS=2, BLOCKS=1),
                           "steqr_lane": dict(LANES=2, WARPS=1, PARTS=3),
                           "lasr_rows": dict(ROWS=8, EACH=2, WAVE=2, WARPS=1),
-                          "orgqr_small": None},
+                          "orgqr_small": None, "orgqr_strips": BY_STRIPS},
     "division": {"syevd_block": None, "sytrd_rows": None, "sytrd_block": None,
                  "sytrd_cluster": dict(NB=2, WARPS=2, CLUSTER=2),
                  "steqr_lane": dict(LANES=2, WARPS=1, PARTS=2),
                  "lasr_rows": dict(ROWS=32, EACH=1, WAVE=2, WARPS=1),
-                 "stedc_leaf": dict(WARPS=2, values=1, strip=30), "stedc_merge": dict(WARPS=2),
-                 "ormqr_warp": None, "ormqr_small": None, "ormqr_block": PANELS},
+                 "stedc_leaf": dict(WARPS=2, values=1), "stedc_merge": dict(WARPS=2),
+                 "ormqr_warp": None, "ormqr_small": None, "ormqr_strips": BY_STRIPS},
     "small": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
@@ -303,6 +307,12 @@ def passing(sim, me, members):
     assert all(sim.launched.count(name) > 1 for name in ("ormqr_warp", "ormqr_small", "gels_warp"))
 
 
+def strips(sim, me, members):
+    panels(sim, me, members)
+    assert {"larft_panels", "ormqr_strips"} < set(sim.launched)
+    assert "ormqr_block" not in sim.launched
+
+
 def beside(sim, me, members):
     """gels of one right-hand side, and of two beside it; a member that lies by columns, one that is
     wide, one with a column of zeros."""
@@ -368,7 +378,7 @@ def rotations(sim, me, members):
 
 def division(sim, me, members):
     same_eigen(sim, me, members, 33, 65, 0, 33, 40)
-    assert {"sytrd_cluster", "stedc_merge", "gemm_block", "ormqr_block"} < set(sim.launched)
+    assert {"sytrd_cluster", "stedc_merge", "gemm_block", "ormqr_strips"} < set(sim.launched)
 
 
 def same_eigen(sim, me, members, *orders):
@@ -413,7 +423,7 @@ FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, t
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
                     "lines of L": cholesky, "two sweeps": cholesky, "small triangles": cholesky,
                     "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
-                    "beside": beside,
+                    "beside": beside, "strips": strips,
                     "rotations of rows": rotations}
 
 
