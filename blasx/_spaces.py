@@ -616,7 +616,8 @@ def q_strip_stages(letter, n):
 def q_strip_fits(letter, n, v, gpu):
     columns, panel = v["COLUMNS"], v["NB"]
     return (columns in (8, 16, 32) and panel in (16, 32) and (columns > 8 or letter in "dz")
-            and v["WARPS"] <= 32 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+            and (panel == 16 or letter != "z")  # larft_panels has V^H V twice in registers
+            and v["WARPS"] <= 16 and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and max(columns, 16) * panel // 32 * words(letter) <= PART
             and strip_bytes(letter, v, n) <= gpu.shared)
 
@@ -626,7 +627,7 @@ def t_stages(letter, n):
 
 
 def t_fits(letter, n, v, gpu):
-    return v["NB"] in (16, 32) and v["WARPS"] <= 32
+    return v["NB"] in (16, 32)[:1 + (letter != "z")] and v["WARPS"] <= 16
 
 
 def triangle_stages(letter, n):

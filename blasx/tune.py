@@ -49,7 +49,7 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "posv": (("potrf_panels", "potrf_small", "potrf_block"),
              ("potrs_lines", "potrs_warp", "potrs_block", "trsm_lines", "trsm_block")),
     "potrs": (("trsm_lines", "trsm_block"),),
-    "ormqr_one": (("ormqr_small", "ormqr_block"),)}
+    "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
     "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
 BEFORE = {"gels_warp": ("geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"),
@@ -391,11 +391,12 @@ def as_row(kernel, to, timed):
 
 
 def alone(kernel):
-    """The kernels that a routine asks before this one, switched off."""
+    """The kernels that a routine asks before this one, switched off; not those that it precedes."""
     names = list(_spaces.SPACES)
     routine = _spaces.SPACES[kernel].routine
     return {k: None for k in names[:names.index(kernel)]
-            if _spaces.SPACES[k].routine == routine and _spaces.SPACES[k].optional}
+            if _spaces.SPACES[k].routine == routine and _spaces.SPACES[k].optional
+            and kernel not in BEFORE.get(k, ())}
 
 
 def measured(kernel, letter, problem, sample, prepare, say):
@@ -550,9 +551,12 @@ def show(routines, letters, orders, gpu):
         def first_of(names):
             return next((x for k in names if (x := (k, *_tuned.why(k, letter, n, gpu)))[1]), None)
         later = [first_of(names) for names in then]
-        if used and used[0][0] in BEFORE:
-            used.insert(0, first_of(BEFORE[used[0][0]]))
         used = used + later if used or later and all(later) else None
+        for i, x in list(enumerate(used or ()))[::-1]:
+            if x and x[0] in BEFORE:
+                k, row, origin = first_of(BEFORE[x[0]])
+                same = {"NB": x[1]["NB"]} if k == "larft_panels" else {}
+                used.insert(i, (k, row | same, origin))
         if not used and routine.startswith("gesvd") and n <= _spaces.MOST:
             yield line + "the polar factor, by potrf, trsm and gemm of batches, then syevd"
             continue

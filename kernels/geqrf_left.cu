@@ -30,22 +30,6 @@ struct Shared {
     real_t sizes[NB];         // of the columns
     scalar_t* parts;          // of W^T, a part to each warp, and one more for (W^T) conj T
 };
-// Scales the columns whose squares might over- or underflow; true if there are
-__device__ inline bool scale_columns(scalar_t* C, Shared& s, bool unusual, int m)
-{
-    if (block_most(unusual, s) == 0) return false;
-    if (thread() < NB) {
-        real_t most = 0;
-        for (int i = 0; i < m; ++i) most = larger(most, C[i * LD + thread()]);
-        s.sizes[thread()] = most;
-    }
-    __syncthreads();
-    for_each(m, NB, true, [=, &s](int i, int j) {
-        if (!is_usual(s.sizes[j])) C[i * LD + j] = to_one(s.sizes[j]).times(C[i * LD + j]);
-    });
-    __syncthreads();
-    return true;
-}
 
 // Factors the panel at C, `rows` from row k on, `count` of its columns with a reflector; T: its T, if
 // it is `wanted`

@@ -4,10 +4,9 @@
 //
 //     C^T := C^T - ((C^T conj V) conj T) V^T
 //
-// by the tensor cores. Every warp has each WARPS-th tile of eight rows of C, and of all V: it sums
+// by the tensor cores, for Q^H C; for Q C T^T has the place of conj T. Every warp has each WARPS-th tile of eight rows of C, and of all V: it sums
 // its part of W^T, the block adds the parts up and multiplies by T, at three barriers, and the warp
-// subtracts from its rows. V is read as it lies, a tile ahead, twice, once asked for by L2 and once
-// found there. C is a WIDTH of columns, rows LD numbers apart. T of all panels lies in global
+// subtracts from its rows. V is read as it lies, a tile ahead, twice. C is a WIDTH of columns, rows LD numbers apart. T of all panels lies in global
 // memory, in the order in which lanes read it.
 #pragma once
 #include "async.cuh"
@@ -247,7 +246,8 @@ __device__ inline void as_operand(scalar_t (&a)[E], const scalar_t (&x)[E])
     for (int e = 0; e < E; ++e) a[e] = x[E == 4 ? e / 2 + e % 2 * 2 : e];
 }
 
-// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated.
+// w := -(sum of the warps' parts w) conj T, as an operand of products; T: as `place` says, conjugated, or
+// transposed.
 // Three barriers; the caller synchronises before parts are written again by another function than
 // this.
 template <int K, int I>
@@ -288,4 +288,22 @@ __device__ void times_t(Product<K, I>& w, scalar_t* parts, const scalar_t* T)
     for (int i = 0; i < I; ++i)
         #pragma unroll
         for (int l = 0; l < K; ++l) kept(w[i][l], last, i * K + l);
+}
+
+// Scales the columns of C whose squares might over- or underflow; true if there are, by whether any
+// number of the thread's was `unusual`. In `s` are `most` of every warp and `sizes` of the columns.
+template <class S> __device__ bool scale_columns(scalar_t* C, S& s, bool unusual, int m)
+{
+    if (block_most(unusual, s) == 0) return false;
+    if (thread() < WIDTH) {
+        real_t most = 0;
+        for (int i = 0; i < m; ++i) most = larger(most, C[i * LD + thread()]);
+        s.sizes[thread()] = most;
+    }
+    __syncthreads();
+    for_each(m, WIDTH, true, [=, &s](int i, int j) {
+        if (!is_usual(s.sizes[j])) C[i * LD + j] = to_one(s.sizes[j]).times(C[i * LD + j]);
+    });
+    __syncthreads();
+    return true;
 }

@@ -31,8 +31,8 @@ __device__ inline void apply_panels(Strided<const scalar_t> QR, const scalar_t* 
         const int j = (adjoint ? i : panels - 1 - i) * NB;
         return Reflectors<K>({QR.p + j * (QR.rs + QR.cs), QR.rs, QR.cs}, j, m, count - j);
     };
-    scalar_t v[2][K];
-    at(0).template ask<true>(v, own_tile(at(0).top / 8));
+    scalar_t v[2][K] = {};
+    if (panels) at(0).template ask<true>(v, own_tile(at(0).top / 8));
     #pragma unroll 1
     for (int i = 0; i < panels; ++i) {
         const auto V = at(i);

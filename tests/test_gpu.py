@@ -118,6 +118,25 @@ def test_eight_threads_on_eight_streams(cp):
     assert not wrong
 
 
+def test_a_graph_keeps_the_workspace_of_its_calls(cp):
+    """What is allocated after the capture is not written when the graph runs."""
+    a = cp.random.default_rng(0).standard_normal((3, 300, 300))
+    qr, tau, _ = blasx.dgeqrf_batched(a)
+    c, q = a.copy(), qr.copy()
+    right = blasx.dormqr_batched("L", "T", qr, tau, a)[0]
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.synchronize()
+        stream.begin_capture()
+        kept = blasx.dormqr_batched("L", "T", q, tau, c, overwrite_c=1)
+        graph = stream.end_capture()
+        others = [cp.zeros(n) for n in (3 * 300 * 32, 3 * 320 * 32, 3 * 304 * 16) for _ in range(8)]
+        graph.launch(stream)
+        stream.synchronize()
+    assert (c == right).all() and not any(x.any() for x in others)
+    del kept
+
+
 @pytest.mark.parametrize("name", ["dgemm", "dgetrf_batched", "dpotrf_batched", "dgesv_batched"])
 def test_graph_capture(cp, name):
     """With overwrite_* a call can be captured and replayed on new data."""

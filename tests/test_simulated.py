@@ -124,6 +124,44 @@ assert abs(q @ c - many).max() < 1e-11 * abs(np.linalg.inv(a)).max()
     passes(text, simulated)
 
 
+def test_strips_of_tiny_columns_and_of_no_reflectors(simulated):
+    """The tensor cores multiply single precision in two parts, of which one underflows where C is
+    tiny; Q of no reflectors is the identity, and reads none."""
+    text = """
+rng = np.random.default_rng(0)
+for letter, dtype in ("s", "f4"), ("c", "c8"), ("d", "f8"):
+    m, k, eps = 101, 21, np.finfo(dtype).eps
+    un = "un" if letter == "c" else "or"
+    geqrf, mqr, gqr = (getattr(blasx, letter + x + "_batched")
+                       for x in ("geqrf", un + "mqr", un + "gqr"))
+    qr, tau, _ = geqrf(gpu.copied(rng.standard_normal((1, m, k)).astype(dtype)))
+    c = rng.standard_normal((1, m, 40)).astype(dtype)
+    if dtype != "f8":
+        c[0, :, 3] *= 2.0**-124
+        c[0, :, 20:22] *= 2.0**120
+        c[0, :, 30] = 0
+    with blasx.trace() as ran:
+        x = np.array(mqr("L", "N", qr, tau, gpu.copied(c))[0])[0]
+    assert "ormqr_strips" in str(ran)
+    right = c[0].astype("c16")
+    for j in reversed(range(k)):
+        h = np.array(qr)[0, :, j].astype("c16")
+        h[:j], h[j] = 0, 1
+        right -= np.outer(h * complex(np.array(tau)[0, j]), h.conj() @ right)
+    norms = np.linalg.norm(right, axis=0)
+    error = np.linalg.norm(x - right, axis=0)
+    assert (error <= 10 * eps * norms).all(), (letter, error / norms / eps)
+    n = 150
+    none = gpu.copied(np.zeros((2, 0), dtype))
+    with blasx.trace() as ran:
+        q, info = gqr(gpu.copied(np.full((2, n, n), np.nan, dtype)), none)
+    assert "orgqr_strips" in str(ran) and (np.array(q) == np.eye(n)).all() and not info.any()
+    same, info = mqr("L", "N", gpu.copied(np.zeros((1, m, 0), dtype)), none[:1], gpu.copied(c))
+    assert (np.array(same) == c).all()
+"""
+    passes(text, simulated)
+
+
 def test_reflectors_that_are_alike(simulated):
     """As a matrix of ones has them: sums of their products are rounded to one side all the way, and
     what is wrong in T is so in every column. One sum of 128 is off by 59 units, four of 32 by 19.

@@ -29,6 +29,7 @@ from ._gpu import (
     finish,
     for_columns,
     infos,
+    keeping,
     like,
     matrix,
     noted,
@@ -40,8 +41,6 @@ from ._gpu import (
 )
 from ._gpu_triangular import narrower
 
-WIDEST = 32  # reflectors of a panel of kernels/qr_left.cuh
-
 
 def geqrf(me, a, overwrite_a):
     """QR of every (m, n) member: qr, tau, info."""
@@ -51,12 +50,12 @@ def geqrf(me, a, overwrite_a):
         return _each_geqrf(a, overwrite_a, tau), tau, info
     qr = like(a, overwrite_a)
     if a.size:
-        _factor(me, a, qr, tau)
+        info = keeping(info, _factor(me, a, qr, tau))
     return qr, tau, info
 
 
 def _factor(me, a, qr, tau):
-    """QR of every (m, n) member, not empty, to `qr` and `tau`."""
+    """QR of every (m, n) member, not empty, to `qr` and `tau`; returns the workspace, if any."""
     batch, m, n = a.shape
     small, shared = small_qr(me, m, n), blocks("geqrf_shared", me, max(m, n))
     left = blocks("geqrf_left", me, m)
@@ -68,6 +67,7 @@ def _factor(me, a, qr, tau):
     elif left:
         ts = cupy.ndarray((batch, of_t(min(m, n), left.values["NB"])), a.dtype)
         left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1], m, n)
+        return ts
     else:
         _by_panels(me, where, a, m, n)
 
@@ -93,7 +93,7 @@ def lanes_for(columns, most):
 
 
 def of_t(steps, panel):
-    """Numbers of T of all panels of geqrf_left."""
+    """Numbers of T of all panels."""
     return (steps + panel - 1) // panel * panel**2
 
 
@@ -126,13 +126,13 @@ def orgqr(me, a, tau, overwrite_a):
     q = like(a, overwrite_a)
     if a.size:
         tau = cupy.ascontiguousarray(tau)
-        form_q_at(me, matrix(factors), tau.data.ptr, tau.shape[1], q)
+        info = keeping(info, form_q_at(me, matrix(factors), tau.data.ptr, tau.shape[1], q))
     return q, info
 
 
 def form_q_at(me, factors, tau, count, q):
     """The first columns of Q of every member, to `q`: of `count` reflectors at `factors`, address
-    and strides, and as many numbers tau to a member."""
+    and strides, and as many numbers tau to a member; returns the workspace, if any."""
     batch, m, n = q.shape
     if q.size:
         if small := blocks("orgqr_small", me, m):
@@ -141,8 +141,8 @@ def form_q_at(me, factors, tau, count, q):
                   min(count, n), *dealing, batch)
             return
         if strips := by_strips_of("orgqr_strips", me, m, n):
-            _by_strips(*strips, me, factors, tau, count, matrix(q), batch, m, n, min(count, n))
-            return
+            return _by_strips(*strips, me, factors, tau, count, matrix(q), batch, m, n,
+                              min(count, n))
         kernel = blocks("orgqr_block", me, m)
         kernel(batch, panel_bytes(me.letter, kernel.values, m), *factors, tau, count,
                *matrix(q), m, n, min(count, n))
@@ -163,15 +163,17 @@ def by_strips_of(name, me, rows, columns):
 
 def _by_strips(forming, strips, me, factors, tau, apart, c, batch, rows, columns, count, *flags):
     """T of all panels, then orgqr_strips, or ormqr_strips with the `flags` conjugated and
-    adjoint."""
+    adjoint. The workspace is returned."""
     v, panel = strips.values, forming.values["NB"]
     ts = cupy.ndarray((batch, of_t(count, panel)), me.dtype)
     panels, each = -(-count // panel), -(-columns // v["COLUMNS"])
     of_t_ = ts.data.ptr, ts.shape[1]
-    forming(batch * panels, 0, *factors, tau, apart, *of_t_, rows, count, *flags[1:] or (False,),
-            panels)
+    if panels:
+        forming(batch * panels, 0, *factors, tau, apart, *of_t_, rows, count,
+                *flags[1:] or (False,), panels)
     strips(batch * each, strip_bytes(me.letter, v, rows), *factors, *of_t_, *c, rows, columns,
            count, *flags, each)
+    return ts
 
 
 def dealt_q(small, me, rows, columns, count):
@@ -219,8 +221,7 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
     cq = like(c, overwrite_c)
     if not overwrite_c:
         cq[...] = c
-    _multiply(me, side, trans, a, tau, cq)
-    return cq, info
+    return cq, keeping(info, _multiply(me, side, trans, a, tau, cq))
 
 
 def _multiply(me, side, trans, a, tau, c, conjugated=False):
@@ -232,8 +233,9 @@ def _multiply(me, side, trans, a, tau, c, conjugated=False):
     # C Q = (Q^T C^T)^T, and Q^T is the adjoint of Q's conjugate
     right = side == "R"
     tau = cupy.ascontiguousarray(tau)
-    multiply_at(me, matrix(a), tau.data.ptr, tau.shape[1], tau.shape[1],
-                c.swapaxes(1, 2) if right else c, (trans != "N") != right, right != conjugated)
+    return tau, multiply_at(
+        me, matrix(a), tau.data.ptr, tau.shape[1], tau.shape[1],
+        c.swapaxes(1, 2) if right else c, (trans != "N") != right, right != conjugated)
 
 
 def by_panels_of(me, rows, width):
@@ -250,7 +252,7 @@ def by_panels_of(me, rows, width):
 
 def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=False):
     """C := Q C or Q^H C of every member, by `count` reflectors at `factors`, address and strides;
-    the numbers tau of members are `apart`."""
+    the numbers tau of members are `apart`; returns the workspace, if any."""
     batch, rows, width = c.shape
     conjugated = me.is_complex and conjugated
     of_c = *matrix(c), rows, width, count, conjugated, adjoint
@@ -263,9 +265,8 @@ def multiply_at(me, factors, tau, apart, count, c, adjoint=False, conjugated=Fal
         _by_columns(small, factors, tau, apart, c, count, conjugated, adjoint)
         return
     if strips := by_strips_of("ormqr_strips", me, rows, width):
-        _by_strips(*strips, me, factors, tau, apart, matrix(c), batch, rows, width, count,
-                   conjugated, adjoint)
-        return
+        return _by_strips(*strips, me, factors, tau, apart, matrix(c), batch, rows, width, count,
+                          conjugated, adjoint)
     kernel = by_panels_of(me, rows, width)
     kernel(batch, panel_bytes(me.letter, kernel.values, rows), *factors, tau, apart, *of_c)
 

@@ -1,7 +1,7 @@
 """Eigenproblems of members of different sizes on the GPU (_gpu_ragged.py), by the steps of
 _gpu_eig.py, to the same bits. A member has a workspace for what they leave for each other. The
-parts of a divided matrix that are put together, and the strips that are multiplied by Q, are
-members of launches of their own: as many launches as for equal members, or fewer."""
+parts of a divided matrix that are put together are members of launches of their own: as many
+launches as for equal members, or fewer."""
 
 from functools import cache, partial
 
@@ -270,7 +270,7 @@ class Eigen:
         of = (call.place(self.lines_of_factors[:reach]), self.tau, 0,
               call.place(self.inner_v(np.arange(reach), 1)))
         sizes = less, less, less
-        ts = triangles(call, self.order[:reach] - 1)
+        ts = triangles(call, self.order[:reach] - 1, "Q")
 
         def whole(block, part):
             block(part.members, panel_bytes(me.letter, block.values, part.most(less)),
@@ -358,7 +358,7 @@ class Eigen:
         rows = call.place(less)
         launches = multiplications(self.me, (
             call.place(self.lines_of_factors[:reach]), self.place("tau", reach), 0,
-            call.place(self.inner_v(np.arange(reach), 0))), triangles(call, less), rows,
+            call.place(self.inner_v(np.arange(reach), 0))), triangles(call, less, "by Q"), rows,
             call.place(self.order[:reach]), rows, 0, 0)
         for name, launch in launches.items():
             call.serve((name, "by Q"), launch)

@@ -23,7 +23,6 @@ from ._block import (
 )
 from ._gpu import INT, blocks, past, solving
 from ._gpu_qr import (
-    WIDEST,
     beside,
     by_columns_of,
     by_lanes,
@@ -127,11 +126,16 @@ def multiplying(me, rows, width):
             or (by_panels_of(me, rows, width),))
 
 
-def triangles(call, count):
+def triangles(call, count, way=None):
     """Where larft_panels leaves T of the panels of so many reflectors, of every member in the order
-    of the classes."""
-    ts = Ragged.empty_like(cupy.empty(0, call.me.dtype),
-                           of_t(count[:call.reach("larft_panels")], WIDEST))
+    of the classes; `way`: only that way to be launched."""
+    sizes = 0 * count
+    for kernels, first, last in call.classes:
+        for step in kernels:
+            block, *its = step if step.__class__ is tuple else (step,)
+            if block.kernel.name == "larft_panels" and way in (None, *its):
+                sizes[first:last] = of_t(count[first:last], block.values["NB"])
+    ts = Ragged.empty_like(cupy.empty(0, call.me.dtype), sizes)
     call.kept.append(ts)
     return call.place(ts.data.data.ptr + ts.offsets * ts.data.itemsize)
 
