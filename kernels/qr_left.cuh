@@ -4,9 +4,10 @@
 //
 //     C^T := C^T - ((C^T conj V) conj T) V^T
 //
-// by the tensor cores, for Q^H C; for Q C T^T has the place of conj T. Every warp has each WARPS-th tile of eight rows of C, and of all V: it sums
-// its part of W^T, the block adds the parts up and multiplies by T, at three barriers, and the warp
-// subtracts from its rows. V is read as it lies, a tile ahead, twice. C is a WIDTH of columns, rows LD numbers apart. T of all panels lies in global
+// by the tensor cores, for Q^H C; for Q C T^T has the place of conj T. Every warp has each WARPS-th
+// tile of eight rows of C, and of all V: it sums its part of W^T, the block adds the parts up and
+// multiplies by T, at three barriers, and the warp subtracts from its rows. V is read as it lies, a
+// tile ahead, twice. C is a WIDTH of columns, rows LD numbers apart. T of all panels lies in global
 // memory, in the order in which lanes read it.
 #pragma once
 #include "async.cuh"

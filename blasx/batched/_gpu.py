@@ -196,7 +196,7 @@ def infos(batch, zero=False):
 def keeping(info, *more):
     """`info`; where a graph captures the call, so that it keeps memory which kernels use again
     whenever the graph is launched."""
-    if not cupy.cuda.get_current_stream().is_capturing():
+    if all(x is None for x in more) or not cupy.cuda.get_current_stream().is_capturing():
         return info
     memory = cupy.cuda.UnownedMemory(info.data.ptr, info.nbytes, (info, *more))
     return cupy.ndarray(info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))

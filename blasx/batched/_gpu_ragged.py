@@ -36,6 +36,7 @@ from ._gpu import (
     GENERAL,
     INT,
     blocks,
+    keeping,
     kernel,
     parts_of,
     past,
@@ -618,9 +619,7 @@ class Call:
         runtime = cupy.cuda.runtime  # whose arrays refuse to copy from the host while one captures
         runtime.memcpyAsync(table.data.ptr, staging.ptr, numbers.nbytes,
                             runtime.memcpyHostToDevice, stream.ptr)
-        memory = cupy.cuda.UnownedMemory(self._info.data.ptr, self._info.nbytes,
-                                         (self._info, table, staging, *self.kept))
-        self._info = cupy.ndarray(self._info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))
+        self._info = keeping(self._info, table, staging, *self.kept)
         return table
 
     def info(self):

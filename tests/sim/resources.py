@@ -20,6 +20,7 @@ from cuda.core import Program, ProgramOptions
 from blasx import _sources, _tuned
 from blasx._spaces import SPACES
 from blasx._types import TYPES
+from blasx.tune import BEFORE
 
 RECORDS = _sources.FOLDER / "resources"
 ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
@@ -43,6 +44,10 @@ def variants():
                 constants = _tuned.capitals(row)
                 if constants and SPACES[kernel].compiled:
                     seen[label(kernel, letter, constants)] = kernel, letter, constants
+                if constants and BEFORE.get(kernel) == ("larft_panels",):  # of panels as wide
+                    before = _tuned.constants("larft_panels", letter, row["to"], 90)
+                    before["NB"] = constants["NB"]
+                    seen[label("larft_panels", letter, before)] = "larft_panels", letter, before
                 while row.get("halved") and constants["CLUSTER"] > 1:  # where members are many
                     constants = constants | {"CLUSTER": constants["CLUSTER"] // 2}
                     seen[label(kernel, letter, constants)] = kernel, letter, constants
