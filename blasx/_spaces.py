@@ -540,7 +540,7 @@ def passing_stages(least):
     def stages(letter, n):
         whole = max(least, min(32, 1 << (n - 1).bit_length()))
         lanes = [x for x in (whole, whole // 2, whole // 4) if x >= least]
-        N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 256, 384) if n <= size),
+        N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 224, 256, 384) if n <= size),
                  512)
         few = N // 32 * words(letter) <= 12
         return (options(N=(N,), UPTO=(16 if few else 1,), LANES=lanes, NB=(16, 8, 4, 32, 2, 1)),
@@ -595,15 +595,16 @@ def panel_fits(letter, n, v, gpu):
 
 
 def left_stages(letter, n):
-    return (options(NB=(16, 32), ROWS=(2, 1, 3, 4), WARPS=(4, 8, 2, 3, 16)),
+    return (options(NB=(16, 32, 8), ROWS=(2, 1, 3, 4), WARPS=(4, 8, 2, 3, 16)),
             options(BLOCKS=(1, 2, 4, 5, 6, 8)))
 
 
 def left_fits(letter, n, v, gpu):
     size, panel = 4 * words(letter), v["NB"]
     static = size * (panel * (panel + 6) + 3 * 16 * (v["WARPS"] + 1)) + 512
-    return (32 * v["WARPS"] * v["ROWS"] >= n and panel in (16, 32) and 2 <= v["WARPS"] <= 16
-            and 32 * v["WARPS"] * v["BLOCKS"] <= 2048 and 16 * v["ROWS"] * words(letter) <= PART
+    return (32 * v["WARPS"] * v["ROWS"] >= n and panel in (8, 16, 32) and 2 <= v["WARPS"] <= 16
+            and (panel > 8 or letter in "dz") and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+            and min(panel, 16) * v["ROWS"] * words(letter) <= PART
             and panel**2 // 32 * words(letter) <= PART
             and left_bytes(letter, v, n) + static <= gpu.shared)
 

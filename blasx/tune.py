@@ -52,11 +52,12 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
     "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
-BEFORE = {"gels_warp": ("geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"),
+FACTORING = "geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"
+BEFORE = {"gels_warp": FACTORING,
           **dict.fromkeys(("orgqr_strips", "ormqr_strips"), ("larft_panels",))}
 AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
-    "lascl_batched": (("geqrf_block",), ("gels_solve",)),
+    "lascl_batched": (FACTORING, ("ormqr_small", "ormqr_strips", "ormqr_block"), ("gels_solve",)),
     **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
                     (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows")))}
 

@@ -1,7 +1,7 @@
-// geqrf_block.cu: QR factorization of a batch of m x n matrices by panels, and Q^H B with it.
+// geqrf_block.cu: QR factorization of a batch of m x n matrices by panels.
 //
 // A block has a matrix, which stays in global memory (in L2, for it is used again and again): a
-// panel goes through shared memory, the columns right of it and B are updated where they are. An
+// panel goes through shared memory, the columns right of it are updated where they are. An
 // element is read twice and written once for every panel left of it, so that m n^2 / (2 NB) of
 // each cross L2; 2 m n^2 - 2/3 n^3 operations; every column waits for one barrier.
 #include "launch.cuh"
@@ -36,10 +36,9 @@ __device__ inline bool scaled_copy(Strided<const scalar_t> A, Strided<scalar_t> 
     return true;
 }
 
-// A of one member to QR and tau, and B := Q^H B. V: rows of LD numbers in shared memory, m of them.
+// A of one member to QR and tau. V: rows of LD numbers in shared memory, m of them.
 __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scalar_t* tau,
-                          Strided<scalar_t> B, scalar_t* V, real_t* sizes, Shared& s, int m,
-                          int n, int nrhs)
+                          scalar_t* V, real_t* sizes, Shared& s, int m, int n)
 {
     const bool scaled = scaled_copy(A, QR, s, sizes, m, n);
     const int steps = m < n ? m : n;
@@ -77,7 +76,6 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
         const int right = k + NB;
         if (right < n)
             apply_to_strips<true, NB, EACH>(V, s, {&QR(k, right), QR.rs, QR.cs}, rows, n - right);
-        if (nrhs) apply_to_strips<true, NB, 1>(V, s, {&B(k, 0), B.rs, B.cs}, rows, nrhs);
         __syncthreads();
     }
     if (scaled)
@@ -89,16 +87,14 @@ __device__ inline void qr(Strided<const scalar_t> A, Strided<scalar_t> QR, scala
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 geqrf_block(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
-            size q_col, size q_next, scalar_t* tau, scalar_t* B, size b_row, size b_col,
-            size b_next, size ms, size ns, size columns)
+            size q_col, size q_next, scalar_t* tau, size ms, size ns)
 {
     wait_for_stream();
     __shared__ Shared s;
     const size b = blockIdx.x;
-    const int m = size_of(ms, b), n = size_of(ns, b), nrhs = size_of(columns, b);
+    const int m = size_of(ms, b), n = size_of(ns, b);
     scalar_t* const V = panel_memory(s);
     real_t* const sizes = reinterpret_cast<real_t*>(V + m * LD);
     qr(matrix_of(A, a_row, a_col, a_next, b), matrix_of(QR, q_row, q_col, q_next, b),
-       array_of(tau, m < n ? m : n, b), matrix_of(B, b_row, b_col, b_next, b), V, sizes, s, m, n,
-       nrhs);
+       array_of(tau, m < n ? m : n, b), V, sizes, s, m, n);
 }

@@ -3,8 +3,9 @@
 // A block has a matrix. A panel of NB columns, all of its rows, comes to shared memory, where the
 // reflectors of every panel before it are applied to it (qr_left.cuh); then it is factored, and goes
 // out once. (m n^2 - n^3 / 3) / (2 NB) numbers of a matrix come from memory so, where L2 does not
-// hold all matrices, and nothing is written but the result. The floor is 2 m n; every column waits
-// for a barrier.
+// hold all matrices. The floor is 2 m n; every column waits for a barrier. Where rows of the result
+// do not begin with a line, so that those of a panel lie in two, its reflectors are read from a
+// copy that has them one after the other.
 #include "block.cuh"
 #include "launch.cuh"
 
@@ -36,38 +37,43 @@ struct Shared {
 __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k, int count,
                               bool wanted)
 {
-    const int tiles = (m + 7) / 8;
     scalar_t* const V = C + k * LD;
-    const Reflectors<2> first({V, LD, 1}, k, m);
-    Product<2, 1> w;
-    scalar_t v[2][2];
-    int tile = own_tile(k / 8);
-    #pragma unroll 1
-    for (int p = 0; p < NB; p += PB) {
-        if (NB > PB && p) {
-            if (warp() == 0)
-                form_t<PB>(s, [=](int c, int l, scalar_t x) { T[place<2>(c, l)] = conj(x); });
-            __syncthreads();
-            first.ask<true>(v, tile);
-            project<false, 2, 1>(w, first, v, C + PB, tile, tiles);
-            first.ask<false>(v, tile);
-            times_t<2, 1>(w, s.parts, T);
-            subtract<2, 1>(w, first, v, C + PB, tile, tiles);
+    if constexpr (NB == PB) {
+        factor_panel<REAL>(V, s, m - k, count, 0);
+        __syncthreads();
+    } else {
+        const int tiles = (m + 7) / 8;
+        const Reflectors<2> first({V, LD, 1}, k, m);
+        Product<2, 1> w;
+        scalar_t v[2][2];
+        int tile = own_tile(k / 8);
+        #pragma unroll 1
+        for (int p = 0; p < NB; p += PB) {
+            if (p) {
+                if (warp() == 0)
+                    form_t<PB>(s, [=](int c, int l, scalar_t x) { T[place<2>(c, l)] = conj(x); });
+                __syncthreads();
+                first.ask<true>(v, tile);
+                project<false, 2, 1>(w, first, v, C + PB, tile, tiles);
+                first.ask<false>(v, tile);
+                times_t<2, 1>(w, s.parts, T);
+                subtract<2, 1>(w, first, v, C + PB, tile, tiles);
+                __syncthreads();
+            }
+            factor_panel<REAL>(V + p * LD + p, s, m - k - p, count - p, p);
             __syncthreads();
         }
-        factor_panel<REAL>(V + p * LD + p, s, m - k - p, count - p, p);
-        __syncthreads();
-    }
-    if (NB > PB && wanted) {
-        tile = own_tile((k + PB) / 8);
-        first.ask<true>(v, tile);
-        project<true, 2, 1>(w, first, v, C + PB, tile, tiles, k + PB);
-        sum_up<2, 1>(w, s.parts, [&](int tile, const scalar_t (&x)[4]) {
-            #pragma unroll
-            for (int e = 0; e < 4; ++e)
-                s.z[2 * (2 * t() + e % 2) + tile][PB + g() + 8 * (e / 2)] = x[e];
-        });
-        __syncthreads();
+        if (wanted) {
+            tile = own_tile((k + PB) / 8);
+            first.ask<true>(v, tile);
+            project<true, 2, 1>(w, first, v, C + PB, tile, tiles, k + PB);
+            sum_up<2, 1>(w, s.parts, [&](int tile, const scalar_t (&x)[4]) {
+                #pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    s.z[2 * (2 * t() + e % 2) + tile][PB + g() + 8 * (e / 2)] = x[e];
+            });
+            __syncthreads();
+        }
     }
     if (wanted && warp() == 0)
         form_t<NB>(s, [=](int c, int l, scalar_t x) { T[place<NB / 8>(c, l)] = conj(x); });
@@ -75,27 +81,33 @@ __device__ inline void factor(scalar_t* C, Shared& s, scalar_t* T, int m, int k,
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR, size q_row,
-           size q_col, size q_next, scalar_t* TAU, scalar_t* TS, size ts_next, size ms, size ns)
+           size q_col, size q_next, scalar_t* TAU, scalar_t* TS, size ts_next, size ms, size ns,
+           size copied)
 {
     wait_for_stream();
-    constexpr int K = NB / 8, I = NB / 16;
+    constexpr int K = NB / 8, I = (NB + 15) / 16;
     __shared__ Shared s;
     const size b = blockIdx.x;
     const int m = size_of(ms, b), n = size_of(ns, b), steps = m < n ? m : n, tiles = (m + 7) / 8;
     const Strided<const scalar_t> in = matrix_of(A, a_row, a_col, a_next, b);
     const auto out = matrix_of(QR, q_row, q_col, q_next, b);
-    const Strided<const scalar_t> result{out.p, out.rs, out.cs};
     scalar_t* const tau = array_of(TAU, steps, b);
     scalar_t* const T = array_of(TS, ts_next, b);
     scalar_t* const C = reinterpret_cast<scalar_t*>(dynamic_shared);
+    // The panel of reflectors at column j begins at stored.p + j step
+    scalar_t* const copies = T + (steps + NB - 1) / NB * NB * NB;
+    const Strided<const scalar_t> stored = copied ? Strided<const scalar_t>{copies, NB, 1}
+                                                  : Strided<const scalar_t>{out.p, out.rs, out.cs};
+    const size step = copied ? 8 * tiles : out.rs + out.cs;
+    const auto panel = [=](int j) {
+        return Strided<const scalar_t>{stored.p + j * step, stored.rs, stored.cs};
+    };
     if (thread() == 0) s.parts = C + 8 * tiles * LD;
 
     #pragma unroll 1
     for (int k = 0; k < n; k += NB) {
         const int width = n - k < NB ? n - k : NB, before = k < steps ? k : steps;
-        const auto earlier = [=](int j) {
-            return Reflectors<K>({out.p + j * (out.rs + out.cs), out.rs, out.cs}, j, m);
-        };
+        const auto earlier = [=](int j) { return Reflectors<K>(panel(j), j, m); };
         bool unusual = false;
         moved<NB>(8 * tiles, NB, in.cs == 1,
             [=](int i, int j) { return i < m && j < width ? in(i, k + j) : scalar_t{}; },
@@ -109,7 +121,7 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
         #pragma unroll 1
         for (int j = 0; j < before; j += NB) {
             const auto V = earlier(j);
-            if (j + NB < before) bring(result, j + NB, j + NB, m, n);
+            if (j + NB < before) bring(panel(j + NB), m - j - NB, NB);
             const int tile = own_tile(j / 8);
             Product<K, I> w;
             project<false, K, I>(w, V, v, C, tile, tiles);
@@ -120,8 +132,8 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
             subtract<K, I>(w, V, v, C, tile, tiles);
             copy(v, next);
         }
-        if (k + NB < n) bring(in, 0, k + NB, m, n);
-        if (k) bring(result, 0, 0, m, n);
+        if (k + NB < n) bring({&in(0, k + NB), in.rs, in.cs}, m, n - k - NB);
+        if (k) bring(panel(0), m, NB);
         __syncthreads();
         if (k < steps) {
             const int count = steps - k < NB ? steps - k : NB;
@@ -138,6 +150,13 @@ geqrf_left(const scalar_t* A, size a_row, size a_col, size a_next, scalar_t* QR,
         }
         moved<NB>(m, width, out.cs == 1, [=](int i, int j) { return C[i * LD + j]; },
                   [=](int i, int j, scalar_t x) { out(i, k + j) = x; });
+        if (copied && k < steps && k + NB < n) {
+            constexpr int FEW = 16 / sizeof(scalar_t), EACH = NB / FEW;
+            scalar_t* const to = copies + k * step;
+            for (int e = thread(); e < (m - k) * EACH; e += THREADS)
+                reinterpret_cast<Vector*>(to)[e] = *reinterpret_cast<const Vector*>(
+                    C + (k + e / EACH) * LD + e % EACH * FEW);
+        }
         __syncthreads();
     }
 }

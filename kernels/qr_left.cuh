@@ -14,7 +14,7 @@
 #include "qr_columns.cuh"
 #include "tensor.cuh"
 
-static_assert(NB == 16 || NB == 32);
+static_assert(NB == 8 || NB == 16 || NB == 32);
 constexpr int E = WIDTH == 8 ? 2 : 4;   // numbers of a lane in a tile of WIDTH, or 16, times 8
 constexpr int PART = WIDTH * NB;        // numbers of a warp's part of W^T
 
@@ -97,19 +97,19 @@ template <int K> struct Reflectors {
     }
 };
 
-// Asks for a panel, rows i to m of columns k and on, of n: it comes to L2, a line to a thread
-__device__ inline void bring(Strided<const scalar_t> of, int i, int k, int m, int n)
+// Asks for m rows of a panel, or what it has of n columns: it comes to L2, a line to a thread
+__device__ inline void bring(Strided<const scalar_t> of, int m, int n)
 {
     constexpr int LINE = 128 / sizeof(scalar_t), LINES = (NB + LINE - 1) / LINE;
-    const int width = n - k < NB ? n - k : NB;
+    const int width = n < NB ? n : NB;
     if (of.cs == 1)
-        for (int e = thread(); e < (m - i) * LINES; e += THREADS) {
+        for (int e = thread(); e < m * LINES; e += THREADS) {
             const int j = e % LINES * LINE;
-            if (j < width) prefetch(&of(i + e / LINES, k + j));
+            if (j < width) prefetch(&of(e / LINES, j));
         }
     else
         for (int j = warp(); j < width; j += WARPS)
-            for (int r = i + lane() * LINE; r < m; r += 32 * LINE) prefetch(&of(r, k + j));
+            for (int r = lane() * LINE; r < m; r += 32 * LINE) prefetch(&of(r, j));
 }
 
 // What a lane has of the 4 E I columns times 8 K reflectors of W^T

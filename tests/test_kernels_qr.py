@@ -162,7 +162,8 @@ def test_least_squares_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, size
 
 @pytest.mark.parametrize("letter, panel, sizes", [
     *((x, 16, ("48,40", "37,29", "21,60", "70,3", "5,50")) for x in "sdcz"),
-    *((x, 32, ("80,72", "77,41", "41,90", "100,20")) for x in "sd")])
+    *((x, 32, ("80,72", "77,41", "41,90", "100,20")) for x in "sd"),
+    *((x, 8, ("48,40", "37,29", "21,60")) for x in "dz")])
 def test_panels_from_the_left_run_on_the_cpu(tmp_path, letter, panel, sizes):
     run = simulate(tmp_path, "geqrf_left", letter, problem=(PANELS | {"NB": panel}, sizes))
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]

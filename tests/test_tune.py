@@ -452,8 +452,8 @@ def test_what_a_kernel_prepares_for_is_not_switched_off():
 @pytest.mark.parametrize("routine, n, kernels", [
     ("syevd", 40, "sytrd_rows steqr_lane lasr_rows"), ("syevd", 8, "syevd_block"),
     ("syevd", 100, "sytrd_block stedc_leaf stedc_merge"),
-    ("gels", 600, "lascl_batched geqrf_block gels_solve"), ("gels", 8, "gels_small"),
-    ("gels", 65, "gels_shared"), ("gels", 110, "geqrf_left gels_warp"),
+    ("gels", 600, "lascl_batched geqrf_left larft_panels ormqr_strips gels_solve"),
+    ("gels", 8, "gels_small"), ("gels", 65, "gels_shared"), ("gels", 110, "geqrf_left gels_warp"),
     ("geqrf", 40, "geqrf_shared"), ("geqrf", 600, "geqrf_left"),
     ("ormqr_one", 300, "larft_panels ormqr_strips"),
     ("orgqr", 300, "larft_panels orgqr_strips"), ("ormqr", 300, "larft_panels ormqr_strips"),

@@ -41,6 +41,8 @@ from ._gpu import (
 )
 from ._gpu_triangular import narrower
 
+COPIES = 2**32  # bytes that copies of a batch's reflectors may take
+
 
 def geqrf(me, a, overwrite_a):
     """QR of every (m, n) member: qr, tau, info."""
@@ -65,11 +67,10 @@ def _factor(me, a, qr, tau):
     elif shared:
         shared(batch, qr_bytes(a.dtype, n, shared.values), *where, m, n)
     elif left:
-        ts = cupy.ndarray((batch, of_t(min(m, n), left.values["NB"])), a.dtype)
-        left(batch, left_bytes(me.letter, left.values, m), *where, ts.data.ptr, ts.shape[1], m, n)
-        return ts
+        return _from_the_left(left, me, a, qr, tau)
     else:
-        _by_panels(me, where, a, m, n)
+        kernel = blocks("geqrf_block", me, m)
+        kernel(batch, panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize, *where, m, n)
 
 
 def small_qr(me, m, n):
@@ -97,11 +98,18 @@ def of_t(steps, panel):
     return (steps + panel - 1) // panel * panel**2
 
 
-def _by_panels(me, where, a, m, n, b=(0, 0, 0, 0), k=0):
-    """geqrf_block: factors at `where`, Q^H B over the (m, k) members of B."""
-    kernel = blocks("geqrf_block", me, m)
-    shared = panel_bytes(me.letter, kernel.values, m) + n * me.real.itemsize
-    kernel(len(a), shared, *where, *b, m, n, k)
+def _from_the_left(left, me, a, qr, tau):
+    """geqrf_left. Where rows of QR do not begin with a line of 128 bytes, reflectors are read from
+    copies, if there is room for them. The workspace is returned."""
+    batch, m, n = a.shape
+    panel, steps = left.values["NB"], min(m, n)
+    copies = (steps + panel - 1) // panel * panel * ((m + 7) // 8 * 8)
+    copied = a.itemsize * batch * copies <= COPIES and (a.itemsize != qr.strides[2] or any(
+        x % 128 for x in (qr.data.ptr, *qr.strides[:2])))
+    ts = cupy.ndarray((batch, of_t(steps, panel) + copied * copies), a.dtype)
+    left(batch, left_bytes(me.letter, left.values, m), *matrix(a), *matrix(qr), tau.data.ptr,
+         ts.data.ptr, ts.shape[1], m, n, copied)
+    return ts
 
 
 def _each_geqrf(a, overwrite_a, tau):
@@ -284,7 +292,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     wide, f, out = m < n, a, lqr
     if wide:  # A^T = Q R is A = R^T Q^T, the LQ factors of LAPACK as they are
         f, out, m, n = a.transpose(0, 2, 1), lqr.transpose(0, 2, 1), n, m
-    fits, conjugated, at_once = least_squares(me, wide, trans)
+    fits, conjugated = least_squares(me, wide, trans)
+    at_once = fits and not conjugated
     small = by_lanes(me, m, n, nrhs(x)) if at_once else None
     if small:
         v, room = small.values, gels_room(small.values, n, nrhs(x))
@@ -298,28 +307,25 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     tau, y = cupy.ndarray((batch, n), a.dtype), stacked(x)
     few = solving("gels_warp", me, m, nrhs(x)) if at_once and x.size else None
     if few:
-        _factor(me, f, out, tau)
+        held = _factor(me, f, out, tau)
         few(-(-batch // few.values["WARPS"]), passing_bytes(a.dtype, few.values, m), *matrix(out),
             tau.data.ptr, n, *columns(b), *columns(x), info.data.ptr, m, n, nrhs(x),
             passing_numbers(few.values, m), batch)
-        return lqr, x, info
+        return lqr, x, keeping(info, tau, held)
     exponents = infos(batch)  # of B, where products with it may overflow
     scale(stacked(b), y, exponents, target=np.finfo(a.dtype).maxexp // 2, always=False)
-    if at_once and x.size:
-        _by_panels(me, (*matrix(f), *matrix(out), tau.data.ptr), a, m, n, columns(x), nrhs(x))
-    else:
-        _factor(me, f, out, tau)
+    held = [tau, exponents, _factor(me, f, out, tau)]
     if not x.size:
-        return lqr, x, info
-    if fits and not at_once:
-        _multiply(me, "L", "C", out, tau, y, conjugated)
+        return lqr, x, keeping(info, *held)
+    if fits:
+        held.append(_multiply(me, "L", "C", out, tau, y, conjugated))
     kernel = blocks("gels_solve", me, n)
     kernel(batch, n * kernel.values["COLUMNS"] * a.itemsize, *matrix(out), *matrix(y),
            info.data.ptr, not fits, conjugated != (not fits), m, n, nrhs(x))
     if not fits:
-        _multiply(me, "L", "N", out, tau, y, conjugated)
+        held.append(_multiply(me, "L", "N", out, tau, y, conjugated))
     scale(y, y, exponents, find=False)
-    return lqr, x, info
+    return lqr, x, keeping(info, *held)
 
 
 def by_lanes(me, m, n, sides):
@@ -345,10 +351,9 @@ def beside(me, m, n, sides):
 
 def least_squares(me, wide, trans):
     """Of op(A) X = B with the factors of A, or of A^T where A is wide: whether op(A) is tall, so
-    that X = op(R)^-1 op(Q)^H B, and not op(Q) op(R)^-H B; whether op conjugates; and whether
-    geqrf_block multiplies B at once."""
-    fits, conjugated = wide == (trans != "N"), wide and me.is_complex
-    return fits, conjugated, fits and not conjugated
+    that X = op(R)^-1 op(Q)^H B, and not op(Q) op(R)^-H B; and whether op conjugates. Kernels that
+    do all of it do tall ones that are not conjugated."""
+    return wide == (trans != "N"), wide and me.is_complex
 
 
 def _each_gels(me, a, b, trans, overwrite_a, overwrite_b):

@@ -80,8 +80,7 @@ class Factoring:
         # Whole panels, so that each begins at a multiple of 16 bytes
         self.ts = Ragged.empty_like(
             tau.data, of_t(np.minimum(rows, columns), panels) * (panels > 1))
-        of_left, no_b = call.vectors(self.ts), (call.add(np.zeros((len(rows), 3))),
-                                                call.sizes(0 * rows))
+        of_left = call.vectors(self.ts)
         call.serve("geqrf_small", lambda block, part: block(
             -(-part.members // teams_of(block.values)), 0, *part(*of, m, n),
             part.members))
@@ -89,13 +88,10 @@ class Factoring:
             part.members, qr_bytes(me.dtype, part.most(n), block.values), *part(*of, m, n)))
         call.serve("geqrf_left", lambda block, part: block(
             part.members, left_bytes(me.letter, block.values, part.most(m)),
-            *part(*of, of_left, 0, m, n)))
-        call.serve("geqrf_block", lambda block, part: self.by_panels(block, part, of, m, n, *no_b))
-
-    def by_panels(self, block, part, of, m, n, b, width):
-        """geqrf_block, Q^H B over B."""
-        block(part.members, panel_bytes(self.me.letter, block.values, part.most(m))
-              + part.most(n) * self.me.real.itemsize, *part(*of, b, m, n, width))
+            *part(*of, of_left, 0, m, n), False))
+        call.serve("geqrf_block", lambda block, part: block(
+            part.members, panel_bytes(me.letter, block.values, part.most(m))
+            + part.most(n) * me.real.itemsize, *part(*of, m, n)))
 
 
 def ormqr(me, side, trans, a, tau, c, overwrite_c):
@@ -208,7 +204,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     def plan(m, n, wide, sides):
         if past(me, m):
             return None
-        fits, _, at_once = least_squares(me, wide == 1, trans)
+        fits, conjugated = least_squares(me, wide == 1, trans)
+        at_once = fits and not conjugated
         if at_once and (small := by_lanes(me, m, n, sides)):
             return small,
         if one := at_once and beside(me, m, n, sides):
@@ -218,14 +215,10 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
             return factor
         if at_once and (few := solving("gels_warp", me, m, sides)):
             return *factor, few
-        panels, solve, scale = (blocks(name, me, order) for name, order in (
-            ("geqrf_block", m), ("gels_solve", n), ("lascl_batched", m)))
-        if at_once:
-            steps = (panels, "with b"), (solve, wide)
-        else:
-            multiply = tuple((block, wide) for block in multiplying(me, m, sides))
-            steps = *factor, *(multiply if fits else ()), (solve, wide), *(() if fits else multiply)
-        return (scale, "there"), *steps, (scale, "back")
+        solve, scale = blocks("gels_solve", me, n), blocks("lascl_batched", me, m)
+        multiply = tuple((block, wide) for block in multiplying(me, m, sides))
+        return ((scale, "there"), *factor, *(multiply if fits else ()), (solve, wide),
+                *(() if fits else multiply), (scale, "back"))
 
     call = Call(me, n > 0, plan, m, n, wide.astype(np.int64), width)
     of_a, of_qr = (call.add(np.where(wide[:, None], lines(y, True), lines(y))) for y in (a, lqr))
@@ -259,10 +252,8 @@ def gels(me, a, b, trans, overwrite_a, overwrite_b):
     there = 1, np.finfo(me.dtype).maxexp // 2, 0  # as gels_batched
     call.serve(("lascl_batched", "there"), scaling(of_b, of_x, kept, m, width, *there))
     call.serve(("lascl_batched", "back"), scaling(of_x, of_x, kept, m, width))
-    call.serve(("geqrf_block", "with b"), lambda block, part: factoring.by_panels(
-        block, part, (of_a, of_qr, of_tau), m, n, of_x, width))
     for kind in (0, 1):
-        fits, conjugated, _ = least_squares(me, kind == 1, trans)
+        fits, conjugated = least_squares(me, kind == 1, trans)
         for name, launch in multiplications(me, (of_qr, of_tau, 0, of_x), ts, m, width, n,
                                             fits, conjugated).items():
             call.serve((name, kind), launch)
