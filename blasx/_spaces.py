@@ -540,8 +540,8 @@ def passing_stages(least):
     def stages(letter, n):
         whole = max(least, min(32, 1 << (n - 1).bit_length()))
         lanes = [x for x in (whole, whole // 2, whole // 4) if x >= least]
-        N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 224, 256, 384) if n <= size),
-                 512)
+        N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 224, 256, 288, 384)
+                  if n <= size), 512)
         few = N // 32 * words(letter) <= 12
         return (options(N=(N,), UPTO=(16 if few else 1,), LANES=lanes, NB=(16, 8, 4, 32, 2, 1)),
                 options(WARPS=(1, 2, 4)), options(BLOCKS=(1, 8, 12, 16, 24, 32)))

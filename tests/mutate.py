@@ -44,6 +44,13 @@ KERNELS = {
                     ("tests/test_kernels_qr.py", "in_shared_memory_run")),
     "ormqr_block": (("ormqr_block.cu", "qr_panels.cuh"),
                     ("tests/test_kernels_qr.py", "runs_on_the_cpu")),
+    "geqrf_left": (("geqrf_left.cu", "qr_left.cuh"),
+                   ("tests/test_kernels_qr.py",
+                    "from_the_left_run and (c-16 or s-32 or z-8)")),
+    "ormqr_strips": (("ormqr_strips.cu", "qr_strips.cuh", "larft_panels.cu"),
+                     ("tests/test_kernels_qr.py",
+                      "strips_run and (larft_panels and (s-sizes4 or d-sizes) or ormqr_strips and "
+                      "(s-sizes18 or z-sizes21))")),
     "gesvd_vectors": (("gesvd_vectors.cu", "svd.cuh", "svd_tiles.cuh"),
                       ("tests/test_kernels_svd.py", "runs_on_the_cpu")),
     "gels_solve": (("gels_solve.cu",),

@@ -161,7 +161,7 @@ def test_least_squares_in_shared_memory_run_on_the_cpu(tmp_path, letter, n, size
 
 
 @pytest.mark.parametrize("letter, panel, sizes", [
-    *((x, 16, ("48,40", "37,29", "21,60", "70,3", "5,50")) for x in "sdcz"),
+    *((x, 16, ("48,40", "37,29", "21,60", "70,3", "5,50", "16,50")) for x in "sdcz"),
     *((x, 32, ("80,72", "77,41", "41,90", "100,20")) for x in "sd"),
     *((x, 8, ("48,40", "37,29", "21,60")) for x in "dz")])
 def test_panels_from_the_left_run_on_the_cpu(tmp_path, letter, panel, sizes):
