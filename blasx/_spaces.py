@@ -534,7 +534,7 @@ def warp_qr_fits(sides):
     return fits
 
 
-def passing_stages(least):
+def passing_stages(more, least):
     """Of teams of so many lanes or more. UPTO: the right-hand sides up to which it is used, one
     where four are too many for the registers; what is timed has one."""
     def stages(letter, n):
@@ -542,7 +542,7 @@ def passing_stages(least):
         lanes = [x for x in (whole, whole // 2, whole // 4) if x >= least]
         N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 224, 256, 288, 384)
                   if n <= size), 512)
-        few = N // 32 * words(letter) <= 12
+        few = N // 32 * words(letter) * (5 + more) <= 84  # as passing_fits has it
         return (options(N=(N,), UPTO=(16 if few else 1,), LANES=lanes, NB=(16, 8, 4, 32, 2, 1)),
                 options(WARPS=(1, 2, 4)), options(BLOCKS=(1, 8, 12, 16, 24, 32)))
     return stages
@@ -1667,7 +1667,7 @@ SPACES = {
                         largest=64),
     "gels_shared": Space("gels", warp_qr_stages, warp_qr_fits(1), (40, 48, 64), optional=True,
                          smallest=17, largest=160),
-    "gels_warp": Space("gels", passing_stages(32), passing_fits(2, 32), (40, 48, 64, 96), True,
+    "gels_warp": Space("gels", passing_stages(2, 32), passing_fits(2, 32), (40, 48, 64, 96), True,
                        smallest=33, largest=512),
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
@@ -1697,7 +1697,7 @@ SPACES = {
                          largest=200),
     "orgqr_strips": Space("orgqr", q_strip_stages, q_strip_fits, optional=True, smallest=17),
     "orgqr_block": Space("orgqr", panel_stages, reflector_fits),
-    "ormqr_warp": Space("ormqr_one", passing_stages(1), passing_fits(0, 1),
+    "ormqr_warp": Space("ormqr_one", passing_stages(0, 1), passing_fits(0, 1),
                         (4, 8, 16, 32, 48, 64, 96), True, largest=512),
     "ormqr_small": Space("ormqr", small_q_stages, small_q_fits, (4, 8, 16, 24, 32, 48), True,
                          largest=64),

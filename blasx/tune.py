@@ -57,7 +57,8 @@ BEFORE = {"gels_warp": FACTORING,
           **dict.fromkeys(("orgqr_strips", "ormqr_strips"), ("larft_panels",))}
 AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
-    "lascl_batched": (FACTORING, ("ormqr_small", "ormqr_strips", "ormqr_block"), ("gels_solve",)),
+    "lascl_batched": (FACTORING, ("ormqr_warp", "ormqr_small", "ormqr_strips", "ormqr_block"),
+                      ("gels_solve",)),
     **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
                     (("stedc_leaf", "steqr_lane"), ("stedc_merge", "lasr_rows")))}
 

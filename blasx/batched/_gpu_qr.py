@@ -103,8 +103,9 @@ def _from_the_left(left, me, a, qr, tau):
     copies, if there is room for them. The workspace is returned."""
     batch, m, n = a.shape
     panel, steps = left.values["NB"], min(m, n)
-    copies = (steps + panel - 1) // panel * panel * ((m + 7) // 8 * 8)
-    copied = a.itemsize * batch * copies <= COPIES and (a.itemsize != qr.strides[2] or any(
+    panels = min((steps + panel - 1) // panel, (n - 1) // panel)  # with columns right of them
+    copies = panels * panel * ((m + 7) // 8 * 8)
+    copied = 0 < a.itemsize * batch * copies <= COPIES and (a.itemsize != qr.strides[2] or any(
         x % 128 for x in (qr.data.ptr, *qr.strides[:2])))
     ts = cupy.ndarray((batch, of_t(steps, panel) + copied * copies), a.dtype)
     left(batch, left_bytes(me.letter, left.values, m), *matrix(a), *matrix(qr), tau.data.ptr,
@@ -134,7 +135,8 @@ def orgqr(me, a, tau, overwrite_a):
     q = like(a, overwrite_a)
     if a.size:
         tau = cupy.ascontiguousarray(tau)
-        info = keeping(info, form_q_at(me, matrix(factors), tau.data.ptr, tau.shape[1], q))
+        info = keeping(info, factors, tau,
+                       form_q_at(me, matrix(factors), tau.data.ptr, tau.shape[1], q))
     return q, info
 
 

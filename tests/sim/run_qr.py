@@ -156,7 +156,7 @@ def geqrf_left(sim, rng, m, n, order, in_place):
 
     def launch(schedule, source, target, tau):
         batch, panels = len(source.array), -(-min(m, n) // panel)
-        room = panels * panel * (panel + copied * -(-m // 8) * 8)
+        room = panels * panel**2 + copied * min(panels, (n - 1) // panel) * panel * -(-m // 8) * 8
         ts = poisoned((batch, room), source.array.dtype, "C")
         sim.run(schedule, batch, left_bytes(sim.letter, sim.constants, m), *source.matrix(),
                 *target.matrix(), tau.address, ts.address, room, m, n, copied)

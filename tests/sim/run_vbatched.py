@@ -279,7 +279,7 @@ def mixed(sim, me, members):
     from blasx.batched import _gpu_qr, _gpu_ragged_qr
     a = members((3, 3), (113, 17), (2, 5), (6, 5), (114, 20))
     compare(lambda x: _gpu_ragged_qr.geqrf(me, x, 0), lambda x: _gpu_qr.geqrf(me, x, 0), 2, a)
-    assert me.letter == "z" or {"geqrf_small", "geqrf_left"} == set(sim.launched)
+    assert {"geqrf_small", "geqrf_left"} == set(sim.launched)
 
 
 def panels(sim, me, members):
