@@ -61,6 +61,7 @@ MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
 LARGE_PART = 180  # where a little of it may be spilled
+SIDES_PART = 84  # where it has four right-hand sides at a time
 LANES = (1, 2, 4, 8, 16, 32)
 WARPS = (1, 2, 4, 8, 16)
 
@@ -534,6 +535,11 @@ def warp_qr_fits(sides):
     return fits
 
 
+def passing_part(letter, v, more):
+    """Words of a thread: of right-hand sides, four at a time or one, of the column, and `more`."""
+    return -(-v["N"] // v["LANES"]) * words(letter) * ((4 if v["UPTO"] > 1 else 1) + 1 + more)
+
+
 def passing_stages(more, least):
     """Of teams of so many lanes or more. UPTO: the right-hand sides up to which it is used, one
     where four are too many for the registers; what is timed has one."""
@@ -542,20 +548,18 @@ def passing_stages(more, least):
         lanes = [x for x in (whole, whole // 2, whole // 4) if x >= least]
         N = next((size for size in (whole, 48, 64, 80, 96, 128, 160, 192, 224, 256, 288, 384)
                   if n <= size), 512)
-        few = N // 32 * words(letter) * (5 + more) <= 84  # as passing_fits has it
+        few = passing_part(letter, {"N": N, "LANES": 32, "UPTO": 16}, more) <= SIDES_PART
         return (options(N=(N,), UPTO=(16 if few else 1,), LANES=lanes, NB=(16, 8, 4, 32, 2, 1)),
                 options(WARPS=(1, 2, 4)), options(BLOCKS=(1, 8, 12, 16, 24, 32)))
     return stages
 
 
 def passing_fits(more, least):
-    """Registers for every row: of right-hand sides, of the column, and `more`."""
     def fits(letter, n, v, gpu):
-        rows, threads = -(-v["N"] // v["LANES"]) * words(letter), 32 * v["WARPS"]
-        part = rows * ((4 if v["UPTO"] > 1 else 1) + 1 + more)
+        part, threads = passing_part(letter, v, more), 32 * v["WARPS"]
         return (n <= v["N"] and v["LANES"] in LANES and v["LANES"] >= least and v["WARPS"] <= 32
                 and v["NB"] in LANES and v["NB"] <= v["LANES"]
-                and part <= (84 if v["UPTO"] > 1 else 128)
+                and part <= (SIDES_PART if v["UPTO"] > 1 else 128)
                 and (part + 24) * threads * v["BLOCKS"] <= 65536
                 and passing_bytes(TYPES[letter].dtype, v, n) <= gpu.shared)
     return fits

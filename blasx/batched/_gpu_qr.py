@@ -39,9 +39,8 @@ from ._gpu import (
     solving,
     stacked,
 )
+from ._gpu_jacobi import MEMORY
 from ._gpu_triangular import narrower
-
-COPIES = 2**32  # bytes that copies of a batch's reflectors may take
 
 
 def geqrf(me, a, overwrite_a):
@@ -105,7 +104,7 @@ def _from_the_left(left, me, a, qr, tau):
     panel, steps = left.values["NB"], min(m, n)
     panels = min((steps + panel - 1) // panel, (n - 1) // panel)  # with columns right of them
     copies = panels * panel * ((m + 7) // 8 * 8)
-    copied = 0 < a.itemsize * batch * copies <= COPIES and (a.itemsize != qr.strides[2] or any(
+    copied = 0 < a.itemsize * batch * copies <= MEMORY and (a.itemsize != qr.strides[2] or any(
         x % 128 for x in (qr.data.ptr, *qr.strides[:2])))
     ts = cupy.ndarray((batch, of_t(steps, panel) + copied * copies), a.dtype)
     left(batch, left_bytes(me.letter, left.values, m), *matrix(a), *matrix(qr), tau.data.ptr,
