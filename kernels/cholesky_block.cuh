@@ -47,7 +47,7 @@ struct Work {
     int first, rows;              // of the panel: its first tile row, tile rows from there on
     Tile c[ROWS];                 // the next tile column, this warp's part below the diagonal
     scalar_t* out[ROWS];          // where the result has the lane's part of the tiles of a column
-    Tile beside[BESIDE];          // of the other triangle, on its way from A to C
+    scalar_t beside[BESIDE][2];   // of the other triangle, on its way from A to C
 
     __device__ static int row(int q) { return WARPS * q + warp(); }
     // Tile (I, J) of the panel
@@ -92,25 +92,28 @@ struct Work {
         }
     }
 
-    // Tiles J, J + WARPS ... of tile row I of the other triangle
-    __device__ void fetch_beside(int I, int J)
+    // move(x, i, j) for the lane's numbers x of the tiles J, J + WARPS ... of tile row I of the other
+    // triangle, (i, j) of the matrix. Eight lanes move what lies side by side, wherever rows begin.
+    template <class Move> __device__ void of_beside(int I, int J, Move move)
     {
-        const auto wanted = [=](int i, int j) { return i < n && j < n && j + PAIR - 1 > i; };
+        const bool by_rows = C.cs == 1;
+        const int across = lane() % 8, down = lane() / 8;
         #pragma unroll
         for (int s = 0; s < BESIDE; ++s)
-            if (8 * (J + WARPS * s) < n)
-                beside[s] = a_packs ? ::load_tile<true>(A, I, J + WARPS * s, wanted)
-                                    : ::load_tile<false>(A, I, J + WARPS * s, wanted);
+            #pragma unroll
+            for (int e = 0; e < 2; ++e) {
+                const int i = 8 * I + (by_rows ? down + 4 * e : across);
+                const int j = 8 * (J + WARPS * s) + (by_rows ? across : down + 4 * e);
+                if (j < n && j > i) move(beside[s][e], i, j);
+            }
+    }
+    __device__ void fetch_beside(int I, int J)
+    {
+        of_beside(I, J, [&](scalar_t& x, int i, int j) { x = A(i, j); });
     }
     __device__ void put_beside(int I, int J)
     {
-        const auto wanted = [=](int i, int j) { return i < n && j < n && j > i; };
-        #pragma unroll
-        for (int s = 0; s < BESIDE; ++s)
-            if (8 * (J + WARPS * s) < n) {
-                if (c_packs) store_tile<true>(beside[s], C, I, J + WARPS * s, wanted);
-                else store_tile<false>(beside[s], C, I, J + WARPS * s, wanted);
-            }
+        of_beside(I, J, [&](scalar_t& x, int i, int j) { C(i, j) = x; });
     }
     // What a failed factorization has not reached, and the other triangle, as A has them
     __device__ void copy_rest(int info) const
