@@ -866,7 +866,7 @@ def tile_fits(symmetric=False, half=False, split=False):
 def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
-             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 6), (1, 2, 3, 4, 5, 6))]
+             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 5, 6, 8, 10), (1, 2, 3, 4, 5, 6))]
     adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
     slices = options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
     return (teams, slices, adjacent,
@@ -1724,8 +1724,9 @@ SPACES = {
     "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
-                        (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193), True,
-                        largest=255, unaligned=True),
+                        (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193, 225, 257, 321,
+                         401, 449, 513), True,
+                        largest=639, unaligned=True),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
                         (48, 64, 96, 128, 256), True, letters="sc"),
