@@ -118,22 +118,40 @@ def test_eight_threads_on_eight_streams(cp):
     assert not wrong
 
 
-def test_a_graph_keeps_the_workspace_of_its_calls(cp):
+GRAPHS_WITH_WORKSPACE = {
+    "dormqr_batched": lambda qr, tau, c: blasx.dormqr_batched("L", "T", qr, tau, c, overwrite_c=1),
+    "dorgqr_batched": lambda qr, tau, c: blasx.dorgqr_batched(qr, tau, overwrite_a=1),
+    "dgeqrf_batched": lambda qr, tau, c: blasx.dgeqrf_batched(c, overwrite_a=1),
+    "dgels_batched": lambda qr, tau, c: blasx.dgels_batched(c, qr, overwrite_a=1, overwrite_b=1),
+    "dgetrf_batched": lambda qr, tau, c: blasx.dgetrf_batched(c, overwrite_a=1),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS_WITH_WORKSPACE)
+@pytest.mark.parametrize("n", (300, 501))
+def test_a_graph_keeps_the_workspace_of_its_calls(cp, name, n):
     """What is allocated after the capture is not written when the graph runs."""
-    a = cp.random.default_rng(0).standard_normal((3, 300, 300))
-    qr, tau, _ = blasx.dgeqrf_batched(a)
-    c, q = a.copy(), qr.copy()
-    right = blasx.dormqr_batched("L", "T", qr, tau, a)[0]
+    call = GRAPHS_WITH_WORKSPACE[name]
+    a = cp.random.default_rng(0).standard_normal((3, n, n))
+    fresh = (*blasx.dgeqrf_batched(a)[:2], a)
+    arrays = [x.copy() for x in fresh]
+    call(*arrays)
+    right = [x.copy() for x in arrays]
+    cp.cuda.Device().synchronize()  # of which a stream that does not block knows nothing
     stream = cp.cuda.Stream(non_blocking=True)
     with stream:
+        for x, y in zip(arrays, fresh):
+            x[...] = y
         stream.synchronize()
         stream.begin_capture()
-        kept = blasx.dormqr_batched("L", "T", q, tau, c, overwrite_c=1)
+        kept = call(*arrays)
         graph = stream.end_capture()
-        others = [cp.zeros(n) for n in (3 * 300 * 32, 3 * 320 * 32, 3 * 304 * 16) for _ in range(8)]
+        sizes = (3 * n * n, 3 * n * 512, 3 * 512 * 512, 3 * n * 32, 3 * 320 * 32, 3 * 304 * 16)
+        others = [cp.zeros(size) for size in sizes for _ in range(8)]
         graph.launch(stream)
         stream.synchronize()
-    assert (c == right).all() and not any(x.any() for x in others)
+    assert all((x == y).all() for x, y in zip(arrays, right))
+    assert not any(x.any() for x in others)
     del kept
 
 

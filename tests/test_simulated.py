@@ -345,6 +345,41 @@ for name, m, n in ("dgetrf_nopiv", 100, 100), ("zgetrf_nopiv", 90, 43), ("sgetrf
     passes(text, simulated)
 
 
+def test_lu_in_global_memory_is_that_in_lines(simulated):
+    """However the result lies, in place or not, with room for lines or without: the same bits."""
+    text = """
+from blasx import _tuned
+from blasx.batched import _gpu, _gpu_lu
+rng = np.random.default_rng(0)
+block = dict(WARPS=2, ROWS=2, NB=16, RESIDENT=0, CHUNK=32, TM=16, TN=16, BLOCKS=1, UNROLL=1)
+rooms, room = [], _gpu_lu.room_in_lines
+_gpu_lu.room_in_lines = lambda a: rooms.append(a.shape) or room(a)
+for letter, m, n in ("d", 67, 67), ("z", 48, 83), ("s", 90, 64), ("c", 71, 41):
+    a = rng.standard_normal((3, m, n))
+    if letter in "cz":
+        a = a + 1j * rng.standard_normal(a.shape)
+    a = a.astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
+    a[1, :, 20] = 0
+    getrf = getattr(blasx, letter + "getrf_batched")
+    with _tuned.using(letter, getrf_shared=None, getrf_block=block):
+        kept, _gpu_lu.MEMORY = _gpu_lu.MEMORY, 0
+        right = [np.array(x) for x in getrf(gpu.copied(a))]
+        _gpu_lu.MEMORY = kept
+        assert not rooms and list(right[2]) == [0, 21, 0]
+        for by_columns in (0, 1):
+            for i in (0, 1):
+                x = gpu.copied(a.swapaxes(1, 2).copy()).transpose(0, 2, 1) if by_columns else (
+                    gpu.copied(a))
+                lu, piv, info = getrf(x, i)
+                assert (lu is x) == i and (i or np.array_equal(np.array(x), a))
+                assert len(rooms) == (by_columns or n * a.itemsize % 128 > 0), (letter, rooms)
+                rooms.clear()
+                for got, want in zip((lu, piv, info), right):
+                    assert np.array(got).tobytes() == want.tobytes(), (letter, by_columns, i)
+"""
+    passes(text, simulated)
+
+
 def test_cholesky_by_panels(simulated):
     """As the row of order 300 and more would have it, in panels of 48: triangles, odd ends, members
     that fail, and what must be left alone."""

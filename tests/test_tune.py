@@ -426,13 +426,13 @@ def test_two_processes_tune_at_once(folder):
 def test_show_says_what_runs_and_why(folder, capsys):
     file = put(gpu=HOPPER)
     assert tune.main(["getrf", "gesv", "gemm_batched", "--show", "--letters", "d", "--orders",
-                      "8,64,300,4000"]) == 0
+                      "8,64,300,500,4000"]) == 0
     printed = capsys.readouterr().out
     assert f"getrf d n=8: getrf_small N=8 LR=4 LC=1 CV=2 WARPS=2 BLOCKS=1 (row to 8 of {file}, " \
            "0.01 ms)" in printed
     assert "getrf d n=64: getrf_shared" in printed
-    assert "getrf d n=300: getrf_block" in printed and "kernels/tuned/sm90/getrf_block" in printed
-    assert "gesv d n=300: getrf_block" in printed and "then getrs_block" in printed
+    assert "getrf d n=500: getrf_block" in printed and "kernels/tuned/sm90/getrf_block" in printed
+    assert "gesv d n=300: getrf_shared" in printed and "then getrs_block" in printed
     assert "getrf d n=4000: NVIDIA's library" in printed and "past the last row" in printed
 
 

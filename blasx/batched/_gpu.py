@@ -202,6 +202,21 @@ def keeping(info, *more):
     return cupy.ndarray(info.shape, INT, cupy.cuda.MemoryPointer(memory, 0))
 
 
+# -- stacks by rows that begin with lines
+
+
+def in_lines(a):
+    """Whether members lie by rows, each of which begins with a line of 128 bytes."""
+    return a.strides[2] == a.itemsize and not any(x % 128 for x in (a.data.ptr, *a.strides[:2]))
+
+
+def room_in_lines(a):
+    """Room for a stack of the shape of `a` that is in lines."""
+    batch, m, n = a.shape
+    line = 128 // a.itemsize
+    return cupy.ndarray((batch, m, -(-n // line) * line), a.dtype)[:, :, :n]
+
+
 # -- stacks by columns
 
 

@@ -21,7 +21,9 @@ from ._gpu import (
     by_columns,
     columns,
     finish,
+    in_lines,
     infos,
+    keeping,
     kernel,
     like,
     matrix,
@@ -30,23 +32,32 @@ from ._gpu import (
     past,
     pivots_and_infos,
     pointers,
+    room_in_lines,
     solve_by_lines,
     solving,
     stacked,
     unsolved,
 )
 from ._gpu_blas import operand, product
+from ._gpu_jacobi import MEMORY
 from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
 
 
 def _factor(name, me, a, lu, *outputs):
-    """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member."""
+    """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member. One that works in
+    global memory does so in lines: factors go to `lu` at the end where that lies otherwise, if
+    there is room. The workspace is returned."""
     batch, m, n = a.shape
-    block = blocks(name, me, max(m, n))
+    block, work = blocks(name, me, max(m, n)), None
+    if not (block.values["RESIDENT"] or in_lines(lu)) and lu.nbytes <= MEMORY:
+        work = room_in_lines(lu)
     block(batch, lu_bytes(me.dtype, m, n, block.values),
-          *matrix(a), *matrix(lu), *outputs, m, n, batch)
+          *matrix(a), *matrix(lu if work is None else work), *outputs, m, n, batch)
+    if work is not None:
+        lu[...] = work
+    return work
 
 
 def getrf(me, a, overwrite_a):
@@ -64,7 +75,7 @@ def getrf(me, a, overwrite_a):
             block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu),
                   piv.data.ptr, info.data.ptr, m, n, batch)
         else:
-            _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr)
+            info = keeping(info, _factor("getrf_block", me, a, lu, piv.data.ptr, info.data.ptr))
         return lu, piv, info
     where = matrix(a)
     kernel("getrf_small", me, m if m > n else n)(
@@ -161,7 +172,7 @@ def getrf_nopiv(me, a, overwrite_a):
         return _nopiv_by_blocks(me, a, overwrite_a)
     lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
     if a.size:
-        _factor("getrf_nopiv", me, a, lu, info.data.ptr)
+        info = keeping(info, _factor("getrf_nopiv", me, a, lu, info.data.ptr))
     return lu, info
 
 
@@ -170,6 +181,7 @@ def _nopiv_by_blocks(me, a, overwrite_a):
     triangular solves, and what these take off the rest."""
     batch, m, n = a.shape
     lu, info, least = like(a, overwrite_a), infos(batch, zero=True), min(m, n)
+    held = []
     if not a.size:
         return lu, info
     if lu is not a:
@@ -180,7 +192,7 @@ def _nopiv_by_blocks(me, a, overwrite_a):
         top, below, right, rest = (lu[:, k:end, k:end], lu[:, end:, k:end], lu[:, k:end, end:],
                                    lu[:, end:, end:])
         failed = infos(batch)
-        _factor("getrf_nopiv", me, top, top, failed.data.ptr)
+        held.append(_factor("getrf_nopiv", me, top, top, failed.data.ptr))
         info[...] = cupy.where((info == 0) & (failed > 0), failed + k, info)
         if below.size:
             launch(me, "trsm", 1, top, below, below, 1, 0, 0, 0)
@@ -188,7 +200,7 @@ def _nopiv_by_blocks(me, a, overwrite_a):
             launch(me, "trsm", 1, top, right, right, 0, 1, 0, 1)
         o = operand(rest)
         product(me, m - end, n - end, end - k, operand(below), operand(right), o, o, -1, 1, batch)
-    return lu, info
+    return lu, keeping(info, *held)
 
 
 def getri(me, lu, piv, overwrite_lu):

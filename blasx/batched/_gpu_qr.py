@@ -28,6 +28,7 @@ from ._gpu import (
     columns,
     finish,
     for_columns,
+    in_lines,
     infos,
     keeping,
     like,
@@ -104,8 +105,7 @@ def _from_the_left(left, me, a, qr, tau):
     panel, steps = left.values["NB"], min(m, n)
     panels = min((steps + panel - 1) // panel, (n - 1) // panel)  # with columns right of them
     copies = panels * panel * ((m + 7) // 8 * 8)
-    copied = 0 < a.itemsize * batch * copies <= MEMORY and (a.itemsize != qr.strides[2] or any(
-        x % 128 for x in (qr.data.ptr, *qr.strides[:2])))
+    copied = 0 < a.itemsize * batch * copies <= MEMORY and not in_lines(qr)
     ts = cupy.ndarray((batch, of_t(steps, panel) + copied * copies), a.dtype)
     left(batch, left_bytes(me.letter, left.values, m), *matrix(a), *matrix(qr), tau.data.ptr,
          ts.data.ptr, ts.shape[1], m, n, copied)
