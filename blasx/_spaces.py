@@ -242,7 +242,8 @@ def shared_stages(letter, n):
     on both, where a block has the whole matrix."""
     N = -(-n // 8) * 8
     whole = ((2, 1), (1, 1), (3, 1), (4, 1), (5, 2), (6, 2), (8, 2), (8, 4), (4, 2), (12, 4))
-    windows = options(WINDOW=(128, 64, 96, 160, 32), WARPS=(16, 12, 8), PANEL=(4, 8), TN=(32,))
+    windows = options(WINDOW=(128, 64, 96, 160, 32), WARPS=(16, 12, 8), PANEL=(4, 5, 6, 3, 8),
+                      TN=(32,))
     return ([dict(N=N, WINDOW=N, WARPS=w, PANEL=p, TN=t) for w, p in whole for t in (32, 16, 8)]
             + [dict(N=N) | v for v in windows if v["WINDOW"] < N],
             options(TN=(32, 16, 8)), options(BLOCKS=(1, 2, 4, 6)))
@@ -863,12 +864,16 @@ def tile_fits(symmetric=False, half=False, split=False):
     return fit
 
 
+WARP_TILES = 36  # words of a number, times its tiles of 16 x 8: what its registers hold
+
+
 def line_stages(letter, n):
     """Teams whose warps have few tiles to spare."""
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
-             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 5, 6, 8, 10), (1, 2, 3, 4, 5, 6))]
+             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 5, 6, 7, 8, 10), (1, 2, 3, 4, 5, 6))
+             if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
     adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
-    slices = options(DEEP=(16, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
+    slices = options(DEEP=(16, 8, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
     return (teams, slices, adjacent,
             options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
@@ -878,7 +883,7 @@ def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
             and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
-            and v["RM"] * v["RN"] * words(letter) <= 36
+            and v["RM"] * v["RN"] * words(letter) <= WARP_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
 
@@ -1724,9 +1729,8 @@ SPACES = {
     "stedc_merge": Space("syevd", merge_stages, merge_fits, (128, 256), True, smallest=33),
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
-                        (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193, 225, 257, 321,
-                         401, 449, 513), True,
-                        largest=639, unaligned=True),
+                        (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193, 225, 321, 449),
+                        True, largest=639, unaligned=True),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
                         (48, 64, 96, 128, 256), True, letters="sc"),
