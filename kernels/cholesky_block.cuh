@@ -71,7 +71,7 @@ struct Work {
     // A tile of the panel that is solved; of a failed factorization the columns before `end`
     __device__ void store(const Tile& a, int I, int J, int end) const
     {
-        store_tile<false>(a, C, first + I, first + J, [=](int i, int j) {
+        store_tile(a, C, first + I, first + J, [=](int i, int j) {
             return i < n && j <= i && (j < end || (j == end && i == j));
         });
     }

@@ -349,8 +349,8 @@ __device__ inline void store_tile(const Panel& p, int i, int j, scalar_t* X, int
     const int n = p.n;
     const Tile x = get(tile(X, r, c));
     put(tile(p.block(i, j), r, c), x);
-    store_tile<false>(x, p.A, TILES * i + r, TILES * j + c,
-                      [=](int i, int j) { return i < n && j <= i; });
+    store_tile(x, p.A, TILES * i + r, TILES * j + c,
+               [=](int i, int j) { return i < n && j <= i; });
 }
 
 // The whole block, by warps `first` and after

@@ -61,17 +61,11 @@ __device__ Tile load_tile(const Strided<T>& A, int I, int J, Wanted wanted)
     return a;
 }
 
-template <bool PACKS, class Wanted>
+template <class Wanted>
 __device__ void store_tile(const Tile& a, const Strided<scalar_t>& A, int I, int J, Wanted wanted)
 {
     const int i = 8 * I + tile_row();
     const bool first = wanted(i, 8 * J + tile_col(0)), second = wanted(i, 8 * J + tile_col(1));
-    if constexpr (PACKS && PAIR == 2) {
-        if (first && second) {
-            *reinterpret_cast<Tile*>(&A(i, 0) + 8 * J + tile_col(0)) = a;
-            return;
-        }
-    }
     if (first) A(i, 8 * J + tile_col(0)) = a.x[0];
     if (second) A(i, 8 * J + tile_col(1)) = a.x[1];
 }

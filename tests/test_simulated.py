@@ -352,7 +352,7 @@ from blasx import _tuned
 from blasx.batched import _gpu, _gpu_lu
 rng = np.random.default_rng(0)
 block = dict(WARPS=2, ROWS=2, NB=16, RESIDENT=0, CHUNK=32, TM=16, TN=16, BLOCKS=1, UNROLL=1)
-rooms, room = [], _gpu_lu.room_in_lines
+rooms, room, _gpu_lu.CROSSINGS = [], _gpu_lu.room_in_lines, 2
 _gpu_lu.room_in_lines = lambda a: rooms.append(a.shape) or room(a)
 for letter, m, n in ("d", 67, 67), ("z", 48, 83), ("s", 90, 64), ("c", 71, 41):
     a = rng.standard_normal((3, m, n))

@@ -3,7 +3,7 @@ the member in shared memory as far as the tuned rows go, a block up to 1024; cuB
 
 import cupy
 
-from .. import _cuda
+from .. import _cuda, _trace
 from .._kernel import current_device, gpu
 from .._tuned import LARGEST, most
 from ._block import (
@@ -43,19 +43,22 @@ from ._gpu_jacobi import MEMORY
 from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
+CROSSINGS = 8  # of a member through memory, from which on one more, to lie in lines, is gained back
 
 
 def _factor(name, me, a, lu, *outputs):
-    """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member. One that works in
-    global memory does so in lines: factors go to `lu` at the end where that lies otherwise, if
-    there is room. The workspace is returned."""
+    """Launch a kernel of lu_block.cuh from `a` to `lu`, a block to a member. What crosses global
+    memory often does so in lines, and goes to `lu` at the end where that lies otherwise, if there
+    is room for it. The workspace is returned."""
     batch, m, n = a.shape
     block, work = blocks(name, me, max(m, n)), None
-    if not (block.values["RESIDENT"] or in_lines(lu)) and lu.nbytes <= MEMORY:
+    often = not block.values["RESIDENT"] and min(m, n) > CROSSINGS * block.values["NB"]
+    if often and lu.nbytes <= MEMORY and not in_lines(lu):
         work = room_in_lines(lu)
     block(batch, lu_bytes(me.dtype, m, n, block.values),
           *matrix(a), *matrix(lu if work is None else work), *outputs, m, n, batch)
     if work is not None:
+        _trace.note(copied=lu.nbytes)
         lu[...] = work
     return work
 
