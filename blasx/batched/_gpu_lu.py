@@ -43,7 +43,7 @@ from ._gpu_jacobi import MEMORY
 from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
-CROSSINGS = 8  # of a member through memory, from which on one more, to lie in lines, is gained back
+CROSSINGS = 16  # of a member through memory, from which on one more, to lie in lines, pays
 
 
 def _factor(name, me, a, lu, *outputs):

@@ -31,9 +31,9 @@ def getrf_batched(me, a, overwrite_a=0):
     -----
     m n^2 - n^3/3 operations each. LAPACK's pivots: the first largest |Re| + |Im|.
     CPU: a compiled core for small members, LAPACK for others. GPU: own kernels up to order 1024,
-    above it cuBLAS's for square members, the one-matrix routine in a loop for others. Past some
-    240 (z) to 512 (s) rows or columns factors that do not lie by rows of whole lines of 128 bytes
-    take as much workspace again, if that is at most 4 GiB.
+    above it cuBLAS's for square members, the one-matrix routine in a loop for others. Past 256
+    (z) to 512 (s) rows and columns factors that do not lie by rows of whole lines of 128 bytes take
+    as much workspace again, if that is at most 4 GiB.
     Golub, Van Loan: Matrix Computations, 3.4.
     """
     a = me.stack(a, "a", 3, overwrite_a)
