@@ -441,7 +441,7 @@ def inverse_strip_fits(letter, n, v, gpu):
     static = v["N"] * (8 + 4 * words(letter)) + 64
     return (n <= v["N"] <= v["WARPS"] * v["R"] and v["N"] % 8 == 0 and v["WARPS"] <= 32
             and v["R"] in (16, 32) and part <= LARGE_PART
-            and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
+            and (part + 16) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
             and inverse_bytes(letter, v) + static <= gpu.shared)
 
 
@@ -1670,7 +1670,7 @@ SPACES = {
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
                          largest=96),
     "getri_shared": Space("getri", inverse_strip_stages, inverse_strip_fits, (64, 96, 128), True,
-                          smallest=17, largest=176),
+                          smallest=17, largest=232),
     "laswp_identity": Space("getri", interchange_stages, interchange_fits, smallest=33),
     "gels_small": Space("gels", least_squares_stages, least_squares_fits, (4, 8, 16, 32), True,
                         largest=64),

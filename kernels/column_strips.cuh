@@ -164,7 +164,7 @@ template <class Real> struct TensorStrip {
         });
     }
     // SIGN times rows of a strip as they are
-    template <int SIGN> static __device__ void operand_of(Operand& o, const Rows& rows, scalar_t*)
+    template <int SIGN> static __device__ void operand_of(Operand& o, const Rows& rows)
     {
         #pragma unroll
         for (int h = 0; h < R / 16; ++h)
@@ -187,14 +187,15 @@ template <class Real> struct TensorStrip {
     }
     struct Tile { Real l[PARTS][2]; };  // what a lane needs of a tile of L
 
-    // from(r, c): the 16 bytes of a row r of the tile that begin in column c
+    // from(r, c): two numbers of row r of the tile from column c on, or one of 16 bytes
     template <class From> static __device__ void read(Tile& tile, From from)
     {
+        constexpr int few = VECTOR < 2 ? VECTOR : 2;
         #pragma unroll
-        for (int k = 0; k < 2; k += VECTOR) {
-            const Vector v = from(g(), 2 * t() + k);
+        for (int k = 0; k < 2; k += few) {
+            const auto v = from(g(), 2 * t() + k);
             #pragma unroll
-            for (int e = 0; e < VECTOR; ++e)
+            for (int e = 0; e < few; ++e)
                 #pragma unroll
                 for (int p = 0; p < PARTS; ++p) tile.l[p][k + e] = part_of(v.x[e], p);
         }
@@ -220,15 +221,9 @@ template <class Real> struct TensorStrip {
             for (int p = 0; p < PARTS; ++p)
                 #pragma unroll
                 for (int e = 0; e < 4; ++e) to.v[h][p][e] = from.v[h][p][e];
-            tensor_product(to.v[h][0], o.a[h][0], tile.l[0]);
-            if constexpr (PARTS == 2) {
-                Real turned[4];
-                #pragma unroll
-                for (int e = 0; e < 4; ++e) turned[e] = -o.a[h][1][e];
-                tensor_product(to.v[h][1], o.a[h][0], tile.l[1]);
-                tensor_product(to.v[h][0], turned, tile.l[1]);
-                tensor_product(to.v[h][1], o.a[h][1], tile.l[0]);
-            }
+            if constexpr (PARTS == 2)
+                parts_product(to.v[h][0], to.v[h][1], o.a[h][0], o.a[h][1], tile.l[0], tile.l[1]);
+            else tensor_product(to.v[h][0], o.a[h][0], tile.l[0]);
         }
     }
 };
@@ -316,22 +311,6 @@ struct VectorStrip {
                 o.b[k][j] = mul(o.b[k][j], real_t(-SIGN));
             }
         }
-    }
-    template <int SIGN>
-    static __device__ void operand_of(Operand& o, const Rows& rows, scalar_t* block)
-    {
-        give(rows, block);
-        __syncwarp();
-        operand<SIGN>(o, block, false);
-        __syncwarp();
-    }
-    template <class F> __device__ void each(int I, F f)
-    {
-        #pragma unroll
-        for (int i = 0; i < RM; ++i)
-            #pragma unroll
-            for (int j = 0; j < RN; ++j)
-                x[I].v[i][j] = f(row(i), column(j), x[I].v[i][j]);
     }
     static __device__ bool store(const Operand&, const Columns<scalar_t>&, int, bool)
     {

@@ -126,39 +126,46 @@ __device__ inline void tensor_product(float (&c)[4], const float (&x)[4], const 
     for (int e = 0; e < 4; ++e) c[e] += d[e];
 }
 
-// The same of complex numbers: four products of their parts
+// re + i im += (x + i y) (u + i v), tiles by their parts: four products
 template <class R, int C, int M, int N>
-__device__ void tensor_product(complex<R> (&c)[C], const complex<R> (&a)[M],
-                               const complex<R> (&b)[N])
+__device__ void parts_product(R (&re)[C], R (&im)[C], const R (&x)[M], const R (&y)[M],
+                              const R (&u)[N], const R (&v)[N])
 {
-    R x[M], y[M], u[N], v[N];
-    #pragma unroll
-    for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im;
-    #pragma unroll
-    for (int e = 0; e < N; ++e) u[e] = b[e].re, v[e] = b[e].im;
-    if constexpr (sizeof(R) == 4) {  // of either part of c two, which the tensor cores add
+    if constexpr (sizeof(R) == 4) {  // of either part of the sum two, which the tensor cores add
         const Split<M> s(x), t(y);
         const Split<N> p(u), q(v);
         Split<M> minus = t;
         minus.negate();
-        float re[4] = {}, im[4] = {};
-        less_product(re, s, p), less_product(re, minus, q);
-        less_product(im, s, q), less_product(im, t, p);
-        rough_product(re, s.high, p.high), rough_product(re, minus.high, q.high);
-        rough_product(im, s.high, q.high), rough_product(im, t.high, p.high);
+        float d[4] = {}, e[4] = {};
+        less_product(d, s, p), less_product(d, minus, q);
+        less_product(e, s, q), less_product(e, t, p);
+        rough_product(d, s.high, p.high), rough_product(d, minus.high, q.high);
+        rough_product(e, s.high, q.high), rough_product(e, t.high, p.high);
         #pragma unroll
-        for (int e = 0; e < C; ++e) c[e] = {c[e].re + re[e], c[e].im + im[e]};
+        for (int i = 0; i < C; ++i) re[i] += d[i], im[i] += e[i];
     } else {
-        R re[C], im[C], minus[M];
+        R minus[M];
         #pragma unroll
-        for (int e = 0; e < C; ++e) re[e] = c[e].re, im[e] = c[e].im;
-        #pragma unroll
-        for (int e = 0; e < M; ++e) minus[e] = -y[e];
+        for (int i = 0; i < M; ++i) minus[i] = -y[i];
         tensor_product(re, x, u);
         tensor_product(im, x, v);
         tensor_product(re, minus, v);
         tensor_product(im, y, u);
-        #pragma unroll
-        for (int e = 0; e < C; ++e) c[e] = {re[e], im[e]};
     }
+}
+
+template <class R, int C, int M, int N>
+__device__ void tensor_product(complex<R> (&c)[C], const complex<R> (&a)[M],
+                               const complex<R> (&b)[N])
+{
+    R re[C], im[C], x[M], y[M], u[N], v[N];
+    #pragma unroll
+    for (int e = 0; e < C; ++e) re[e] = c[e].re, im[e] = c[e].im;
+    #pragma unroll
+    for (int e = 0; e < M; ++e) x[e] = a[e].re, y[e] = a[e].im;
+    #pragma unroll
+    for (int e = 0; e < N; ++e) u[e] = b[e].re, v[e] = b[e].im;
+    parts_product(re, im, x, y, u, v);
+    #pragma unroll
+    for (int e = 0; e < C; ++e) c[e] = {re[e], im[e]};
 }

@@ -33,7 +33,7 @@ def test_rows_reach_every_order_and_fit(kernel, letter):
 @pytest.mark.parametrize("kernel, letter, order", [
     *((k, letter, 200) for k in FACTOR + SOLVE for letter in "dc"),
     ("getrf_shared", "d", 64), ("gesv_shared", "c", 64), ("laswp_identity", "d", 64),
-    *((kernel, letter, n) for kernel, n in (("getri_small", 28), ("getri_shared", 80))
+    *((kernel, letter, n) for kernel, n in (("getri_small", 24), ("getri_shared", 80))
       for letter in "sdcz")])
 def test_compiles_without_drift_or_spills(kernel, letter, order):
     resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)

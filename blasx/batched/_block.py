@@ -164,11 +164,10 @@ def triangle_bytes(kernel, letter, n, constants):
 
 
 def inverse_bytes(letter, constants):
-    """kernels/getri_shared.cu: the factors, inverses of the tiles on the diagonal of L, and 8 rows
-    of each warp's strip on their way."""
-    v, size, N = constants, TYPES[letter].dtype.itemsize, constants["N"]
-    gap = 0 if v.get("TIGHT") else 16 // size if letter != "d" else 0 if N % 16 else 8
-    return size * (N * (N + gap + 8) + (8 * v["R"] * v["WARPS"] if letter in "sc" else 0))
+    """kernels/getri_shared.cu: the factors, and inverses of the tiles on the diagonal of L."""
+    size, N = TYPES[letter].dtype.itemsize, constants["N"]
+    gap = 0 if constants.get("TIGHT") else 1 if letter == "z" else 0 if N % 16 else 8
+    return size * N * (N + gap + 8)
 
 
 def small_triangle_bytes(letter, constants, staged):

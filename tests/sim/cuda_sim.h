@@ -356,9 +356,9 @@ static inline unsigned atomicMax(unsigned* at, unsigned x)
     *at = x < before ? before : x;
     return before;
 }
-static inline int atomicMin(int* at, int x)
+template <class T> static inline T atomicMin(T* at, T x)
 {
-    const int before = *at;
+    const T before = *at;
     *at = before < x ? before : x;
     return before;
 }

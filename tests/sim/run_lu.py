@@ -157,13 +157,22 @@ def getrs_block(sim, rng, n, order, in_place):
 getrs_warp = getrs_lines = getrs_block
 
 
+def far(a):
+    """A power of two by which numbers can be multiplied or divided."""
+    return a.real.dtype.type(2.0**(np.finfo(a.dtype).minexp * -7 // 8))
+
+
 def inverted(sim, rng, n, batch):
-    """LU factors of regular members, but for two with a zero on U's diagonal."""
+    """LU factors of regular members, of which 2 and 3 are the first times a power of two, but for
+    two with a zero on U's diagonal."""
     a = rng.standard_normal((batch, n, n)).astype(sim.dtype)
     if a.dtype.kind == "c":
         a += 1j * rng.standard_normal(a.shape)
+    a[2], a[3] = a[0] / far(a), a[0] * far(a)
     lus = [getattr(lapack, sim.letter + "getrf")(x) for x in a]
     lu, piv = (np.array([x[i] for x in lus]) for i in range(2))
+    lu[2], lu[3], piv[2:4] = np.triu(lu[0]) / far(a), np.triu(lu[0]) * far(a), piv[0]
+    lu[2:4] += np.tril(lu[0], -1)
     lu[1, 1:, 1] = lu[-1, -1, -1] = 0
     return a, lu, piv.astype(np.int32), [0, 2] + [0] * (batch - 3) + [n]
 
@@ -179,7 +188,7 @@ def getri_small(sim, rng, n, order, in_place):
 
 
 def getri_shared(sim, rng, n, order, in_place):
-    inverses(sim, rng, n, order, in_place, 4, 4, inverse_bytes(sim.letter, sim.constants))
+    inverses(sim, rng, n, order, in_place, 5, 5, inverse_bytes(sim.letter, sim.constants))
 
 
 def inverses(sim, rng, n, order, in_place, batch, blocks, shared, *more):
@@ -199,6 +208,8 @@ def inverses(sim, rng, n, order, in_place, batch, blocks, shared, *more):
             assert np.array_equal(x[i], lu[i])
         else:
             check_solved(a[i], np.eye(n, dtype=a.dtype), x[i], 0)
+    assert np.array_equal(x[2] / far(a), x[0])
+    assert np.abs(x[3] - x[0] / far(a)).max() <= 4 * np.finfo(a.dtype).smallest_subnormal
 
 
 def laswp_identity(sim, rng, n, order, in_place):
