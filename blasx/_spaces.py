@@ -1717,6 +1717,8 @@ SPACES = {
     "gesvd_values": Space("gesvd_values", jacobi_stages, jacobi_fits(False), optional=True,
                           largest=512),
     "gesvd_vectors": Space("gesvd", jacobi_stages, jacobi_fits(True), optional=True, largest=512),
+    "gram_level": Space("gesvd", interchange_stages, interchange_fits, optional=True, smallest=33,
+                        largest=512),
     "syevd_block": Space("syevd", jacobi_stages, jacobi_fits(False), (4, 8, 16, 24), True,
                          largest=256),
     "sytrd_rows": Space("syevd", few_rows_stages, few_rows_fits, optional=True, largest=64),

@@ -17,8 +17,21 @@ enum { GENERAL, LOWER, UPPER };  // what of A counts
 constexpr int NONE = 0, LOST = 1 << 20, LOWEST = -(1 << 20);
 constexpr unsigned ALL = 0xffffffff;
 
-// e of x = y 2^e, 1/2 <= |y| < 1
-template <class R> __device__ int exponent(R x)
+// The size of x as an integer, which compares alike, more than all others if x is not finite
+__device__ inline unsigned size_of_number(float x) { return __float_as_uint(fabsf(x)); }
+__device__ inline size size_of_number(double x) { return size(__double_as_longlong(fabs(x))); }
+template <class R> __device__ auto size_of_number(complex<R> x)
+{
+    const auto re = size_of_number(x.re), im = size_of_number(x.im);
+    return re > im ? re : im;
+}
+using Size = decltype(size_of_number(scalar_t{}));
+
+__device__ inline float number_of(unsigned size) { return __int_as_float(int(size)); }
+__device__ inline double number_of(size size) { return __longlong_as_double(size); }
+
+// e of x = y 2^e, 1/2 <= y < 1
+__device__ inline int exponent(real_t x)
 {
     if (x == 0) return LOWEST;
     if (!isfinite(x)) return LOST;
@@ -26,30 +39,35 @@ template <class R> __device__ int exponent(R x)
     frexp(x, &e);
     return e;
 }
-template <class R> __device__ int exponent(complex<R> x)
-{
-    const int re = exponent(x.re), im = exponent(x.im);
-    return re > im ? re : im;
-}
 
-// for_each of block.cuh for m n of any size, by one of `parts` blocks
-template <class F>
-__device__ void each(size m, size n, bool by_rows, size part, size parts, F f)
+// use(i, j, load(i, j)) for the numbers of an m x n matrix, by one of `parts` blocks; some loads are
+// under way at a time, which is why there is one, of any number, where there is nothing to use.
+template <class Load, class Use>
+__device__ void each(int m, int n, bool by_rows, size part, size parts, Load load, Use use)
 {
-    const size inner = by_rows ? n : m, outer = by_rows ? m : n;
+    constexpr int AHEAD = 4;
+    const int inner = by_rows ? n : m, outer = by_rows ? m : n;
     if (!inner) return;
     const size first = part * THREADS + thread(), step = parts * THREADS;
-    const size lines = step / inner, ahead = step - lines * inner;
-    size o = first / inner, i = first - o * inner;
+    const int lines = int(step / inner), ahead = int(step % inner);
+    int o = int(first / inner), i = int(first % inner);
     while (o < outer) {
-        if (by_rows) f(o, i);
-        else f(i, o);
-        o += lines;
-        i += ahead;
-        if (i >= inner) {
-            i -= inner;
-            ++o;
+        int down[AHEAD], across[AHEAD];
+        bool there[AHEAD];
+        scalar_t x[AHEAD];
+        #pragma unroll
+        for (int q = 0; q < AHEAD; ++q) {
+            there[q] = o < outer;
+            down[q] = !there[q] ? 0 : by_rows ? o : i, across[q] = !there[q] ? 0 : by_rows ? i : o;
+            o += lines;
+            i += ahead;
+            if (i >= inner) i -= inner, ++o;
         }
+        #pragma unroll
+        for (int q = 0; q < AHEAD; ++q) x[q] = load(down[q], across[q]);
+        #pragma unroll
+        for (int q = 0; q < AHEAD; ++q)
+            if (there[q]) use(down[q], across[q], x[q]);
     }
 }
 
@@ -73,25 +91,25 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
     wait_for_stream();
     __shared__ unsigned found[WARPS];
     const size b = blockIdx.x / parts, its_part = blockIdx.x - b * parts;
-    const size m = RAGGED ? size_of(ms, b) : ms, n = RAGGED ? size_of(ns, b) : ns;
+    const int m = size_of(ms, b), n = size_of(ns, b);
     const Strided<const scalar_t> a = matrix_of(A, a_row, a_col, a_next, b);
     const Strided<scalar_t> x = matrix_of(X, x_row, x_col, x_next, b);
     const bool by_rows = x.cs == 1;
     int& its_own = *array_of(kept, 1, b);
-    const auto of = [=](size i, size j) {
+    const auto of = [=](int i, int j) {
         const bool there = part == GENERAL || (part == LOWER ? i >= j : i <= j);
-        scalar_t y = there ? a(i, j) : a(j, i);
+        scalar_t y = a(there ? i : j, there ? j : i);
         if (part != GENERAL && i == j) y = scalar_t(real(y));
         return conjugated != !there ? conj(y) : y;
     };
     int e;
     if (find) {
-        int mine = LOWEST;
-        each(m, n, by_rows, its_part, parts, [&](size i, size j) {
-            const int its = exponent(of(i, j));
-            mine = its > mine ? its : mine;
+        Size most = 0;
+        each(m, n, by_rows, its_part, parts, of, [&](int, int, scalar_t y) {
+            const Size its = size_of_number(y);
+            most = its > most ? its : most;
         });
-        e = largest(mine, found);
+        e = largest(exponent(number_of(most)), found);
         if (e == LOWEST || (!always && (e <= target || e == LOST))) e = NONE;
         else if (e != LOST) e -= int(target);
         if (thread() == 0) its_own = e;
@@ -102,11 +120,12 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
     if (e == NONE && x.p == a.p) return;
     if (e == LOST) {
         const real_t lost = find ? real_t(0) : real_t(__int_as_float(0x7fc00000));
-        each(m, n, by_rows, its_part, parts, [=](size i, size j) { x(i, j) = scalar_t(lost); });
+        each(m, n, by_rows, its_part, parts, [](int, int) { return scalar_t{}; },
+             [=](int i, int j, scalar_t) { x(i, j) = scalar_t(lost); });
         return;
     }
     const real_t half = ldexp(real_t(1), e / 2), rest = ldexp(real_t(1), e - e / 2);
-    each(m, n, by_rows, its_part, parts, [=](size i, size j) {
-        x(i, j) = mul(mul(of(i, j), half), rest);
+    each(m, n, by_rows, its_part, parts, of, [=](int i, int j, scalar_t y) {
+        x(i, j) = mul(mul(y, half), rest);
     });
 }

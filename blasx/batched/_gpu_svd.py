@@ -12,7 +12,7 @@ import numpy as np
 from .._kernel import current_device
 from .._tuned import LARGEST
 from . import _gpu_eig, _gpu_qr, blas, cholesky, triangular
-from ._gpu import LOST, infos, matrix, noted, past, scale
+from ._gpu import LOST, blocks, infos, matrix, noted, past, scale
 from ._gpu_jacobi import jacobi, parts
 
 NEAR = 16  # lengths of columns of which one is at most so much larger than another
@@ -72,11 +72,10 @@ def _by_gram(me, kernel, a, conj_a, t, conj_t, w, conj_w, s, info):
     for part in parts(len(a), 6 * m * n * a.itemsize):
         x, exponents = cupy.ndarray(a[part].shape, me.dtype), infos(len(a[part]))
         scale(a[part], x, exponents, conjugated=conj_a)
-        x[:, 0, 0] += cupy.where(exponents == LOST, me.real.type(np.nan), me.real.type(0))
         h = gemm(1, x, x, trans_a=2)
-        squares = h.diagonal(axis1=1, axis2=2).real
-        level = squares.min(1) > squares.max(1) / NEAR**2
-        h = cupy.where(level[:, None, None], h, me.dtype.type(0))
+        level = blocks("gram_level", me, n)
+        level(-(-len(x) // level.values["WARPS"]), 0, *matrix(h), x.data.ptr, m * n,
+              exponents.data.ptr, NEAR**2, n, len(x))
         v, failed = _gpu_eig.syevd(me, h, True, 1, 1)[1:]
         turned = cupy.ndarray(v.shape, me.dtype) if kernel.vectors else None
         _by_jacobi(me, kernel, gemm(1, x, v), 0, t[part], conj_t, turned, conj_w, s[part],
@@ -84,7 +83,9 @@ def _by_gram(me, kernel, a, conj_a, t, conj_t, w, conj_w, s, info):
         info[part] += failed
         scale(s[part, None], s[part, None], exponents, find=False)
         if kernel.vectors:
-            gemm(1, v.conj() if conj_w else v, turned, 0, w[part], overwrite_c=1)
+            adjoint = conj_w and me.is_complex  # conj(V) is that of V^T
+            gemm(1, v.transpose(0, 2, 1) if adjoint else v, turned, 0, w[part],
+                 trans_a=2 * adjoint, overwrite_c=1)
 
 
 def _by_qr(me, name, a, conj_a, t, conj_t, w, conj_w, s, info):

@@ -374,6 +374,10 @@ static inline bool __any_sync(unsigned m, bool x, int line = __builtin_LINE())
 {
     return __ballot_sync(m, x, line) != 0;
 }
+static inline bool __all_sync(unsigned m, bool x, int line = __builtin_LINE())
+{
+    return __ballot_sync(m, x, line) == m;
+}
 
 static inline int __float_as_int(float x) { int i; std::memcpy(&i, &x, 4); return i; }
 static inline unsigned __float_as_uint(float x) { return unsigned(__float_as_int(x)); }
@@ -399,6 +403,12 @@ static inline float4 make_float4(float x, float y, float z, float w) { return {x
 template <class T> void __stcs(T* to, T x) { *to = x; }
 static inline unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
 static inline double2 make_double2(double x, double y) { return {x, y}; }
+static inline long long __double_as_longlong(double x)
+{
+    long long i;
+    std::memcpy(&i, &x, 8);
+    return i;
+}
 static inline double __longlong_as_double(long long i)
 {
     double x;
