@@ -61,6 +61,7 @@ MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
 LARGE_PART = 180  # where a little of it may be spilled
+WHOLE_PART = 224  # where there is little else
 SIDES_PART = 84  # where it has four right-hand sides at a time
 LANES = (1, 2, 4, 8, 16, 32)
 WARPS = (1, 2, 4, 8, 16)
@@ -440,7 +441,7 @@ def inverse_strip_fits(letter, n, v, gpu):
     part = v["N"] * v["R"] // 32 * words(letter)
     static = v["N"] * (8 + 4 * words(letter)) + 64
     return (n <= v["N"] <= v["WARPS"] * v["R"] and v["N"] % 8 == 0 and v["WARPS"] <= 32
-            and v["R"] in (16, 32) and part <= LARGE_PART
+            and v["R"] in (16, 32) and part <= WHOLE_PART
             and (part + 16) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
             and inverse_bytes(letter, v) + static <= gpu.shared)
 

@@ -1,11 +1,11 @@
 // column_strips.cuh: R columns of N rows of X in the registers of a warp, a strip.
 //
-// In double precision a strip lies as the tensor cores leave a product: lane (g, t) = (lane / 4,
-// lane % 4) has rows 2 t, 2 t + 1 of every 8 and columns g + 8 h, so that X^T is both the result of
-// one product and, k in another order, the left operand of the next, and the 8 x 8 tiles that it is
-// multiplied by are read 16 bytes of a row at a time. In single precision lanes (u, v) lie 4 x 8, or
-// 8 x 4 where R is that few; a lane has every fourth or eighth row and packs of 16 bytes in them,
-// and 8 rows that are an operand pass through shared memory.
+// In double precision, and where single precision is SPLIT, a strip lies as the tensor cores leave a
+// product: lane (g, t) = (lane / 4, lane % 4) has rows 2 t, 2 t + 1 of every 8 and columns g + 8 h,
+// so that X^T is both the result of one product and, k in another order, the left operand of the
+// next, and the 8 x 8 tiles that it is multiplied by are read two numbers of a row at a time. Else
+// lanes (u, v) lie 4 x 8, or 8 x 4 where R is that few; a lane has every fourth or eighth row and
+// packs of 16 bytes in them, and 8 rows that are an operand pass through shared memory.
 #pragma once
 #include "triangular_operands.cuh"
 

@@ -26,7 +26,7 @@
 #ifndef BLASX               // the launcher writes it; the value here lets the file compile alone
 constexpr int TIGHT = 0;    // 1: no gap between rows, where another block has room then
 #endif
-// Rows of which two or four begin in different quarters or halves of the banks: no bank twice
+// Two or four rows that are read together begin in other halves or quarters of the banks.
 constexpr int GAP = VECTOR == 1 ? 1 : N % 16 ? 0 : 8;
 constexpr int LD = N + (TIGHT ? 0 : GAP);
 constexpr bool IN_PARTS = sizeof(real_t) == 4;
@@ -36,12 +36,13 @@ struct Shared {
     int pivot[N], column[N];  // where column c of inv(U) inv(L) is to go
     scalar_t inverse[N];      // of the diagonal of U
     int zero;                 // the first that is zero there, from 1, or N + 1
-    unsigned most, least;     // of single precision: what else is there, as bits
+    unsigned most, least;     // of single precision: what else there is, as bits
 };
 
 __device__ inline scalar_t* square() { return reinterpret_cast<scalar_t*>(dynamic_shared); }
 // The inverses of the tiles on L's diagonal, one below the other, 8 numbers to a row
 __device__ inline scalar_t* lower_tiles() { return square() + N * LD; }
+
 // Zeros from n to the end of the last tiles
 __device__ inline void fill_tiles(int n)
 {
@@ -167,7 +168,7 @@ __device__ inline void solve_rows(Strip& strip, const scalar_t* inverse, int pit
     #pragma unroll
     for (int first = 1; first < NT; first += GROUP) {
         Strip::Tile tiles[GROUP];
-        Strip::Rows sums[GROUP];
+        Strip::Rows sums[GROUP];  // under way together: there is no branch between them
         if (first > others) {
             #pragma unroll
             for (int q = first; q < NT && q < first + GROUP; ++q) strip.x[q - 1] = strip.x[q];

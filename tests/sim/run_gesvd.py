@@ -53,6 +53,7 @@ def main(folder):
             right = np.linalg.svd(a[4].astype(float), compute_uv=False)
             assert abs(s[4] / right - 1).max() < 1e-3
         assert ("gesvd_vectors" in kernels.launched) == (way is not None)
+        assert ("gram_level" in kernels.launched) == bool(way and way.get("gram"))
         kernels.launched.clear()
     print("ok")
 
