@@ -40,8 +40,8 @@ __device__ inline int exponent(real_t x)
     return e;
 }
 
-// use(i, j, load(i, j)) for the numbers of an m x n matrix, by one of `parts` blocks; some loads are
-// under way at a time, which is why there is one, of any number, where there is nothing to use.
+// use(i, j, load(i, j)) for the numbers of an m x n matrix, by one of `parts` blocks. Some loads are
+// under way at a time: none depends on a condition, and past the end it is the first number's.
 template <class Load, class Use>
 __device__ void each(int m, int n, bool by_rows, size part, size parts, Load load, Use use)
 {
