@@ -33,6 +33,7 @@ def main(folder):
                                       ("z", by_jacobi("z"), (16, 17), 1),
                                       ("s", by_jacobi("s"), (25, 25), 0),
                                       ("s", by_tiles("s"), (25, 25), 0),
+                                      ("c", by_jacobi("c"), (20, 20), 0),  # V by reflectors
                                       ("z", by_tiles("z"), (33, 20), 1),
                                       ("d", None, (18, 18), 1), ("s", None, (17, 18), 0)):
         a = some_of_every_kind(rng, TYPES[letter], m, n)
@@ -49,9 +50,9 @@ def main(folder):
             with using(letter, gesvd_vectors=way):
                 alone = routine(given[i:i + 1], 1, full)
             assert all((np.array(x)[0] == y[i]).all() for x, y in zip(alone, (u, s, vt)))
-        if letter == "s" and way:   # columns of 1 ... 1e-12 lose no digits
-            right = np.linalg.svd(a[4].astype(float), compute_uv=False)
-            assert abs(s[4] / right - 1).max() < 1e-3
+        if letter in "sc" and way:  # columns of 1 ... 1e-12 lose no digits
+            right = np.linalg.svd(a[4].astype(complex), compute_uv=False)
+            assert abs(s[4] / right - 1).max() < {"s": 1e-3, "c": 5e-6}[letter]
         assert ("gesvd_vectors" in kernels.launched) == (way is not None)
         assert ("gram_level" in kernels.launched) == bool(way and way.get("gram"))
         kernels.launched.clear()
