@@ -12,9 +12,9 @@ from tests.sim.process import under_sanitizers
 
 ROOT = Path(__file__).parent.parent
 KERNELS = ("geqrf_small", "geqrf_block", "ormqr_small", "ormqr_block", "ormqr_warp", "orgqr_block",
-           "orgqr_small", "gels_small", "gels_warp", "gels_solve", "lascl_batched")
+           "orgqr_small", "gels_small", "gels_warp", "gels_solve", "lascl_batched", "gram_level")
 MOST = {"geqrf_small": 16, "gels_small": 16, "ormqr_small": 16, "orgqr_small": 16, "ormqr_warp": 64,
-        "gels_solve": 1024, "lascl_batched": 1024}
+        "gels_solve": 1024, "lascl_batched": 1024, "gram_level": 512}
 # gels_warp begins at 33 rows
 every_kernel = pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "gels_warp"])
 every_letter = pytest.mark.parametrize("letter", "sdcz")
@@ -37,6 +37,7 @@ PROBLEMS = {  # constants that are quick to build, and sizes
     "gels_warp": (WARP, ("40,37", "33,9", "35,1", "36,36")),
     "gels_solve": (BLOCKS, ("37,5", "1,1")),
     "lascl_batched": ({"WARPS": 2}, ("9,9", "5,17", "13,13")),
+    "gram_level": ({"WARPS": 2}, ("57,55", "41,35", "70,67")),
 }
 
 

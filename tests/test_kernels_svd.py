@@ -70,7 +70,7 @@ def test_spread_columns_meet_no_bank_twice(letter):
         assert lanes >= banks or len(met) == lanes * len(groups)
 
 
-@pytest.mark.parametrize("kernel", (*KERNELS, "gram_level"))
+@every_kernel
 @pytest.mark.parametrize("letter", "dz")
 def test_compiles_without_drift_or_spills(kernel, letter):
     """One row on Hopper; all of them is `python -m tests.sim.resources`."""

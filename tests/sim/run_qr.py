@@ -539,6 +539,28 @@ def lascl_batched(sim, rng, m, n, order, in_place):
             assert np.array_equal(x.array, right)
 
 
+def gram_level(sim, rng, m, n, order, in_place):
+    """H of members whose columns are level, and are not in the last one, in the first, or for a
+    nan; X of one that is LOST."""
+    h = random(rng, sim.dtype, 5, n, n)
+    lengths = rng.uniform(1, 50, (5, n))
+    lengths[:, [0, -1]] = 1, 200
+    lengths[1, -1], lengths[2, 0], lengths[3, n // 2] = 0.1, 0.5, np.nan
+    h[:, range(n), range(n)] = lengths
+    x, kept = random(rng, sim.dtype, 5, m, n), np.array([0, 3, 2**20, -1, 2**20], np.int32)
+    right, of_x = h.copy(), x.copy()
+    right[1:4] = 0
+    of_x[kept == 2**20, 0, 0] = np.nan
+    outputs = []
+    for schedule in SCHEDULES:
+        grams, given, lost = Memory(h, order), Memory(x, "C"), Memory(kept)
+        sim.run(schedule, -(-5 // sim.constants["WARPS"]), 0, *grams.matrix(), given.address, m * n,
+                lost.address, 256, n, 5)
+        outputs.append([grams.array.copy(), given.array.copy()])
+    got, got_x = same_under_all_schedules(outputs)
+    assert np.array_equal(got, right) and np.array_equal(got_x.real, of_x.real, equal_nan=True)
+
+
 def main(library, name, letter, constants, *sizes):
     sim = Simulated(library, name, letter, json.loads(constants))
     rng = np.random.default_rng(7)
