@@ -20,6 +20,8 @@ constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are
 #endif
 constexpr bool TENSOR = SPLIT || sizeof(real_t) == 8;
 constexpr int NT = N / 8;
+constexpr int FEW = VECTOR < 2 ? VECTOR : 2;       // numbers of a row that a lane reads at once
+struct alignas(FEW * sizeof(scalar_t)) Few { scalar_t x[FEW]; };
 constexpr int ROW = 8 + VECTOR;                    // of X^T in shared memory: no bank twice
 constexpr int BLOCK = TENSOR ? R * ROW : R * 8;    // numbers of 8 rows of a strip there
 static_assert(R <= 32 && R % (TENSOR ? 16 : 4 * VECTOR) == 0);
@@ -187,15 +189,14 @@ template <class Real> struct TensorStrip {
     }
     struct Tile { Real l[PARTS][2]; };  // what a lane needs of a tile of L
 
-    // from(r, c): two numbers of row r of the tile from column c on, or one of 16 bytes
+    // from(r, c): FEW numbers of row r of the tile from column c on
     template <class From> static __device__ void read(Tile& tile, From from)
     {
-        constexpr int few = VECTOR < 2 ? VECTOR : 2;
         #pragma unroll
-        for (int k = 0; k < 2; k += few) {
+        for (int k = 0; k < 2; k += FEW) {
             const auto v = from(g(), 2 * t() + k);
             #pragma unroll
-            for (int e = 0; e < few; ++e)
+            for (int e = 0; e < FEW; ++e)
                 #pragma unroll
                 for (int p = 0; p < PARTS; ++p) tile.l[p][k + e] = part_of(v.x[e], p);
         }

@@ -13,6 +13,7 @@ constexpr int DOWN = 16;    // by columns: lanes along the rows
 #endif
 #include "gemm.cuh"
 #include "launch.cuh"
+#include "shuffle.cuh"
 
 constexpr int V = VECTOR;
 static_assert(R <= LANES && 32 % LANES == 0 && 32 % DOWN == 0);
@@ -36,12 +37,6 @@ __device__ void read_few(scalar_t (&x)[V], const scalar_t* p, size step, int lef
         #pragma unroll
         for (int e = 0; e < V; ++e) x[e] = conj(x[e]);
     }
-}
-
-template <class T> __device__ T across(T x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-template <class T> __device__ complex<T> across(complex<T> x, int mask)
-{
-    return {across(x.re, mask), across(x.im, mask)};
 }
 
 struct Result {  // where y is, and what becomes of it

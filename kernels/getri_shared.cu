@@ -142,9 +142,6 @@ __device__ inline void invert_tiles(const Shared& s, int tiles)
     }
 }
 
-constexpr int FEW = VECTOR < 2 ? VECTOR : 2;
-struct alignas(FEW * sizeof(scalar_t)) Few { scalar_t x[FEW]; };
-
 __device__ inline void read(Strip::Tile& tile, const scalar_t* from, int pitch)
 {
     Strip::read(tile, [=](int r, int c) {

@@ -8,9 +8,8 @@
 // A warp has a member. The floor: n sectors of 32 bytes.
 #include "block.cuh"
 #include "launch.cuh"
-#include "shuffle.cuh"
-
-constexpr int LOST = 1 << 20;  // kept by lascl_batched.cu
+#include "lost.cuh"
+#include "qr.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 gram_level(scalar_t* H, size h_row, size h_col, size h_next, scalar_t* X, size x_next,
@@ -21,11 +20,9 @@ gram_level(scalar_t* H, size h_row, size h_col, size h_next, scalar_t* X, size x
     if (b >= batch) return;
     const int lane = thread() % 32;
     const Strided<scalar_t> h{H + b * h_next, h_row, h_col};
-    const auto larger = [](real_t x, real_t y) { return x < y ? y : x; };
     real_t most = 0;
     for (size j = lane; j < n; j += 32) most = larger(most, real(h(j, j)));
-    #pragma unroll
-    for (int mask = 16; mask; mask /= 2) most = larger(most, across(most, mask));
+    most = most_of_lanes(most);
     bool level = true;
     for (size j = lane; j < n; j += 32) level = level && real(h(j, j)) > most / real_t(apart);
     if (!__all_sync(ALL, level))

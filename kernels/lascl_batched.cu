@@ -11,24 +11,25 @@
 // A is read again where e has to be found, from the cache if it is small. Multiplied in two steps,
 // no power of two overflows; a number that becomes subnormal is rounded once.
 #include "block.cuh"
+#include "fours.cuh"
 #include "launch.cuh"
+#include "lost.cuh"
+#include "shuffle.cuh"
 
 enum { GENERAL, LOWER, UPPER };  // what of A counts
-constexpr int NONE = 0, LOST = 1 << 20, LOWEST = -(1 << 20);
-constexpr unsigned ALL = 0xffffffff;
+constexpr int NONE = 0, LOWEST = -LOST;
 
-// The size of x as an integer, which compares alike, more than all others if x is not finite
-__device__ inline unsigned size_of_number(float x) { return __float_as_uint(fabsf(x)); }
-__device__ inline size size_of_number(double x) { return size(__double_as_longlong(fabs(x))); }
-template <class R> __device__ auto size_of_number(complex<R> x)
+// fours.cuh's patterns of numbers of other types; integers compare faster
+__device__ inline size pattern(double x) { return size(__double_as_longlong(fabs(x))); }
+template <class R> __device__ auto pattern(complex<R> x)
 {
-    const auto re = size_of_number(x.re), im = size_of_number(x.im);
+    const auto re = pattern(x.re), im = pattern(x.im);
     return re > im ? re : im;
 }
-using Size = decltype(size_of_number(scalar_t{}));
+using Pattern = decltype(pattern(scalar_t{}));
 
-__device__ inline float number_of(unsigned size) { return __int_as_float(int(size)); }
-__device__ inline double number_of(size size) { return __longlong_as_double(size); }
+__device__ inline float number_of(unsigned pattern) { return __int_as_float(int(pattern)); }
+__device__ inline double number_of(size pattern) { return __longlong_as_double(pattern); }
 
 // e of x = y 2^e, 1/2 <= y < 1
 __device__ inline int exponent(real_t x)
@@ -104,9 +105,9 @@ lascl_batched(const scalar_t* A, size a_row, size a_col, size a_next, size conju
     };
     int e;
     if (find) {
-        Size most = 0;
+        Pattern most = 0;
         each(m, n, by_rows, its_part, parts, of, [&](int, int, scalar_t y) {
-            const Size its = size_of_number(y);
+            const Pattern its = pattern(y);
             most = its > most ? its : most;
         });
         e = largest(exponent(number_of(most)), found);

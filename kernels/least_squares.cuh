@@ -4,13 +4,6 @@
 #include "shifted.cuh"
 #include "shuffle.cuh"
 
-__device__ inline real_t most_of_lanes(real_t x)
-{
-    #pragma unroll
-    for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
-    return x;
-}
-
 // The exponent of what takes right-hand sides near 1, `most` being the lane's largest number of
 // them; 0 where they are within SMALL and LARGE
 __device__ inline int to_usual(real_t most)

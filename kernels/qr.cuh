@@ -10,6 +10,7 @@
 // nor lose what they measure: below LEAST the x is scaled once more.
 #pragma once
 #include "reciprocal.cuh"
+#include "shuffle.cuh"
 
 template <class R> struct squares;
 template <> struct squares<float> {
@@ -39,6 +40,14 @@ template <class T> __device__ real_t larger(real_t m, T x)
     const real_t re = fabs(real(x)), im = fabs(imaginary(x));
     m = re > m || re != re ? re : m;
     return im > m || im != im ? im : m;
+}
+
+// The largest of the numbers of a warp's lanes, likewise
+__device__ inline real_t most_of_lanes(real_t x)
+{
+    #pragma unroll
+    for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
+    return x;
 }
 
 // A power of two in two factors, for their product may overflow

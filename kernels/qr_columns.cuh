@@ -83,8 +83,7 @@ __device__ scalar_t block_sums(const scalar_t (&x)[PB], S& s, int turn)
 // The largest over the block; two barriers
 template <class S> __device__ real_t block_most(real_t x, S& s)
 {
-    #pragma unroll
-    for (int mask = 16; mask; mask /= 2) x = larger(x, across(x, mask));
+    x = most_of_lanes(x);
     if (lane() == 0) s.most[warp()] = x;
     __syncthreads();
     #pragma unroll

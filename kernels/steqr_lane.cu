@@ -27,7 +27,6 @@ constexpr int LANES = 4;    // of a warp that have a matrix
 constexpr int PARTS = 2;    // passes, with room for 4 n^2 rotations together
 #endif
 static_assert(WARPS == 1, "a block is a warp");
-constexpr unsigned ALL = 0xffffffffu;
 constexpr int STEPS = 8;    // rotations of a lane between two looks at the others
 constexpr int IN_LINE = LANES == 1 ? 4 : 1;  // of them: numbers then move less between registers
 // Squares that are nothing beside the largest element's: of what joins two parts of T, and of a

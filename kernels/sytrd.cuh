@@ -22,8 +22,7 @@ template <class T> __device__ T block_sum(T x, T* each)
 
 __device__ inline real_t block_most(real_t x, real_t* each)
 {
-    #pragma unroll
-    for (int d = 16; d; d /= 2) x = larger(x, across(x, d));
+    x = most_of_lanes(x);
     if (threadIdx.x % 32 == 0) each[warp()] = x;
     __syncthreads();
     #pragma unroll

@@ -27,12 +27,6 @@ __device__ inline complex<real_t> plus(complex<real_t> s, complex<real_t> x, com
     return {fma(-x.im, y.im, fma(x.re, y.re, s.re)), fma(x.im, y.re, fma(x.re, y.im, s.im))};
 }
 
-template <class T> __device__ T across(T x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
-template <class R> __device__ complex<R> across(complex<R> x, int d)
-{
-    return {across(x.re, d), across(x.im, d)};
-}
-
 // A rotation of columns i and i + 1: (x, y) := (c x - s y, s x + c y)
 struct alignas(2 * sizeof(real_t)) Turn { real_t c, s; };
 
