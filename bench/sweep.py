@@ -21,9 +21,17 @@ from .timing import Side
 MOST = 100_000  # members
 FACTORED = {"getrf", "potrf", "geqrf"}  # by which operands of others are made
 WITHIN = {"getrs": {"trsm"}, "gesv": {"getrs", "trsm"}, "getri": {"trsm"}, "potrs": {"trsm"},
-          "posv": {"potrs", "trsm"}, "gels": {"ormqr", "trsm"}, "syevd": {"gemm", "ormqr"},
+          "posv": {"potrs", "trsm"}, "potri": {"trsm"}, "gels": {"ormqr", "trsm"},
+          "trsv": {"trsm"}, "slogdet": {"getrf"}, "syevd": {"gemm", "ormqr"},
+          "sygvd": {"potrf", "trsm", "syevd", "gemm", "ormqr"},
           "gesvd": {"syevd", "gemm", "syrk", "trsm", "ormqr"}}  # what a routine goes by
-ROUTINES = {"gemm", "trsm", "trmm", "orgqr", "ormqr"} | FACTORED | {*WITHIN}
+ROUTINES = {"gemm", "gemv", "symm", "syrk", "trsm", "trmm", "getrf_nopiv", "orgqr", "ormqr"} | (
+    FACTORED | {*WITHIN})
+
+
+def real(name):
+    """hemm's, heevd's, ... name in real types."""
+    return "sy" + name[2:] if name.startswith("he") else name
 
 
 def calls(letter, a):
@@ -39,23 +47,31 @@ def calls(letter, a):
     c, _ = named("potrf")(a, 1)
     half = a[:, :, :max(1, n // 2)].copy()
     qr, tau, _ = named("geqrf")(a)
-    made = cupy.empty_like(a)
+    made, line = cupy.empty_like(a), a[:, :, 0].copy()
     return {
         "gemm": lambda: named("gemm")(1, a, a, 0, made, overwrite_c=1),
+        "gemv": lambda: named("gemv")(1, a, line),
+        h + "mm": lambda: named(h + "mm")(1, a, a, 0, made, overwrite_c=1),
+        h + "rk": lambda: named(h + "rk")(1, a),
+        "trsv": lambda: named("trsv")(a, line, lower=1),
         "trsm": lambda: named("trsm")(1, a, half, lower=1),
         "trmm": lambda: named("trmm")(1, a, half, lower=1),
         "getrf": lambda: named("getrf")(a),
+        "getrf_nopiv": lambda: named("getrf_nopiv")(a),
+        "slogdet": lambda: named("slogdet")(a),
         "getrs": lambda: named("getrs")(lu, piv, b),
         "gesv": lambda: named("gesv")(a, b),
         "getri": lambda: named("getri")(lu, piv),
         "potrf": lambda: named("potrf")(a, 1),
         "potrs": lambda: named("potrs")(c, b, 1),
+        "potri": lambda: named("potri")(c, 1),
         "posv": lambda: named("posv")(a, b, 1),
         "geqrf": lambda: named("geqrf")(a),
         "orgqr": lambda: named("ungqr" if letter in "cz" else "orgqr")(qr, tau),
         "ormqr": lambda: named("unmqr" if letter in "cz" else "ormqr")("L", "N", qr, tau, b),
         "gels": lambda: named("gels")(a, b),
         h + "evd": lambda: named(h + "evd")(x),
+        h + "gvd": lambda: named(h + "gvd")(x, a),
         "gesvd": lambda: named("gesvd")(x),
     }
 
@@ -89,7 +105,7 @@ def main(arguments):
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
     orders = options.orders or list(range(1, options.to + 1))
-    asked = {x.replace("heevd", "syevd") for x in options.routines} or ROUTINES
+    asked = {real(x) for x in options.routines} or ROUTINES
     if unknown := asked - ROUTINES:
         parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(sorted(ROUTINES))}")
     try:
@@ -128,7 +144,7 @@ def again(letter, nbytes, found):
     high = {routine: {k for n, rise in steps(us) if rise > 1 for k in (n - 1, n)}
             for routine, us in found.items()}
     for n in sorted(set().union(*high.values())):
-        names = {routine.replace("heevd", "syevd") for routine in high if n in high[routine]}
+        names = {real(routine) for routine in high if n in high[routine]}
         for routine, us in times(letter, nbytes, [n], names).items():
             found[routine][n] = min(found[routine][n], us[n])
 
@@ -145,7 +161,7 @@ def times(letter, nbytes, orders, routines):
         batch = members(letter, n, nbytes)
         a = matrices(letter, n, batch)
         for routine, call in calls(letter, a).items():
-            if routine.replace("heevd", "syevd") in routines:
+            if real(routine) in routines:
                 side = Side(tuple, call)
                 sample = timing.gpu_clock(3 * a.nbytes)(side)
                 us = 1e3 * median(sample() for _ in range(5)) / batch

@@ -156,6 +156,9 @@ def of_rows(letters, orders, routines, model):
                     found |= {(kernel, letter, tuple(_tuned.capitals(row).items()))
                               for row in rows if row["to"] == to and _tuned.capitals(row)}
                 before = to
+    if "getrf_nopiv" in routines:
+        found |= {(kernel, letter, (*values, ("UNPIVOTED", 1))) for kernel, letter, values in found
+                  if kernel in ("getrf_small", "getrf_shared")}
     return found
 
 

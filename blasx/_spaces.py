@@ -454,6 +454,18 @@ def interchange_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32
 
 
+def mirror_stages(letter, n):
+    return options(TILE=(16, 8, 32)), options(WARPS=(8, 4, 2))
+
+
+def mirror_fits(letter, n, v, gpu):
+    """A team of threads has a tile, of which some are a block's, or the block has one."""
+    numbers, threads = v["TILE"] ** 2, 32 * v["WARPS"]
+    room = max(1, threads // numbers) * v["TILE"] * (v["TILE"] + 1) * 4 * words(letter)
+    return (v["TILE"] in (8, 16, 32) and v["WARPS"] <= 32 and 0 in (
+        threads % numbers, numbers % threads) and room <= 48 * 1024)
+
+
 def strip_stages(letter, n):
     """Heights of which some are together little more than n."""
     heights = {max(16, -(-n // (8 * parts)) * 8) for parts in range(1, n // 24 + 2)}
@@ -1662,7 +1674,7 @@ SPACES = {
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
                          largest=256),
     "getrf_block": Space("getrf", lu_stages, lu_fits, smallest=33),
-    "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits),
+    "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits, smallest=33),
     **{f"{routine}_lines": Space(routine, line_solve_stages, line_solve_fits, (64, 128, 256, 512),
                                  True, smallest=33) for routine in ("getrs", "potrs")},
     **{f"{routine}_warp": Space(routine, warp_solve_stages, warp_solve_fits, (40, 48, 64), True,
@@ -1689,6 +1701,10 @@ SPACES = {
                          smallest=33, largest=256),
     "posv_block": Space("posv", positive_system_stages, positive_system_fits, (64, 128), True,
                         smallest=33, largest=256),
+    "potri_small": Space("potri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
+                         largest=96),
+    "potri_shared": Space("potri", inverse_strip_stages, inverse_strip_fits, (64, 96, 128), True,
+                          smallest=17, largest=232),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     "trsm_lines": Space("trsv", line_solve_stages, line_solve_fits, (64, 128, 256, 512), True,
@@ -1739,10 +1755,11 @@ SPACES = {
                         (48, 64, 96, 128, 256), True, letters="sc"),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
-    "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256)),
+    "other_triangle": Space("symm", mirror_stages, mirror_fits, (8, 16, 64)),
+    "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256), True),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),
-                        True, letters="c"),
+                        True, letters="sc"),
     "gemv_batched": Space("gemv", vector_stages, vector_fits),
     "gemm_small": Space("gemm", one_product_stages, one_product_fits),
     "gemm_naive": Space("gemm_naive", element_stages, element_fits, largest=2048),

@@ -49,9 +49,11 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "posv": (("potrf_panels", "potrf_small", "potrf_block"),
              ("potrs_lines", "potrs_warp", "potrs_block", "trsm_lines", "trsm_block")),
     "potrs": (("trsm_lines", "trsm_block"),),
+    "potri": (("laswp_identity",), *(("trsm_small", "trsm_block"),) * 2),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",)}
+    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",),
+    "getrf_nopiv": ("getrf_small", "getrf_shared")}
 FACTORING = "geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"
 BEFORE = {"gels_warp": FACTORING,
           **dict.fromkeys(("orgqr_strips", "ormqr_strips"), ("larft_panels",))}
@@ -119,7 +121,7 @@ def problem(routine, letter, n, batch, xp):
 
         def wall(answers):
             xp.cuda.Device().synchronize()
-    if routine in ("potrf", "potrf_large", "potrf_hybrid", "potrs", "posv"):
+    if routine in ("potrf", "potrf_large", "potrf_hybrid", "potrs", "posv", "potri"):
         a = a @ adjoint(a) / n + one
     if routine in ("getrf_nopiv", "trsm", "trsv", "trmm"):
         a = a / n + one
@@ -173,6 +175,10 @@ def problem(routine, letter, n, batch, xp):
         case "posv":
             return Problem((a, b), lambda a, b: blasx.posv_batched(a, b, 1),
                            lambda of, x: solution(*of, x[1]))
+        case "potri":
+            c, _ = blasx.potrf_batched(a, 1)
+            return Problem((c, a), lambda c, a: blasx.potri_batched(c, 1), lambda of, x: solution(
+                of[1], one, xp.tril(x[0]) + adjoint(xp.tril(x[0], -1))))
         case "geqrf":
             return Problem((a,), blasx.geqrf_batched,
                            lambda of, x: _errors.triangular_of_qr(*of, x[0]))
@@ -396,9 +402,10 @@ def alone(kernel):
     """The kernels that a routine asks before this one, switched off; not those that it precedes."""
     names = list(_spaces.SPACES)
     routine = _spaces.SPACES[kernel].routine
-    return {k: None for k in names[:names.index(kernel)]
-            if _spaces.SPACES[k].routine == routine and _spaces.SPACES[k].optional
-            and kernel not in BEFORE.get(k, ())}
+    before = [k for k in names[:names.index(kernel)]
+              if _spaces.SPACES[k].routine == routine and kernel not in BEFORE.get(k, ())]
+    others = [k for k in FIRST.get(routine, ()) if _spaces.SPACES[k].routine != routine]
+    return {k: None for k in before + others if _spaces.SPACES[k].optional}
 
 
 def measured(kernel, letter, problem, sample, prepare, say):

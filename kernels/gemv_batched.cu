@@ -2,8 +2,9 @@
 //
 // A is read once, 16 bytes a lane, along whichever stride is 1. By rows a team of LANES lanes has R
 // rows at a time, which share x, and adds its partial sums up across the lanes. By columns a warp
-// has DOWN times 16 bytes of rows, and 32 / DOWN columns at a time. What is summed by whom does
-// not depend on how the elements are loaded.
+// has DOWN times 16 bytes of rows, and 32 / DOWN columns at a time. Of lines that are no
+// whole number of 16 bytes lanes read neighbours in turn, number by number. What is summed by whom
+// depends on how long lines are, not on where they begin.
 //
 // Floor: A read once; a few operations a number are nothing beside it.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -18,26 +19,39 @@ constexpr int DOWN = 16;    // by columns: lanes along the rows
 constexpr int V = VECTOR;
 static_assert(R <= LANES && 32 % LANES == 0 && 32 % DOWN == 0);
 
-// x[e] := p[e step], e < left, zeros after; at once if WHOLE, where none is missing
-template <bool WHOLE>
-__device__ void read_few(scalar_t (&x)[V], const scalar_t* p, size step, int left, int conjugated)
-{
-    if (WHOLE) {
-        const Vector v = *reinterpret_cast<const Vector*>(p);
-        #pragma unroll
-        for (int e = 0; e < V; ++e) x[e] = v.x[e];
-    } else {
-        #pragma unroll
-        for (int e = 0; e < V; ++e) {
-            x[e] = scalar_t{};
-            if (e < left) x[e] = p[e * step];
+// How lanes read a line: 16 bytes at once; of lines that are no whole number of these neighbours in
+// turn, number by number; or, as they do in lines that do, from anywhere.
+enum Way { AT_ONCE, IN_TURN, ANY };
+
+// Which V numbers of a chunk of a line, which L lanes read, are a lane's: first, first + next, ...
+template <Way WAY, int L> struct Share {
+    bool turn;
+    int first;
+
+    __device__ Share(int lane, int length)
+        : turn(WAY == IN_TURN || (WAY == ANY && length % V)), first(turn ? lane : V * lane) {}
+    __device__ int next() const { return turn ? L : 1; }
+    // x := the lane's numbers of the chunk that begins at p, zeros past `left` numbers from its first
+    __device__ void read(scalar_t (&x)[V], const scalar_t* p, size step, int left,
+                         int conjugated) const
+    {
+        if (WAY == AT_ONCE) {
+            const Vector v = *reinterpret_cast<const Vector*>(p);
+            #pragma unroll
+            for (int e = 0; e < V; ++e) x[e] = v.x[e];
+        } else {
+            #pragma unroll
+            for (int e = 0; e < V; ++e) {
+                x[e] = scalar_t{};
+                if (e * next() < left) x[e] = p[e * next() * (WAY == ANY ? step : size(1))];
+            }
+        }
+        if (conjugated) {
+            #pragma unroll
+            for (int e = 0; e < V; ++e) x[e] = conj(x[e]);
         }
     }
-    if (conjugated) {
-        #pragma unroll
-        for (int e = 0; e < V; ++e) x[e] = conj(x[e]);
-    }
-}
+};
 
 struct Result {  // where y is, and what becomes of it
     const scalar_t* y;
@@ -53,20 +67,23 @@ struct Result {  // where y is, and what becomes of it
     }
 };
 
-template <bool WHOLE>
+template <Way WAY>
 __device__ void by_rows(Operand a, const scalar_t* x, size xs, int m, int n, const Result& result)
 {
     const int lane = threadIdx.x % LANES;
+    const Share<WAY, LANES> of(lane, n);
     scalar_t sum[R] = {};
-    #pragma unroll 2
-    for (int j = V * lane; j < n; j += V * LANES) {
+    #pragma unroll (WAY == AT_ONCE ? 2 : 1)
+    for (int j = of.first; j < n; j += V * LANES) {
         scalar_t left[R][V], right[V];
         #pragma unroll
         for (int r = 0; r < R; ++r)
-            read_few<WHOLE>(left[r], a.p + (r < m ? r : 0) * a.rs + j * a.cs, a.cs, n - j,
-                            a.conjugated);
+            of.read(left[r], a.p + (r < m ? r : 0) * a.rs + j * a.cs, a.cs, n - j, a.conjugated);
         #pragma unroll
-        for (int e = 0; e < V; ++e) right[e] = x[(WHOLE || j + e < n ? j + e : j) * xs];
+        for (int e = 0; e < V; ++e) {
+            const int at = j + e * of.next();
+            right[e] = x[(WAY == AT_ONCE || at < n ? at : j) * xs];
+        }
         #pragma unroll
         for (int r = 0; r < R; ++r)
             #pragma unroll
@@ -82,16 +99,18 @@ __device__ void by_rows(Operand a, const scalar_t* x, size xs, int m, int n, con
     if (lane < m && lane < R) result(lane, mine);
 }
 
-template <bool WHOLE>
+template <Way WAY>
 __device__ void by_columns(Operand a, const scalar_t* x, size xs, int m, int n,
                            const Result& result)
 {
-    const int lane = threadIdx.x % DOWN, group = threadIdx.x % 32 / DOWN, i = V * lane;
+    const int lane = threadIdx.x % DOWN, group = threadIdx.x % 32 / DOWN;
+    const Share<WAY, DOWN> of(lane, m);
+    const int i = of.first;
     scalar_t sum[V] = {};
-    #pragma unroll 8
+    #pragma unroll (WAY == AT_ONCE ? 8 : 2)
     for (int j = group; j < n; j += 32 / DOWN) {
         scalar_t left[V];
-        read_few<WHOLE>(left, a.p + (i < m ? i : 0) * a.rs + j * a.cs, a.rs, m - i, a.conjugated);
+        of.read(left, a.p + (i < m ? i : 0) * a.rs + j * a.cs, a.rs, m - i, a.conjugated);
         const scalar_t right = x[j * xs];
         #pragma unroll
         for (int e = 0; e < V; ++e) sum[e] = plus_product(sum[e], left[e], right);
@@ -100,8 +119,16 @@ __device__ void by_columns(Operand a, const scalar_t* x, size xs, int m, int n,
     for (int e = 0; e < V; ++e) {
         #pragma unroll
         for (int d = 16; d >= DOWN; d /= 2) sum[e] = add(sum[e], across(sum[e], d));
-        if (group == 0 && i + e < m) result(i + e, sum[e]);
+        if (group == 0 && i + e * of.next() < m) result(i + e * of.next(), sum[e]);
     }
+}
+
+template <Way WAY>
+__device__ void line_by_line(bool columns, const Operand& a, const scalar_t* x, size xs, int m,
+                             int n, const Result& result)
+{
+    if (columns) by_columns<WAY>(a, x, xs, m, n, result);
+    else by_rows<WAY>(a, x, xs, m, n, result);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -123,13 +150,12 @@ gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs
                         number(alpha_re, alpha_im), number(beta_re, beta_im)};
     const int here = there ? int(m) - i : 0, terms = there ? int(n) : 0;
     const scalar_t* const x = X + member * xbs;
-    if (columns) {
-        if (m % V == 0 && in_vectors(A, acs, ars, abs))
-            by_columns<true>(a, x, xs, here, terms, result);
-        else by_columns<false>(a, x, xs, here, terms, result);
-    } else {
-        if (n % V == 0 && in_vectors(A, ars, acs, abs))
-            by_rows<true>(a, x, xs, here, terms, result);
-        else by_rows<false>(a, x, xs, here, terms, result);
-    }
+    const int length = int(columns ? m : n);
+    const size step = columns ? ars : acs;
+    if (length % V == 0 && in_vectors(A, columns ? acs : ars, step, abs))
+        line_by_line<AT_ONCE>(columns, a, x, xs, here, terms, result);
+    else if (length % V && step == 1)
+        line_by_line<IN_TURN>(columns, a, x, xs, here, terms, result);
+    else
+        line_by_line<ANY>(columns, a, x, xs, here, terms, result);
 }

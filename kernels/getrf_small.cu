@@ -1,4 +1,5 @@
-// getrf_small.cu: LU with partial pivoting of a batch of m x n matrices, m, n <= N.
+// getrf_small.cu: LU of a batch of m x n matrices, m, n <= N, with partial pivoting unless
+// UNPIVOTED (then piv is not written).
 //
 // A team of lanes holds a matrix from the first load to the last store (lanes.cuh), so A crosses
 // memory twice and nothing else does: the floor is 2 m n scalars over the memory's bandwidth.
@@ -30,6 +31,6 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
     for (int i = 0; i < RN; ++i) to[i] = place(tag[i]);
     store(a, out, {LU, lu_row, lu_col, lu_next, m, n, batch}, out.in_packs<CV>(n, lu_next), to,
           [=](int i, int j) { return i >= 0 && j < cols; });
-    store_kept(f.piv, array_of(piv, steps, b), here ? steps : 0);
+    if constexpr (!UNPIVOTED) store_kept(f.piv, array_of(piv, steps, b), here ? steps : 0);
     if (member() == 0 && here) *array_of(info, 1, b) = f.info;
 }

@@ -1,4 +1,4 @@
-// lu.cuh: LU with partial pivoting of the matrix of a team.
+// lu.cuh: LU of the matrix of a team, with partial pivoting unless UNPIVOTED.
 //
 // Rows never move. Each carries a tag, its place in the factor so far and its number in the lane's
 // matrix; interchanging two rows is exchanging their places, and storing to them applies P.
@@ -7,6 +7,9 @@
 #include "factors.cuh"
 #include "tiles.cuh"
 
+#ifndef BLASX
+constexpr int UNPIVOTED = 0;  // 1: the pivot of step k is row k's, and counts as 1 where it is zero
+#endif
 constexpr int PLACE = 8;    // a tag is place << PLACE | row; -1 for a row that does not exist
 constexpr int ROW = (1 << PLACE) - 1;
 using Tags = int[RN];
@@ -39,14 +42,16 @@ __device__ __noinline__ unsigned settled_apart(unsigned low, unsigned tag)
 }
 
 struct Unusual {       // of a pivot that is tiny, or huge, or nan
-    scalar_t inverse;  // of LIFT times it, where tiny; 0 of zero, whose column is zero, too
+    scalar_t inverse;  // of LIFT times it, where tiny; 0 of zero, whose column is zero, too, or 1
+                       // where it counts so
     bool tiny, zero;
 };
 __device__ inline Unusual unusual(scalar_t pivot)
 {
     const real_t size = abs1(pivot);
-    const bool tiny = size < TINY, zero = size == 0;
-    return {zero ? scalar_t{} : reciprocal(tiny ? mul(pivot, LIFT) : pivot), tiny, zero};
+    const bool zero = size == 0, tiny = size < TINY && !(UNPIVOTED && zero);
+    const scalar_t of_zero{real_t(UNPIVOTED)};
+    return {zero ? of_zero : reciprocal(tiny ? mul(pivot, LIFT) : pivot), tiny, zero};
 }
 __device__ __noinline__ Unusual unusual_apart(scalar_t pivot) { return unusual(pivot); }
 
@@ -121,7 +126,9 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         const bool active = !RAGGED || k < own;
         Column c;
         column(a, k, c);
-        const int chosen = choose(c, tag, k), p = chosen & ROW;
+        int chosen = k << PLACE | k;
+        if constexpr (!UNPIVOTED) chosen = choose(c, tag, k);
+        const int p = chosen & ROW;
         const int lane_row = p / LR, source = p % LR * LC;
         keep(f.piv, k, place(chosen));
         keep(f.order, k, p);
@@ -143,10 +150,13 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         bool below[RN];  // the rows that are still to be eliminated
         #pragma unroll
         for (int i = 0; i < RN; ++i) {
-            const bool leaves = tag[i] >= k << PLACE && tag[i] < (k + 1) << PLACE;
-            const int here = k << PLACE | (tag[i] & ROW), there = (chosen & ~ROW) | (tag[i] & ROW);
-            tag[i] = !active ? tag[i] : tag[i] == chosen ? here : leaves ? there : tag[i];
-            below[i] = active && tag[i] >= (k + 1) << PLACE;
+            if constexpr (!UNPIVOTED) {
+                const bool leaves = tag[i] >= k << PLACE && tag[i] < (k + 1) << PLACE;
+                const int here = k << PLACE | (tag[i] & ROW);
+                const int there = (chosen & ~ROW) | (tag[i] & ROW);
+                tag[i] = !active ? tag[i] : tag[i] == chosen ? here : leaves ? there : tag[i];
+            }
+            below[i] = active && (UNPIVOTED ? row(i) > k : tag[i] >= (k + 1) << PLACE);
             a[i][slot_of(k)] = below[i] && t() == t_of(k) ? c[i] : a[i][slot_of(k)];
         }
         #pragma unroll

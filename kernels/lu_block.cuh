@@ -3,8 +3,9 @@
 // A panel is in registers, ROWS rows to a thread. Its rows stay with their threads and carry their
 // places, so that a step costs one barrier: every warp offers its best row, all choose among the
 // offers. The pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place,
-// and so is the arithmetic. The columns beside the panel are permuted and solved with its
-// triangle by a thread each; what is below is a product of the panel and these rows.
+// and so is the arithmetic; without PIVOT one that is zero counts as 1. The columns beside the
+// panel are permuted and solved with its triangle by a thread each; what is below is a product of
+// the panel and these rows.
 //
 // RESIDENT: the whole matrix is in shared memory, and crosses memory once each way. Else the
 // matrix is worked on where the result goes; shared memory holds the panel and CHUNK columns of U
@@ -92,7 +93,8 @@ struct Panel {
             hi = better ? h : hi, lo = better ? l : lo, at = better ? place[q] : at;
             own = better ? q : own, best = better ? a[q][0] : best;
         }
-        const scalar_t inverse = inverse_of(best);
+        const bool one = !PIVOT && abs1(best) == 0;
+        const scalar_t inverse = one ? scalar_t{1} : inverse_of(best);
         if (!(PIVOT ? lane_id() == winner(hi, lo, at) : hi != 0)) return;
         #pragma unroll
         for (int q = 0; q < ROWS; ++q)
@@ -147,8 +149,8 @@ struct Panel {
                 }
                 const scalar_t inverse = chosen.inverse;
                 const int p = chosen.place;
-                const bool tiny = abs1(u[0]) < TINY;
-                if (abs1(u[0]) == 0 && !info) info = r + 1;
+                const bool zero = abs1(u[0]) == 0, tiny = abs1(u[0]) < TINY && (PIVOT || !zero);
+                if (zero && !info) info = r + 1;
                 if (PIVOT && thread() == 0) piv[r] = first + p;
                 #pragma unroll
                 for (int q = 0; q < ROWS; ++q) {

@@ -1,4 +1,5 @@
-// lu_shared.cuh: LU with partial pivoting of one matrix that lies in shared memory, by a block.
+// lu_shared.cuh: LU of one matrix that lies in shared memory, by a block, with partial pivoting
+// unless UNPIVOTED.
 //
 // The first PANEL warps factor panels of 8 columns, one after the other, ROWS rows to a lane; the
 // last 32 rows are the first warp's alone. In a panel rows stay with their lanes and carry their
@@ -10,9 +11,10 @@
 // panel.
 //
 // The pivot is LAPACK's, the largest |re| + |im|, of equals the one in the lowest place, and so is
-// the arithmetic. Rows and columns come in eights: what lies between n and there means nothing, and
-// is never looked at by others. Rows are LD apart whatever n is, so that an element is at a
-// constant distance from the lane's first.
+// the arithmetic. UNPIVOTED, row k is that of step k, no row moves, and a pivot that is zero counts
+// as 1. Rows and columns come in eights: what lies between n and there means nothing, and is never
+// looked at by others. Rows are LD apart whatever n is, so that an element is at a constant
+// distance from the lane's first.
 #pragma once
 #include "moves.cuh"
 #include "pivot.cuh"
@@ -22,6 +24,7 @@ constexpr int N = 64;       // the largest order
 constexpr int PANEL = 1, TN = 16, BLOCKS = 1;
 constexpr int WINDOW = 64;  // columns in shared memory at a time: all, or fewer (lu_windows.cuh)
 constexpr int TIGHT = 0;    // 1: no gap between rows, where another block has room then
+constexpr int UNPIVOTED = 0;  // 1: no row moves
 #endif
 constexpr int NB = 8;       // columns of a panel
 constexpr int ROWS = (N + 32 * PANEL - 1) / (32 * PANEL);
@@ -171,6 +174,12 @@ __device__ void lift(Row (&x)[R], int r, const int (&place)[R], int where)
         if (place[q] >= r && place[q] != where) x[q][r] = mul(x[q][r], LIFT);
 }
 
+// UNPIVOTED, inverse_of a pivot that is tiny, huge or nan, or zero, which counts as 1. Rare.
+__device__ __noinline__ scalar_t unusual_inverse(scalar_t pivot)
+{
+    return abs1(pivot) == 0 ? scalar_t{1} : inverse_of(pivot);
+}
+
 // All of the warps that factor a panel wait for each other.
 template <int P> __device__ void meet()
 {
@@ -199,6 +208,32 @@ template <int P> __device__ int best_of(const Head (&head)[PANEL], Four& best)
             who = w, best = bid;
     }
     return who;
+}
+
+// Step r where rows stay in their order, by way of `head`; true if the pivot is zero
+template <int R, int P>
+__device__ bool step_in_order(Row (&x)[R], int r, const int (&place)[R], Head& head)
+{
+    if (thread() == r) {
+        const real_t size = abs1(x[0][r]);
+        const bool usual = size >= TINY && size < HUGE;
+        head.inverse = usual ? near_reciprocal(x[0][r]) : unusual_inverse(x[0][r]);
+        write_row(head.row, x[0], r);
+    }
+    meet<P>();
+    Row u;
+    read_row(head.row, u, r);
+    const scalar_t inverse = head.inverse;
+    const real_t size = abs1(u[r]);
+    if (size < TINY && size != 0) lift(x, r, place, r);
+    #pragma unroll
+    for (int q = 0; q < R; ++q) {
+        const bool below = place[q] > r;
+        scale_if(below, x[q][r], inverse);
+        #pragma unroll
+        for (int c = r + 1; c < NB; ++c) subtract_if(below, x[q][c], x[q][r], u[c]);
+    }
+    return size == 0;
 }
 
 // Factor the first `steps` columns of the panel at `top`, m rows, which it puts in place; `update`:
@@ -236,6 +271,10 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
     #pragma unroll
     for (int r = 0; r < NB; ++r) {
         if (r >= steps) break;
+        if constexpr (UNPIVOTED) {
+            if (step_in_order<R, P>(x, r, place, s.head[r % 2][0]) && !info) info = r + 1;
+            continue;
+        }
         unsigned key[R], own = 0;
         scalar_t best = x[0][r];
         #pragma unroll
@@ -303,6 +342,7 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
         const int i = thread() + 32 * P * q;
         if (place[q] < 0) continue;
         write_row(at(top, place[q], 0), x[q]);
+        if (UNPIVOTED) continue;
         if (place[q] < steps) from[place[q]] = i * LD;
         if (i < steps) to[i] = place[q] * LD;
     }
@@ -326,7 +366,7 @@ __device__ int factor(scalar_t* top, int m, int steps, bool update, Shared& s, E
 // A column whose row at the panel's top is `top`: its rows are interchanged if EXCHANGED, and solved
 // with the triangle at `l`, rows APART apart, if SOLVE. Where a row at the top stays there what is
 // written for it at first is written again.
-template <bool SOLVE, bool EXCHANGED = true, int APART = LD>
+template <bool SOLVE, bool EXCHANGED = !UNPIVOTED, int APART = LD>
 __device__ void beside(const Exchange& exchange, scalar_t* top, scalar_t* l, int steps)
 {
     Row y;
@@ -512,7 +552,7 @@ __device__ inline int lu_in_shared(Shared& s, scalar_t* a, int* piv, int m, int 
         const int busy = WARPS > factoring ? factoring : 0, first = next + (more ? NB : 0);
         if (k >= 0 && warp() >= busy) {
             const int right = first < end ? (end - first + TN - 1) / TN : 0;
-            const int strips = right + (k + 31) / 32;
+            const int strips = right + (UNPIVOTED ? 0 : (k + 31) / 32);
             #pragma unroll 1
             for (int strip = warp() - busy; strip < strips; strip += WARPS - busy) {
                 if (strip < right) {

@@ -1,4 +1,5 @@
-// lu_tiles.cuh: LU with partial pivoting of the matrix of a warp, by panels of 8 columns.
+// lu_tiles.cuh: LU of the matrix of a warp, by panels of 8 columns, with partial pivoting unless
+// UNPIVOTED.
 //
 // In a panel lane r holds row r, so that a step costs the pivot search, one row through shared
 // memory and products within the lane. Rows never move here either: `at` is the place of the
@@ -16,8 +17,8 @@ __device__ inline int pivot_lane(scalar_t x, int at, int k, unsigned& most, bool
 {
     const unsigned hi = at >= k ? high(x) : 0;
     zero = false;
-    if (k == N - 1) {  // one row is left
-        const int p = __ffs(__ballot_sync(ALL, at == k)) - 1;
+    if (UNPIVOTED || k == N - 1) {  // one row is asked
+        const int p = UNPIVOTED ? k : __ffs(__ballot_sync(ALL, at == k)) - 1;
         most = __shfl_sync(ALL, hi, p);
         zero = most == 1 && __shfl_sync(ALL, low(x), p) == 0;
         return p;
@@ -42,8 +43,10 @@ __device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int
         const int j = 8 * k + r;
         unsigned most;
         bool zero;
-        const int p = pivot_lane(x[r], at, j, most, zero), chosen = __shfl_sync(ALL, at, p);
-        const bool lifted = most < high(TINY), usual = !lifted && most < high(HUGE);
+        const int p = pivot_lane(x[r], at, j, most, zero);
+        const int chosen = UNPIVOTED ? j : __shfl_sync(ALL, at, p);
+        const bool one = UNPIVOTED && zero;  // that is what a zero counts as
+        const bool lifted = most < high(TINY) && !one, usual = !lifted && most < high(HUGE);
         order[r] = p;
         keep(f.piv, j, chosen);
         keep(f.order, j, p);
@@ -53,7 +56,7 @@ __device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int
             f.lifted |= 1u << j;
         }
         Row u = {};
-        u[r] = any_reciprocal(x[r], usual);
+        u[r] = one ? scalar_t{1} : any_reciprocal(x[r], usual);
         #pragma unroll
         for (int c = r + 1; c < 8; ++c) u[c] = x[c];
         if (lane() == p) write_row(s.head[r % 2], u, r);
@@ -63,8 +66,8 @@ __device__ inline void factor_panel(Row& x, int& at, int k, int (&order)[8], int
 
         const bool mine = lane() == p;
         if (lifted && mine) x[r] = mul(x[r], 1 / LIFT);
-        at = mine ? j : at == j ? chosen : at;
-        if (at > j && !zero) {
+        if constexpr (!UNPIVOTED) at = mine ? j : at == j ? chosen : at;
+        if (at > j && (one || !zero)) {
             x[r] = mul(x[r], u[r]);
             #pragma unroll
             for (int c = r + 1; c < 8; ++c) x[c] = minus_product(x[c], x[r], u[c]);
@@ -141,7 +144,8 @@ __device__ inline void lu_by_panels(Block& a, Tags& tag, Factors& f, int m, int 
         if (N == 32 || lane() < N) write_row(s.panel(lane()), x);
         from_panel(a, k, 0, s);
         #pragma unroll
-        for (int i = 0; i < NT; ++i) place[i] = __shfl_sync(ALL, at, row(i));
+        for (int i = 0; i < NT; ++i)
+            place[i] = UNPIVOTED ? row(i) : __shfl_sync(ALL, at, row(i));
         if (k + 1 < NT) {
             solve_pivot_rows(a, place, k, order, s);
             update(a, place, k, s);

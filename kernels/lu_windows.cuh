@@ -1,5 +1,5 @@
-// lu_windows.cuh: LU with partial pivoting of one matrix that shared memory has no room for, by a
-// block, in windows of WINDOW columns.
+// lu_windows.cuh: LU of one matrix that shared memory has no room for, by a block, in windows of
+// WINDOW columns, with partial pivoting unless UNPIVOTED: then rows stay where they are.
 //
 // All rows of a window are in shared memory, in the order that the pivots to its left have given
 // them. The panels of L to its left pass by, 8 columns each, the next while one is at work: the
@@ -114,7 +114,7 @@ __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t
     for (int i = thread(); i < m; i += THREADS) rows.order[0][i] = i;
     __syncthreads();
     #pragma unroll 1
-    for (int k = 0; k < n; k += WINDOW, turn ^= 1) {
+    for (int k = 0; k < n; k += WINDOW, turn ^= !UNPIVOTED) {
         const bool last = n - k <= WINDOW;
         const int width = last ? n - k : WINDOW, sides = last ? nrhs : 0;
         const int cols = sides ? whole_panels(width) + sides : width;
@@ -124,10 +124,11 @@ __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t
         if (k) take_off(s, a, panels_behind(m), made, m, k < order ? k : order, cols);
         const int steps = k >= order ? 0 : order - k < width ? order - k : width;
         if (steps) {
-            const int zero = lu_in_shared(s, at(a, k, 0), rows.pivot + k, m - k, width, cols, k);
+            int* const pivots = UNPIVOTED ? nullptr : rows.pivot + k;
+            const int zero = lu_in_shared(s, at(a, k, 0), pivots, m - k, width, cols, k);
             if (thread() == 0 && zero && !s.info) s.info = k + zero;
         }
-        for (int i = thread(); i < m; i += THREADS) {
+        for (int i = thread(); i < m && !UNPIVOTED; i += THREADS) {
             int from = i;
             for (int p = k + steps - 1; p >= k && i >= k; --p) {
                 const int other = rows.pivot[p];
@@ -140,7 +141,7 @@ __device__ inline int lu_by_windows(Strided<const scalar_t> in, Strided<scalar_t
         __syncthreads();
         if (sides && !s.info) send_rows(y, a + whole_panels(width), m, sides);
         __syncthreads();
-        for (int j = 0; j < k && steps; j += WINDOW) {  // the rows of L follow
+        for (int j = 0; j < k && steps && !UNPIVOTED; j += WINDOW) {  // the rows of L follow
             begin_rows(a, part(made, 0, j), rows.from + k, m - k, WINDOW);
             await_all();
             send_rows(part(out, k, j), a, m - k, WINDOW);

@@ -3,10 +3,10 @@
 #include "async.cuh"
 #include "multiply.cuh"
 
-// move(to, from) for the numbers of two matrices of m x n, V in a row at a time; neighbouring lanes
-// take neighbours in a row.
+// move(to, from, row, column) for the numbers of two matrices of m x n, V in a row at a time;
+// neighbouring lanes take neighbours in a row.
 template <int V, class T, class U, class F>
-__device__ void each_of(Strided<T> to, Strided<U> from, int m, int n, F move)
+__device__ void each_at(Strided<T> to, Strided<U> from, int m, int n, F move)
 {
     const int across = (n + V - 1) / V;
     int wide = 32;
@@ -17,8 +17,15 @@ __device__ void each_of(Strided<T> to, Strided<U> from, int m, int n, F move)
         U* y = from.p + i * from.rs + V * j * from.cs;
         const size dx = step * to.rs, dy = step * from.rs;
         #pragma unroll 4
-        for (int left = m - i; left > 0; left -= step, x += dx, y += dy) move(x, y);
+        for (int left = m - i; left > 0; left -= step, x += dx, y += dy)
+            move(x, y, m - left, V * j);
     }
+}
+// The same for move(to, from)
+template <int V, class T, class U, class F>
+__device__ void each_of(Strided<T> to, Strided<U> from, int m, int n, F move)
+{
+    each_at<V>(to, from, m, n, [=](T* x, U* y, int, int) { move(x, y); });
 }
 template <class T> __device__ Strided<T> transposed(Strided<T> x) { return {x.p, x.cs, x.rs}; }
 

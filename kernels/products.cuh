@@ -250,6 +250,17 @@ __device__ void finish(const Product& w, const sum_t* x, int i, int j)
     }
 }
 
+// ROWS rows of a tile of a warp to shared memory
+template <class T> __device__ void put_rows(T& tile, int g, sum_t* room)
+{
+    __syncwarp();
+    tile.runs(g, [=](int r, int c, sum_t (&x)[T::RUN]) {
+        #pragma unroll
+        for (int e = 0; e < T::RUN; ++e) room[r * pitch_of_sums(TN) + c + e] = x[e];
+    });
+    __syncwarp();
+}
+
 // A tile of a warp, from (i, j) on, to memory: ROWS rows at a time by way of shared memory, and
 // from there V neighbours a lane, in whole sectors.
 template <int KIND, int V, class T>
@@ -261,12 +272,7 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
     const int down = 32 / few, across = (32 - down * few) * V, width = few * V;
     #pragma unroll
     for (int g = 0; g < T::GROUPS; ++g) {
-        __syncwarp();
-        tile.runs(g, [=](int r, int c, sum_t (&x)[T::RUN]) {
-            #pragma unroll
-            for (int e = 0; e < T::RUN; ++e) room[r * LD + c + e] = x[e];
-        });
-        __syncwarp();
+        put_rows(tile, g, room);
         int r = lane / few, c = (lane - r * few) * V;
         while (r < T::ROWS) {
             struct alignas(V > 1 ? 16 : sizeof(sum_t)) Sums { sum_t x[V]; };
@@ -274,6 +280,22 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
             finish<KIND, V, (V > 1)>(w, sums.x, i + g * T::ROWS + r, j + c);
             r += down, c += across;
             if (c >= width) c -= width, ++r;
+        }
+    }
+}
+
+// The same where neighbours in a column of C are next to each other, as when another triangle, or
+// another side, has made rows of columns
+template <int KIND, class T>
+__device__ void store_in_columns(T& tile, const Product& w, sum_t* room, int i, int j)
+{
+    #pragma unroll
+    for (int g = 0; g < T::GROUPS; ++g) {
+        put_rows(tile, g, room);
+        #pragma unroll 4
+        for (int e = threadIdx.x % 32; e < T::ROWS * TN; e += 32) {
+            const int r = e % T::ROWS, c = e / T::ROWS;
+            finish<KIND, 1, false>(w, room + r * pitch_of_sums(TN) + c, i + g * T::ROWS + r, j + c);
         }
     }
 }
@@ -291,6 +313,7 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     } else {
         meet();
         if (w.c_vectors) store_in_lines<KIND, VECTOR_OF_16>(tile, w, room, i, j);
+        else if (KIND != GENERAL && w.o.rs == 1) store_in_columns<KIND>(tile, w, room, i, j);
         else store_in_lines<KIND, 1>(tile, w, room, i, j);
     }
 }

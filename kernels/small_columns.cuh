@@ -27,10 +27,10 @@ __device__ inline void add_bits(Words& x, unsigned some, int from) { x.word[from
 template <class T> __device__ bool has(T x, int i) { return x >> i & 1; }
 __device__ inline bool has(const Words& x, int i) { return x.word[i / 32] >> i % 32 & 1; }
 
-// f(element of X, its place in the strip) for n x m elements, lanes t of `lanes` at neighbours; in
-// the strip they lie by columns, LD numbers to each
+// f(element of X, its place in the strip, row, column) for n x m elements, lanes t of `lanes` at
+// neighbours; in the strip they lie by columns, LD numbers to each
 template <int LD, class T, class F>
-__device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, int lanes, F f)
+__device__ void each_at_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, int lanes, F f)
 {
     const bool across = by_rows(x);
     const int inner = across ? m : n, outer = across ? n : m;
@@ -42,8 +42,16 @@ __device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t,
         scalar_t* to = strip + (e + t) * to_along;
         if (e + t < inner)
             #pragma unroll 8
-            for (int o = 0; o < outer; ++o, p += next, to += to_next) f(*p, *to);
+            for (int o = 0; o < outer; ++o, p += next, to += to_next)
+                f(*p, *to, across ? o : e + t, across ? e + t : o);
     }
+}
+// The same for f(element of X, its place in the strip)
+template <int LD, class T, class F>
+__device__ void each_of_team(Strided<T> x, scalar_t* strip, int n, int m, int t, int lanes, F f)
+{
+    each_at_of_team<LD>(x, strip, n, m, t, lanes,
+                        [=](T& p, scalar_t& to, int, int) { f(p, to); });
 }
 
 // out := n x m elements of x, each lane its columns

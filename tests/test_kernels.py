@@ -117,6 +117,14 @@ def test_runs_on_the_cpu(folder, kernel, letter):
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+@every_letter
+@pytest.mark.parametrize("n", [8, 15, 24])  # packs of columns, lines, tiles
+def test_getrf_small_runs_on_the_cpu_without_pivots(folder, letter, n):
+    values = constants("getrf_small", letter, n) | {"UNPIVOTED": 1}
+    run = simulate(folder, "getrf_small", letter, values, (n, n - 3, 4))
+    assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
+
+
 @pytest.mark.parametrize("kernel", ["getrf_small", "gesv_small", "posv_small"])
 @pytest.mark.parametrize("letter, CV", [("s", 2), ("d", 1)])
 def test_members_stored_as_one_line(folder, kernel, letter, CV):  # noqa: N803

@@ -9,7 +9,8 @@ from blasx import _spaces, _tuned
 from blasx.batched._block import upper_bytes
 from tests.sim.process import under_sanitizers
 
-KERNELS = "potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel"
+KERNELS = ("potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel", "potri_small",
+           "potri_shared")
 
 
 def rows(letter, kernel):
@@ -38,7 +39,9 @@ def drift(kernel, letter):
 
 
 @pytest.mark.parametrize("kernel, letter", [("potrf_block", "d"), ("posv_block", "s"),
-                                            ("potrs_block", "c")])
+                                            ("potrs_block", "c"),
+                                            *((f"potri_{x}", letter) for x in ("small", "shared")
+                                              for letter in "sdcz")])
 def test_compiles_without_drift_or_spills(kernel, letter):
     wrong = drift(kernel, letter)
     assert not wrong, "\n".join(wrong)
@@ -86,6 +89,14 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         *(("potrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
         *(("potrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
           for x, n in zip("sdcz", (32, 16, 16, 8))),
+        *(("potri_shared", x, dict(N=n, R=r, WARPS=w, BLOCKS=1, GROUP=g))
+          for x, n, r, w, g in (("s", 40, 32, 2, 4), ("s", 72, 16, 5, 1), ("d", 48, 16, 3, 2),
+                                ("c", 40, 16, 3, 1), ("z", 40, 32, 2, 4))),
+        ("potri_shared", "d", dict(N=48, R=32, WARPS=2, BLOCKS=1, GROUP=4, TIGHT=1)),
+        ("potri_small", "d", dict(N=48, C=1, WARPS=2, BLOCKS=1)),
+        ("potri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),
+        *(("potri_small", x, dict(N=32, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
+        *(("potri_small", x, dict(N=8, C=1, WARPS=2, BLOCKS=1)) for x in "dz"),
         ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)),
         ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "s", panel(4, 2, 2, 2, 1)))
 
@@ -101,6 +112,8 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
         orders = "57", "64", "34", "38"
     if kernel == "potrs_lines":  # rows, columns, no unit stride
         orders = "33", "100", "65"
+    if kernel.startswith("potri"):  # rows, columns, no unit stride
+        orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)

@@ -42,6 +42,18 @@ def test_compiles_without_drift_or_spills(kernel, letter, order):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("kernel, order", [("getrf_small", 24), ("getrf_shared", 128)])
+@every_letter
+def test_without_pivots_it_spills_no_more(kernel, letter, order):
+    """By the rows of getrf, whose constants ration registers, on every architecture."""
+    resources = pytest.importorskip("tests.sim.resources", exc_type=ImportError)
+    values = constants(kernel, letter, order)
+    with_pivots = resources.recorded()[resources.label(kernel, letter, values)]
+    for arch in resources.ARCHITECTURES:
+        found = resources.resources(kernel, letter, values | {"UNPIVOTED": 1}, arch)
+        assert found[1] <= with_pivots[arch][1], arch
+
+
 LU = dict(CHUNK=16, TM=16, TN=16, UNROLL=1, BLOCKS=1, NB=8)
 SHARED = dict(TN=16, BLOCKS=1)
 SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
@@ -55,6 +67,8 @@ SMALL = (("getrf_block", "d", LU | dict(WARPS=2, ROWS=1, RESIDENT=1)),
          *(("getrs_warp", x, dict(N=64, WARPS=1, BLOCKS=1, UPTO=8)) for x in "sdcz"),
          *(("getrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
            for x, n in zip("sdcz", (32, 16, 8, 16))),
+         *(("getrf_shared", x, SHARED | v | dict(UNPIVOTED=1)) for x in "sdcz" for v in (
+             dict(N=40, WINDOW=40, WARPS=1, PANEL=1), dict(N=72, WINDOW=32, WARPS=4, PANEL=2))),
          ("laswp_identity", "z", dict(WARPS=2)),
          *(("getri_shared", x, dict(N=n, R=r, WARPS=w, BLOCKS=1, GROUP=g))
            for x, n, r, w, g in (("s", 40, 32, 2, 4), ("s", 40, 16, 3, 1), ("d", 48, 16, 3, 2),

@@ -37,6 +37,34 @@ print("ok")
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
+def test_inverses_of_definite_members(simulated):
+    """Either triangle, by rows and by columns, in place and not, by each kernel and by two solves;
+    a member with a zero on the diagonal; of the other triangle nothing is read or lost."""
+    text = """
+rng = np.random.default_rng(0)
+for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 170, "c8")):
+    potri, eye = getattr(blasx, letter + "potri_batched"), np.eye(n)
+    a = rng.standard_normal((3, n, n)).astype(dtype)
+    a = (a @ a.conj().swapaxes(1, 2) / n + eye).astype(dtype)
+    for lower, columns, overwrite in ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+        half, other = (np.tril, np.triu) if lower else (np.triu, np.tril)
+        c = np.linalg.cholesky(a)
+        c = c if lower else c.conj().swapaxes(1, 2)
+        c = (c + other(np.full((n, n), np.nan), 2 * lower - 1)).astype(dtype)
+        c[1, 3, 3] = 0
+        given = gpu.copied(c.swapaxes(1, 2)).swapaxes(1, 2) if columns else gpu.copied(c)
+        x, info = potri(given, lower, overwrite)
+        assert info.tolist() == [0, 4, 0] and (x is given) == overwrite
+        x = np.array(x)
+        assert np.array_equal(x[1], c[1], equal_nan=True)
+        for i in (0, 2):
+            assert np.array_equal(np.isnan(x[i]), np.isnan(c[i]))
+            whole = half(x[i]) + half(x[i], 2 * (not lower) - 1).conj().T
+            assert abs(a[i] @ whole - eye).max() < 1e3 * n * np.finfo(dtype).eps
+"""
+    passes(text, simulated)
+
+
 def test_columns_dealt_to_lanes(simulated):
     """Inverses and columns of Q, teams across warps: fewer reflectors than columns, or none; a
     member with nan, one singular, one with tiny pivots; each has the bits that it has alone."""
@@ -313,6 +341,33 @@ for letter, n in ("c", 19), ("s", 20), ("d", 17):
         for few in 8, 3, 1:
             x = np.array(of(1, gpu.copied(a), gpu.copied(b[:, :, :few].copy()), lower=1))
             assert np.array_equal(x, whole[:, :, :few]), (letter, routine, few)
+"""
+    passes(text, simulated)
+
+
+def test_lu_without_pivots_is_one_contract(simulated):
+    """The CPU's and every kernel's, however the result lies: the factors of members of which no
+    step rounds, also where pivots are zero or tiny, and for a member alone the bits it has among
+    others."""
+    text = """
+from blasx import _tuned
+from tests.sim.run import check_without_pivots, without_pivots
+rng = np.random.default_rng(0)
+for letter, dtype, m, n, kernel in (
+        ("s", "f4", 7, 7, "getrf_small"), ("d", "f8", 24, 20, "getrf_small"),
+        ("z", "c16", 33, 40, "getrf_shared"), ("c", "c8", 40, 33, "getrf_nopiv")):
+    of = getattr(blasx, letter + "getrf_nopiv_batched")
+    a, *right = without_pivots(rng, np.dtype(dtype), 6, m, n)
+    check_without_pivots(a, *of(a), *right)
+    with _tuned.using(letter, **{} if kernel == "getrf_shared" else dict(getrf_shared=None)):
+        for i in (0, 1):
+            x = gpu.copied(a) if i else gpu.copied(a.swapaxes(1, 2).copy()).transpose(0, 2, 1)
+            with blasx.trace() as ran:
+                lu, info = of(x, i)
+            assert ran.calls[0].variant == kernel and (lu is x) == i, ran
+            check_without_pivots(a, np.array(lu), np.array(info), *right)
+            alone, _ = of(gpu.copied(a[4:5]))
+            assert np.array_equal(np.array(alone)[0], np.array(lu)[4])
 """
     passes(text, simulated)
 

@@ -447,6 +447,7 @@ def test_what_cannot_be_tuned_is_refused(more):
 def test_what_a_kernel_prepares_for_is_not_switched_off():
     assert "ormqr_strips" not in tune.alone("larft_panels")
     assert {"ormqr_small", "ormqr_strips"} == {*tune.alone("ormqr_block")}
+    assert {"getrf_shared"} == {*tune.alone("getrf_nopiv")}
 
 
 @pytest.mark.parametrize("routine, n, kernels", [
@@ -459,8 +460,11 @@ def test_what_a_kernel_prepares_for_is_not_switched_off():
     ("orgqr", 300, "larft_panels orgqr_strips"), ("ormqr", 300, "larft_panels ormqr_strips"),
     ("posv", 40, "posv_small"), ("posv", 100, "posv_block"),
     ("posv", 240, "potrf_panels potrs_lines"),
-    ("symm", 8, "gemm_warp"),
+    ("symm", 8, "gemm_warp"), ("getrf_nopiv", 16, "getrf_small"),
+    ("getrf_nopiv", 100, "getrf_shared"), ("getrf_nopiv", 600, "getrf_nopiv"),
     ("getri", 100, "getri_shared"), ("getri", 200, "laswp_identity trsm_block trsm_block"),
+    ("potri", 8, "potri_small"), ("potri", 100, "potri_shared"),
+    ("potri", 200, "laswp_identity trsm_block trsm_block"),
     ("gesvd", 300, "gesvd_vectors"), ("gesvd", 600, "")])
 def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels):
     line, = tune.show([routine], "d", [n], HOPPER)

@@ -164,7 +164,7 @@ def triangle_bytes(kernel, letter, n, constants):
 
 
 def inverse_bytes(letter, constants):
-    """kernels/getri_shared.cu: the factors, and inverses of the tiles on the diagonal of L."""
+    """kernels/inverse_strips.cuh: the factors, and inverses of the tiles on the diagonal of L."""
     size, N = TYPES[letter].dtype.itemsize, constants["N"]
     gap = 0 if constants.get("TIGHT") else 1 if letter == "z" else 0 if N % 16 else 8
     return size * N * (N + gap + 8)
@@ -190,7 +190,7 @@ def odd_packs(numbers, pack):
 
 def dealt(threads, columns, multiple, room, most):
     """Lanes of a team where members' columns are dealt to a block's lanes (kernels/orgqr_small.cu,
-    getri_small.cu): as many as the columns ask for, a `multiple`, or more, so that all
+    dealt_columns.cuh): as many as the columns ask for, a `multiple`, or more, so that all
     teams, of `room` bytes each, have room in `most`."""
     lanes = max(columns, -(-threads // (most // max(room, 1))), 1)
     return min(threads, -(-lanes // multiple) * multiple)

@@ -14,7 +14,7 @@ from .._kernel import Kernel, current_device, gpu, pack
 from .._spaces import MOST
 from .._tuned import capitals, looked_up, most, row, rows
 from .._types import BY_DTYPE
-from ._block import line_room, upper_bytes
+from ._block import dealt, line_room, small_square_bytes, upper_bytes
 
 INT = np.dtype(np.int32)
 ANYWHERE = 256  # the order up to which blocks of all GPUs have room
@@ -130,6 +130,17 @@ def solve_by_lines(block, dtype, members, n, sides, *numbers):
     warps, room = block.values["WARPS"], line_room(n, block.values)
     block(-(-members * sides // warps), warps * room * dtype.itemsize, *numbers, sides, members,
           room)
+
+
+def launch_dealt(me, block, members, n, *numbers):
+    """Launch a kernel of kernels/dealt_columns.cuh for members of order n, as many to a block as
+    have room there; `numbers`: what it is told before that."""
+    room = small_square_bytes(me.letter, block.values)
+    multiple = noted(block.kernel.name, me, n, "multiple") or 1
+    lanes = dealt(block.threads, -(-n // block.values["C"]), multiple, room,
+                  gpu(current_device()).shared)
+    of_block = block.threads // lanes
+    block(-(-members // of_block), of_block * room, *numbers, lanes, members)
 
 
 def matrix(a, transposed=False):

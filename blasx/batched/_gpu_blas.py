@@ -117,6 +117,16 @@ class Lines(Tiles):
             teams * shared)
 
 
+class Triangles(Tiles):
+    """kernels/other_triangle.cu"""
+
+    def launch(self, n, a, x, hermitian, batch):
+        tile = self.values["TILE"]
+        teams, down = max(1, self.threads // tile**2), -(-n // tile)
+        self.kernel.launch(-(-down * (down + 1) // 2 * batch // teams), 1, self.threads, 1,
+                           pack(*a.cells(), *x.cells(), hermitian, n, batch))
+
+
 def numbers(a, b, c, o, alpha, beta, batch):
     """What all product kernels are told."""
     return (*a.cells(), a.conjugated, *b.cells(), b.conjugated, *c.cells(), *o.cells(),
@@ -126,7 +136,8 @@ def numbers(a, b, c, o, alpha, beta, batch):
 @cache
 def tiles(name, letter, **values):
     """One object for all orders that are served by the same constants."""
-    kind = Lines if name == "gemm_lines" else Blocks if "BM" in values else Tiles
+    kind = (Lines if name == "gemm_lines" else Triangles if name == "other_triangle"
+            else Blocks if "BM" in values else Tiles)
     return kind(name, letter, values)
 
 
@@ -188,9 +199,11 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
         if not plan and _are_lines(TYPES[letter].dtype.itemsize, m, n, k, a, b, o):
             plan = _plan("gemm_lines", letter, order, device)
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
+    if half:
+        plan = _plan("syrk_split", letter, order, device, (), across)
     plan = plan or _plan("gemm_warp", letter, order, device)
-    if not (plan or symmetric):
-        plan = _plan("syrk_split" if half else "gemm_split", letter, order, device, (), across)
+    if not (plan or half or symmetric):
+        plan = _plan("gemm_split", letter, order, device, (), across)
     plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o), across)
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
         plan = _plan(by_block, letter, order, device, (), across)
@@ -258,7 +271,7 @@ def gemm(me, alpha, a, b, beta, c, batch, conj_a, conj_b, overwrite_c):
         out[...] = c  # cuBLAS works in place
         c = out
     product(me, m, n, k, operand(a, conj_a and me.is_complex),
-            operand(b, conj_b and me.is_complex), _whole(c), _whole(out), alpha, beta, batch)
+            operand(b, conj_b and me.is_complex), operand(c), operand(out), alpha, beta, batch)
     return out
 
 
@@ -300,7 +313,16 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
     m, n = b.shape[-2:]
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
-    x, y, z, o = operand(a), operand(b), _whole(c), _whole(out)
+    x, y, z, o = operand(a), operand(b), operand(c), operand(out)
+    if not _plan("symm_block", me.letter, max(m, n), current_device()):
+        order = n if side else m
+        whole = cupy.ndarray((batch if x.members else 1, order, order), me.dtype)
+        full = operand(whole)
+        if whole.size:
+            _plan("other_triangle", me.letter, order, current_device()).launch(
+                order, *((x, full) if lower else (x.T, full.T)), hermitian, len(whole))
+        product(me, m, n, order, *((y, full) if side else (full, y)), z, o, alpha, beta, batch)
+        return out
     if side:  # C^T = A^T B^T
         x, y, z, o, m, n = x.T, y.T, z.T, o.T, n, m
         lower = not lower
@@ -316,7 +338,7 @@ def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
         out, beta = cupy.zeros((batch, n, n), me.dtype), 0
     else:
         out = c if overwrite_c else c.copy()
-    x, o = operand(a, trans == 2 and me.is_complex), _whole(out)
+    x, o = operand(a, trans == 2 and me.is_complex), operand(out)
     y = x.T.conj if hermitian else x.T
     if not lower:  # C^T = C, or conj(C), is wanted where i >= j
         o = o.T
@@ -327,8 +349,3 @@ def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
 
 def _out(me, c, shape, overwrite):
     return c if overwrite and c is not None else cupy.ndarray(shape, me.dtype)
-
-
-def _whole(c):
-    """A stack that is written: every member has its own place, also if there is one."""
-    return operand(c)

@@ -3,16 +3,19 @@ panels, with solves and products between them; the one-matrix routine in a loop 
 
 import cupy
 
+from .. import cholesky
 from .._kernel import current_device, gpu
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up, row
-from ._block import cholesky_bytes, posv_bytes, potrs_bytes, square_bytes
+from ._block import cholesky_bytes, inverse_bytes, posv_bytes, potrs_bytes, square_bytes
 from ._gpu import (
+    INT,
     Teams,
     blocks,
     columns,
     infos,
     kernel,
+    launch_dealt,
     like,
     matrix,
     nrhs,
@@ -35,7 +38,7 @@ def potrf(me, a, lower, overwrite_a):
     # In place a line brings, and takes back, twice as much as is to be read and written
     block = factoring(me, n, plain=overwrite_a and n > LARGEST)
     if block is None:
-        return _each_potrf(me, a, lower, overwrite_a)
+        return _each(lambda x: cholesky.potrf(x, lower, 0, 1), a, overwrite_a)
     c, upper = like(a, overwrite_a), not lower
     info = infos(batch, zero=not a.size)
     if a.size:
@@ -126,14 +129,13 @@ def at_once(me, n, sides, plain=False, singly=False):
     return found or (blocks("posv_block", me, n) if sides == 1 else None)
 
 
-def _each_potrf(me, a, lower, overwrite_a):
-    """Past the tuned rows: the one-matrix routine in a loop."""
-    from ..cholesky import potrf as one
+def _each(one, a, overwrite_a):
+    """Past the tuned rows: the one-matrix routine `one`, in place, in a loop."""
     c, info = like(a, overwrite_a), infos(len(a), zero=True)
     if c is not a:
         c[...] = a
     for i in range(len(a) if a.size else 0):
-        c[i], info[i] = one(c[i], lower, 0, 1)
+        c[i], info[i] = one(c[i])
     return c, info
 
 
@@ -173,16 +175,37 @@ def _one_potrs(c, b, lower):
 
 
 def potri(me, c, lower, overwrite_c):
-    """A^-1 = op(L)^-1 I of the factors, the `lower` triangle: inv_a, info."""
+    """The inverse of every member from its factor, the `lower` triangle: inv_a, info."""
     batch, n, _ = c.shape
-    inverse, info = like(c, overwrite_c), infos(batch, zero=True)
+    teams = blocks("potri_small", me, n)
+    block = teams or blocks("potri_shared", me, n)
+    if not block:
+        return _large_potri(me, c, lower, overwrite_c)
+    x, info = like(c, overwrite_c), infos(batch, zero=not c.size)
+    of = *matrix(c, not lower), *matrix(x, not lower), info.data.ptr, n
+    if c.size and teams:
+        launch_dealt(me, teams, batch, n, *of)
+    elif c.size:
+        block(batch, inverse_bytes(me.letter, block.values), *of)
+    return x, info
+
+
+def _large_potri(me, c, lower, overwrite_c):
+    """Two triangular solves with the identity, which members that have no inverse do without."""
+    batch, n, _ = c.shape
+    if n > MOST:
+        return _each(lambda x: cholesky.potri(x, lower, 1), c, overwrite_c)
+    x, info = like(c, 0), infos(batch, zero=not c.size)
     if not c.size:
-        return inverse, info
-    zero = c.diagonal(axis1=1, axis2=2) == 0
-    info[...] = cupy.where(zero.any(1), zero.argmax(1) + 1, 0)
-    work = cupy.zeros(c.shape, c.dtype)
-    work.reshape(batch, n * n)[:, ::n + 1] = 1
-    x, _ = (potrs if n <= LARGEST else _large_potrs)(me, c, work, lower, 1)
+        return x, info
+    none = cupy.ascontiguousarray(cupy.broadcast_to(cupy.arange(n, dtype=INT), (batch, n)))
+    blocks("laswp_identity", me, n)(batch, INT.itemsize * (2 * n + 3), *matrix(c), none.data.ptr,
+                                    *matrix(x), info.data.ptr, n)
+    for trans in (0, 2) if lower else (2, 0):
+        launch(me, "trsm", 1, c, x, x, 0, lower, trans, 0, info)
     half = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
-    inverse[...] = cupy.where(half & (info == 0)[:, None, None], x, c)
-    return inverse, info
+    if overwrite_c:
+        cupy.copyto(c, x, where=half)
+        return c, info
+    cupy.copyto(x, c, where=~half)
+    return x, info

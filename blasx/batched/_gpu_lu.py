@@ -6,15 +6,7 @@ import cupy
 from .. import _cuda, _trace
 from .._kernel import current_device, gpu
 from .._tuned import LARGEST, most
-from ._block import (
-    dealt,
-    inverse_bytes,
-    lu_bytes,
-    shared_bytes,
-    small_square_bytes,
-    solve_bytes,
-    square_bytes,
-)
+from ._block import inverse_bytes, lu_bytes, shared_bytes, solve_bytes, square_bytes
 from ._gpu import (
     INT,
     blocks,
@@ -25,9 +17,9 @@ from ._gpu import (
     infos,
     keeping,
     kernel,
+    launch_dealt,
     like,
     matrix,
-    noted,
     nrhs,
     past,
     pivots_and_infos,
@@ -43,6 +35,7 @@ from ._gpu_jacobi import MEMORY
 from ._gpu_triangular import launch
 
 BESIDE = 8  # right-hand sides that fit beside a member in shared memory (kernels/gesv_shared.cu)
+UNPIVOTED = ("UNPIVOTED", 1)  # of getrf's kernels: they choose no pivots, and write none
 CROSSINGS = 16  # of a member through memory, from which on one more, to lie in lines, pays
 
 
@@ -169,12 +162,22 @@ def _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu):
 
 
 def getrf_nopiv(me, a, overwrite_a):
-    """LU without pivoting of every (m, n) member: lu, info."""
+    """LU without pivoting of every (m, n) member: lu, info. By getrf's kernels as far as they hold
+    members on chip."""
     batch, m, n = a.shape
-    if past(me, max(m, n)):
+    order = m if m > n else n
+    if past(me, order):
         return _nopiv_by_blocks(me, a, overwrite_a)
     lu, info = like(a, overwrite_a), infos(batch, zero=not a.size)
-    if a.size:
+    if not a.size:
+        return lu, info
+    if order <= LARGEST:
+        kernel("getrf_small", me, order, UNPIVOTED)(
+            batch, *matrix(a), *matrix(lu), 0, info.data.ptr, m, n)
+    elif block := blocks("getrf_shared", me, order, UNPIVOTED):
+        block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu), 0,
+              info.data.ptr, m, n, batch)
+    else:
         info = keeping(info, _factor("getrf_nopiv", me, a, lu, info.data.ptr))
     return lu, info
 
@@ -217,12 +220,7 @@ def getri(me, lu, piv, overwrite_lu):
     x = like(lu, overwrite_lu and (teams or block))
     of = *matrix(lu), piv.data.ptr, *matrix(x), info.data.ptr, n
     if lu.size and teams:
-        room = small_square_bytes(me.letter, teams.values)
-        multiple = noted("getri_small", me, n, "multiple") or 1
-        lanes = dealt(teams.threads, -(-n // teams.values["C"]), multiple, room,
-                      gpu(current_device()).shared)
-        of_block = teams.threads // lanes
-        teams(-(-batch // of_block), of_block * room, *of, lanes, batch)
+        launch_dealt(me, teams, batch, n, *of)
     elif lu.size and block:
         block(batch, inverse_bytes(me.letter, block.values), *of)
     elif lu.size:  # L U X = the identity, its rows interchanged

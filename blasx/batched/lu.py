@@ -156,15 +156,17 @@ def getrf_nopiv_batched(me, a, overwrite_a=0):
     lu : (batch, m, n) array
         U on and above the diagonals, L below without its ones; in the memory order of `a`.
     info : (batch,) int32 array
-        k > 0: U[k-1, k-1] is exactly zero, the first such; what lies below it in its column is
-        then not finite, or left as it is.
+        k > 0: U[k-1, k-1] is exactly zero, the first such. A pivot of zero counts as 1, so that
+        what lies below it is left as it is; where blocks of the result meet on the GPU, above
+        order 1024, it is not finite.
 
     Notes
     -----
     m n^2 - n^3/3 operations each. Stable only where pivots cannot be small: diagonally dominant
-    or definite matrices. The name is MAGMA's. CPU: NumPy, all members at a time. GPU: an own
-    kernel up to order 1024 (less where blocks have less shared memory than Hopper's), above it
-    by blocks of that, with triangular solves and products between them.
+    or definite matrices. The name is MAGMA's. CPU: NumPy, all members at a time. GPU: the kernels
+    of getrf_batched without its pivots while they hold a member on chip, another up to order 1024
+    (less where blocks have less shared memory than Hopper's), above it by blocks of that, with
+    triangular solves and products between them.
     """
     a = me.stack(a, "a", 3, overwrite_a)
     if me.on_cpu(a):
@@ -302,13 +304,18 @@ def _getrf_nopiv_cpu(me, a, overwrite_a):
     """LU without pivoting, all members at a time: lu, info."""
     lu = a if overwrite_a else a.copy(order="K")
     batch, m, n = a.shape
-    info = np.zeros(batch, np.int32)
+    info, one, limits = np.zeros(batch, np.int32), me.real.type(1), np.finfo(me.real)
     with np.errstate(all="ignore"):
         for k in range(min(m, n)):
-            pivot = lu[:, k, k]
-            zero = pivot == 0
+            zero = lu[:, k, k] == 0
             info[(info == 0) & zero] = k + 1
-            lu[:, k + 1:, k] /= np.where(zero, me.real.type(1), pivot)[:, None]
+            pivot = np.where(zero, one, lu[:, k, k])
+            tiny = abs(pivot) < limits.tiny
+            if tiny.any():  # its reciprocal, by which NumPy divides complex numbers, may overflow
+                lift = np.where(tiny, one / limits.eps, one)
+                lu[:, k + 1:, k] *= lift[:, None]
+                pivot *= lift
+            lu[:, k + 1:, k] /= pivot[:, None]
             lu[:, k + 1:, k + 1:] -= lu[:, k + 1:, k, None] * lu[:, k, None, k + 1:]
     return lu, info
 

@@ -60,7 +60,7 @@ class Simulated:
         self.letter, self.dtype = letter, TYPES[letter].dtype
         self.threads = 32 * constants["WARPS"]
         self.members = constants["WARPS"] * (32 // (constants["LR"] * constants["LC"]))
-        self.order = constants["N"]
+        self.order, self.unpivoted = constants["N"], constants.get("UNPIVOTED", 0)
 
     def run(self, schedule, batch, *numbers):
         cells = ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in (*numbers, batch)])
@@ -96,6 +96,34 @@ def general(rng, dtype, batch, m, n):
     for i, x in enumerate(awkward[:max(batch - 1, 0)]):
         a[i + 1] = x
     return a
+
+
+def without_pivots(rng, dtype, batch, m, n):
+    """Members for LU without pivoting, the factors of those of which no step rounds (nan of the
+    others), and the infos: whole numbers, tiny ones, a pivot that is zero and counts as 1, huge
+    ones; then members with a large diagonal, the last nan."""
+    def whole(*shape):
+        x = rng.integers(-1, 2, (2, *shape))
+        return (x[0] + 1j * x[1] if dtype.kind == "c" else x[0]).astype(dtype)
+
+    order, limits = min(m, n), np.finfo(dtype)
+    a = whole(batch, m, n) / dtype.type(3) + 4 * max(m, n) * np.eye(m, n, dtype=dtype)
+    a[-1], right, infos = np.nan, np.full_like(a, np.nan), np.zeros(batch, np.int32)
+    tiny, huge, k = 64 * limits.smallest_subnormal, 2.0**(limits.maxexp - 3), np.arange(order)
+    cases = (1, None), (tiny, None), (1, order // 2), (huge, None)
+    for i, (size, zero) in enumerate(cases):
+        lower, upper = np.tril(whole(m, order), -1), np.triu(whole(order, n), 1) * (size < huge)
+        upper[k, k] = rng.choice([1, -1, 2], order) if size < huge else 1
+        if zero is not None:
+            upper[zero, zero], infos[i] = 1, zero + 1
+        a[i] = (lower + np.eye(m, order, dtype=dtype)) @ upper * dtype.type(size)
+        if zero is not None:
+            a[i, zero, zero] -= 1
+            upper[zero, zero] = 0
+        right[i] = 0
+        right[i, :, :order] = lower
+        right[i, :order] += upper * dtype.type(size)
+    return a, right, infos
 
 
 def positive(rng, dtype, batch, n):
@@ -138,6 +166,17 @@ def check_lu(a, lu, piv, info):
     assert residual(permuted, left, right) < PASS, residual(permuted, left, right)
 
 
+def check_without_pivots(a, lu, info, right, infos):
+    assert np.array_equal(info, infos), (info, infos)
+    for x, found, exact in zip(a, lu, right):
+        k = min(x.shape)
+        left, upper = np.tril(found[:, :k], -1) + np.eye(*x.shape)[:, :k], np.triu(found[:k])
+        if np.isnan(exact).any():
+            assert residual(x, left, upper) < PASS, residual(x, left, upper)
+        else:
+            assert np.array_equal(found, exact), (found, exact)
+
+
 def check_solved(a, b, x, info):
     if info:
         assert (x == b).all() or np.isnan(b).any()
@@ -177,17 +216,23 @@ TYPES_LETTER = {t.dtype.char: letter for letter, t in TYPES.items()}
 
 def getrf_small(sim, rng, n, order, in_place):
     for m, cols in {(n, n), (n, max(n - 1, 1)), (max(n - 2, 1), n)}:
-        a = general(rng, sim.dtype, 2 * sim.members + 3, m, cols)
+        if sim.unpivoted:
+            a, *right = without_pivots(rng, sim.dtype, 2 * sim.members + 5, m, cols)
+        else:
+            a = general(rng, sim.dtype, 2 * sim.members + 3, m, cols)
         outputs = []
         for schedule in SCHEDULES:
             source = Memory(a, order)
             target = source if in_place else poisoned(a.shape, a.dtype, order)
             piv = poisoned((len(a), min(m, cols)), np.int32, "C")
             info = poisoned((len(a),), np.int32, "C")
-            sim.run(schedule, len(a), *source.matrix(), *target.matrix(), piv.address,
-                    info.address, m, cols)
+            sim.run(schedule, len(a), *source.matrix(), *target.matrix(),
+                    0 if sim.unpivoted else piv.address, info.address, m, cols)
             outputs.append([x.array.copy() for x in (target, piv, info)])
         lu, piv, info = same_under_all_schedules(outputs)
+        if sim.unpivoted:
+            check_without_pivots(a, lu, info, *right)
+            continue
         for member in zip(a, lu, piv, info):
             check_lu(*member)
         for i in range(2):  # small integers, and a random one: LAPACK's pivots

@@ -238,9 +238,31 @@ def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
     assert error < 4 * (n + 2) * np.finfo(dtype).eps, (error, m, n, order)
 
 
+def run_triangles(kernel, dtype, rng, n, a_order, x_order, hermitian):
+    """other_triangle: what A has above the diagonal is not seen."""
+    v, batch = kernel.values, 5
+    teams, down = max(1, 32 * v["WARPS"] // v["TILE"] ** 2), -(-n // v["TILE"])
+    a = random(rng, dtype, batch, n, n)
+    low = np.tril(a)
+    if hermitian:
+        low[:, range(n), range(n)] = low[:, range(n), range(n)].real
+    across = np.tril(low, -1).swapaxes(1, 2)
+    a[:, np.triu(np.ones((n, n), bool), 1)] = np.nan
+    for schedule in SCHEDULES:
+        A, X = Memory(a, a_order), Memory(np.full(a.shape, np.nan, dtype), x_order)
+        numbers = [*A.matrix(), *X.matrix(), hermitian, n, batch]
+        cells = kernel.ffi.new("uint64_t[]", [int(z) & 2**64 - 1 for z in numbers])
+        kernel.run(-(-down * (down + 1) // 2 * batch // teams), 32 * v["WARPS"], schedule, 0, cells)
+        assert np.array_equal(X.array, low + (across.conj() if hermitian else across))
+
+
 def main(library, name, letter, values):
     kernel, numbers = Kernel(library, name, letter, json.loads(values)), Numbers(letter)
     rng = np.random.default_rng(0)
+    if name == "other_triangle":
+        for n, orders in (1, "CC"), (7, "FC"), (9, "CF"), (33, "CC"), (40, "FF"):
+            run_triangles(kernel, numbers.dtype, rng, n, *orders, int(letter in "cz" and n != 9))
+        return
     if name == "gemv_batched":
         for i, (m, n) in enumerate(VECTORS):
             for order in "CF":

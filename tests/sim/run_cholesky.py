@@ -17,9 +17,12 @@ from scipy.linalg import lapack
 
 from blasx.batched._block import (
     cholesky_bytes,
+    dealt,
+    inverse_bytes,
     line_room,
     posv_bytes,
     potrs_bytes,
+    small_square_bytes,
     square_bytes,
     upper_bytes,
 )
@@ -28,6 +31,7 @@ from .run import (
     PASS,
     SCHEDULES,
     Memory,
+    check_solved,
     general,
     poisoned,
     positive,
@@ -149,6 +153,58 @@ def potrs_block(sim, rng, n, order, in_place, lower, turn):
 
 
 potrs_warp = potrs_lines = potrs_block
+
+
+def potri_small(sim, rng, n, order, in_place, lower, turn):
+    v = sim.constants
+    room = small_square_bytes(sim.letter, v)
+    lanes = dealt(32 * v["WARPS"], -(-n // v["C"]), 4 if n > 8 else 1, room, 2**17)
+    of_block = 32 * v["WARPS"] // lanes
+    batch = 2 * of_block + 5
+    inverses(sim, rng, n, order, in_place, lower, batch, -(-batch // of_block), of_block * room,
+             lanes, batch)
+
+
+def potri_shared(sim, rng, n, order, in_place, lower, turn):
+    inverses(sim, rng, n, order, in_place, lower, 6, 6, inverse_bytes(sim.letter, sim.constants))
+
+
+def inverses(sim, rng, n, order, in_place, lower, batch, blocks, shared, *more):
+    """Factors of which 2 and 3 are the first times powers of two, whose inverses go nearly as far
+    as numbers do; two with a zero on the diagonal, and one with nan there."""
+    far = sim.dtype.type(2.0**(np.finfo(sim.dtype).minexp * -7 // 16)).real
+    full = positive(rng, sim.dtype, 1, n).repeat(batch, 0)
+    full += np.arange(batch).reshape(-1, 1, 1) * np.eye(n, dtype=sim.dtype)
+    factor = getattr(lapack, sim.letter + "potrf")
+    c = np.array([factor(a, lower=lower, clean=0)[0] for a in full])
+    c[2], c[3] = c[0] / far, c[0] * far
+    c[1, 1, 1] = c[-1, -1, -1] = 0
+    c[-2, n // 2, n // 2] = np.nan
+    expected = [0, 2] + [0] * (batch - 3) + [n]
+    unread = np.triu_indices(n, 1) if lower else np.tril_indices(n, -1)
+    c[:, *unread] = rng.standard_normal((batch, len(unread[0])))
+    c[::2, *unread] = np.nan
+    outputs = []
+    for schedule in SCHEDULES:
+        source = Memory(c, order)
+        x = source if in_place else poisoned(c.shape, c.dtype, order)
+        info = poisoned((batch,), np.int32, "C")
+        sim.run(schedule, blocks, shared, *source.matrix(not lower), *x.matrix(not lower),
+                info.address, n, *more)
+        outputs.append([y.array.copy() for y in (x, info)])
+    x, info = same_under_all_schedules(outputs)
+    assert list(info) == expected, info
+    assert np.array_equal(x[:, *unread], c[:, *unread], equal_nan=True), "the other triangle"
+    half = np.tril(x) if lower else np.triu(x)
+    for i in {*range(batch)} - {2, 3, batch - 2}:
+        if expected[i]:
+            assert np.array_equal(x[i], c[i], equal_nan=True)
+        else:
+            assert not half[i].diagonal().imag.any()
+            whole = half[i] + half[i].conj().T * ~np.eye(n, dtype=bool)
+            check_solved(full[i], np.eye(n, dtype=c.dtype), whole, 0)
+    assert np.array_equal(half[2] / far / far, half[0])
+    assert np.abs(half[3] - half[0] / far / far).max() <= 4 * np.finfo(c.dtype).smallest_subnormal
 
 
 def check(sim, full, a, c, info, unread, lower):
