@@ -141,7 +141,7 @@ def tiles(name, letter, **values):
     return kind(name, letter, values)
 
 
-ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says cuBLAS is faster
+ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says others are faster
 IN_STEPS = ALWAYS, IN_WHOLE_STEPS
 SKINNY = 24  # of fewer rows or columns cuBLAS makes sums that depend on the size of the batch
 
@@ -314,7 +314,8 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
     out = _out(me, c, (batch, m, n), overwrite_c)
     c, beta = (out, 0) if c is None else (c, beta)
     x, y, z, o = operand(a), operand(b), operand(c), operand(out)
-    if not _plan("symm_block", me.letter, max(m, n), current_device()):
+    when = _cases(me.letter, m, n, x, y, o)
+    if not _plan("symm_block", me.letter, max(m, n), current_device(), when):
         order = n if side else m
         whole = cupy.ndarray((batch if x.members else 1, order, order), me.dtype)
         full = operand(whole)
