@@ -65,6 +65,24 @@ for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 170, "c8")):
     passes(text, simulated)
 
 
+def test_batches_of_none_launch_nothing(simulated):
+    """An empty array is at address 0, and its members are 0 apart, as those are that all share."""
+    text = """
+for letter, dtype in (("s", "f4"), ("d", "f8"), ("c", "c8"), ("z", "c16")):
+    h, square = "he" if letter in "cz" else "sy", lambda n: gpu.Array((0, n, n), dtype)
+    for n in (3, 20, 70):
+        a, lines = square(n), gpu.Array((0, n), dtype)
+        for name, of in (("gemm", (1, a, a)), ("gemv", (1, a, lines)), (h + "mm", (1, a, a)),
+                         (h + "rk", (1, a)), ("trmm", (1, a, a)), ("trsm", (1, a, a)),
+                         ("trsv", (a, lines)), ("getrf", (a,)), ("getrf_nopiv", (a,)),
+                         ("potrf", (a,)), ("potri", (a,)), ("posv", (a, a)), ("gesv", (a, a)),
+                         ("geqrf", (a,)), ("gels", (a, a))):
+            x = getattr(blasx, f"{letter}{name}_batched")(*of)
+            assert (x[0] if isinstance(x, tuple) else x).shape == of[-1].shape, (name, n)
+"""
+    passes(text, simulated)
+
+
 def test_columns_dealt_to_lanes(simulated):
     """Inverses and columns of Q, teams across warps: fewer reflectors than columns, or none; a
     member with nan, one singular, one with tiny pivots; each has the bits that it has alone."""

@@ -312,6 +312,8 @@ def vectors(letter, n, device):
 def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
     m, n = b.shape[-2:]
     out = _out(me, c, (batch, m, n), overwrite_c)
+    if not out.size:
+        return out
     c, beta = (out, 0) if c is None else (c, beta)
     x, y, z, o = operand(a), operand(b), operand(c), operand(out)
     when = _cases(me.letter, m, n, x, y, o)
@@ -319,9 +321,8 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
         order = n if side else m
         whole = cupy.ndarray((batch if x.members else 1, order, order), me.dtype)
         full = operand(whole)
-        if whole.size:
-            _plan("other_triangle", me.letter, order, current_device()).launch(
-                order, *((x, full) if lower else (x.T, full.T)), hermitian, len(whole))
+        _plan("other_triangle", me.letter, order, current_device()).launch(
+            order, *((x, full) if lower else (x.T, full.T)), hermitian, len(whole))
         product(me, m, n, order, *((y, full) if side else (full, y)), z, o, alpha, beta, batch)
         return out
     if side:  # C^T = A^T B^T

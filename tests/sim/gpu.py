@@ -60,6 +60,8 @@ class Array(np.ndarray):
     def __new__(cls, shape, dtype=float, memptr=None, strides=None, order="C"):
         nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         memory = memptr or Memory(nbytes)
+        if not nbytes:  # as CuPy has it
+            strides = (0,) * len(shape) if isinstance(shape, tuple | list) else (0,)
         return super().__new__(cls, shape, dtype, memory.whole, memory.at, strides, order)
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
@@ -78,7 +80,7 @@ class Array(np.ndarray):
 
     @property
     def data(self):
-        return SimpleNamespace(ptr=self.ctypes.data, device_id=0)
+        return SimpleNamespace(ptr=self.ctypes.data if self.size else 0, device_id=0)
 
     def get(self, order="C"):
         return np.array(self, order=order)
