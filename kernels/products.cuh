@@ -284,8 +284,8 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
     }
 }
 
-// The same where neighbours in a column of C are next to each other, as when another triangle, or
-// another side, has made rows of columns
+// The same where neighbours in a column of C are next to each other, as when C^T has the triangle
+// that is wanted. Of a SYMMETRIC product it would take registers that the sums need.
 template <int KIND, class T>
 __device__ void store_in_columns(T& tile, const Product& w, sum_t* room, int i, int j)
 {
@@ -313,7 +313,7 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     } else {
         meet();
         if (w.c_vectors) store_in_lines<KIND, VECTOR_OF_16>(tile, w, room, i, j);
-        else if (KIND != GENERAL && w.o.rs == 1) store_in_columns<KIND>(tile, w, room, i, j);
+        else if (KIND == RANK_K && w.o.rs == 1) store_in_columns<KIND>(tile, w, room, i, j);
         else store_in_lines<KIND, 1>(tile, w, room, i, j);
     }
 }
