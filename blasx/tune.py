@@ -52,13 +52,15 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "potri": (("laswp_identity",), *(("trsm_small", "trsm_block"),) * 2),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("gemm_warp",),
+    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("syrk_split", "gemm_warp"),
     "getrf_nopiv": ("getrf_small", "getrf_shared")}
+WITH = {"symm": "symm_block"}  # where this has a row FIRST's serve, too
 FACTORING = "geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"
 BEFORE = {"gels_warp": FACTORING,
           **dict.fromkeys(("orgqr_strips", "ormqr_strips"), ("larft_panels",))}
 AFTER = {  # what follows a kernel, the first of each that has a row; before it alike
     "laswp_identity": (("trsm_small", "trsm_block"),) * 2,
+    "other_triangle": (("gemm_thread", "gemm_warp", "gemm_split", "gemm_block"),),
     "lascl_batched": (FACTORING, ("ormqr_warp", "ormqr_small", "ormqr_strips", "ormqr_block"),
                       ("gels_solve",)),
     **dict.fromkeys(("sytrd_rows", "sytrd_block", "sytrd_cluster"),
@@ -549,7 +551,9 @@ def show(routines, letters, orders, gpu):
         if not any(letter in s.letters for s in spaces.values()):
             yield line + "no kernel of ours is for this type"
             continue
-        kernels = *FIRST.get(routine, ()), *(k for k, s in spaces.items() if s.serves(letter, n))
+        served = routine not in WITH or _tuned.why(WITH[routine], letter, n, gpu)[0]
+        first = FIRST.get(routine, ()) if served else ()
+        kernels = *first, *(k for k, s in spaces.items() if s.serves(letter, n))
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels
                if _spaces.SPACES[k].smallest <= n]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)

@@ -484,6 +484,15 @@ def test_show_names_both_kernels_of_a_solution_by_two(folder):
     assert "syevd_block" in line and "values alone the tridiagonal" in line
 
 
+@pytest.mark.parametrize(("routine", "letter", "n", "kernels"), [
+    ("symm", "s", 8, "other_triangle gemm_thread"), ("symm", "d", 8, "gemm_warp"),
+    ("symm", "s", 48, "symm_block"), ("syrk", "s", 8, "gemm_warp"), ("syrk", "s", 16, "syrk_split"),
+    ("syrk", "s", 24, "syrk_block")])
+def test_show_asks_as_the_launcher_of_products_does(folder, routine, letter, n, kernels):
+    line, = tune.show([routine], letter, [n], HOPPER)
+    assert [x for x in line.split() if x in SPACES] == kernels.split()
+
+
 def test_show_tells_of_rows_for_few_columns(folder):
     line, = tune.show(["trsm"], "s", [20], HOPPER)
     assert "N=20" in line and "rows of their own for up to 2, 4, 8, 16 columns" in line
