@@ -1,8 +1,8 @@
-// syrk_split.cu: C := alpha A B + beta C of every member of a batch of complex numbers in single
-// precision, B = A^T or A^H, where i >= j (products.cuh), on the tensor cores: a real number is the
-// sum of two of 11 bits, a product three of theirs (tensor.cuh).
+// syrk_split.cu: C := alpha A B + beta C of every member of a batch in single precision, B = A^T or
+// A^H, where i >= j (products.cuh), on the tensor cores: a real number is the sum of two of 11 bits,
+// a product three of theirs (tensor.cuh).
 //
-// The floor is syrk_block's in bytes; of operations 12 n (n + 1) k of the tensor cores.
+// The floor is syrk_block's in bytes; of operations of the tensor cores 3 n (n + 1) k, complex 12.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
 constexpr int BM = 64, BN = 64;   // the tile of a team
 constexpr int TM = 32, TN = 32;   // of a warp
