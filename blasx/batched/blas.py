@@ -120,7 +120,8 @@ def symm_batched(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c
 
     Notes
     -----
-    2 m^2 n operations each (2 m n^2 if `side`). CPU: BLAS gemm; GPU: an own kernel.
+    2 m^2 n operations each (2 m n^2 if `side`). CPU: BLAS gemm; GPU: an own kernel, or, as tuned
+    rows have it, gemm_batched's of all of A, made in as much memory more.
     """
     return _symmetric_product(me, alpha, a, b, beta, c, side, lower, overwrite_c, False)
 
