@@ -147,10 +147,11 @@ template <int J> struct Tiles {
             for (int i = 0; i < RM; ++i)
                 #pragma unroll
                 for (int half = 0; half < 2; ++half)
-                    x[i][2 * e + half] = there ? a[from[i][half] + NEXT * e] : scalar_t{};
+                    x[i][2 * e + half] = there ? raised(a[from[i][half] + NEXT * e])
+                                               : scalar_t{};
             #pragma unroll
             for (int j = 0; j < J; ++j)
-                y[j][e] = there ? b[NEXT * e * n + 8 * ACROSS * j] : scalar_t{};
+                y[j][e] = there ? raised(b[NEXT * e * n + 8 * ACROSS * j]) : scalar_t{};
         }
         #pragma unroll
         for (int i = 0; i < RM; ++i)
@@ -186,6 +187,16 @@ template <int J> struct Tiles {
             const int mine = k + quarter * lane() + e;
             step<false>(a + mine, from, b + mine * n, n, depth - mine);
         }
+    }
+
+    __device__ void end()
+    {
+        #pragma unroll
+        for (int i = 0; i < RM; ++i)
+            #pragma unroll
+            for (int j = 0; j < J; ++j)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) c[i][j][e] = lowered(c[i][j][e]);
     }
 
     // f(i, j, x) for this lane's numbers that are in C, of tile rows from `first` to `last`
@@ -301,6 +312,7 @@ __device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, con
                   slices.b + now * slices.b_apart, w.n, min(DEEP, w.k - p));
         now = now + 1 == STAGES ? 0 : now + 1;
     }
+    tiles.end();
     bool in_turn = false;
     if constexpr (sizeof(real_t) == 4) in_turn = tiles.any_not_finite(w);
     scalar_t* const image = own + past(answer.o);

@@ -17,6 +17,7 @@
 //                                         slice lies by rows or by columns, in lines of LD
 //     tile.step_folded(a, i, k, b, conj_b)
 //                                         the same of rows i and columns k on of a folded slice
+//     tile.end()                          after the last, where SPLIT
 //     tile.runs(g, f(i, j, x))            f for what a lane has of rows g ROWS to (g + 1) ROWS:
 //                                         RUN neighbours in a row, the first (i, j) of the tile
 //
@@ -191,7 +192,7 @@ template <int TM, int TN, bool, bool B_BY_ROWS> struct TensorTile {
         for (int i = 0; i < RM; ++i)
             #pragma unroll
             for (int e = 0; e < 4; ++e)
-                x[i][e] = turned(a[(16 * i + e % 2 * 8) * ai + e / 2 * 4 * ak], conj_a);
+                x[i][e] = raised(turned(a[(16 * i + e % 2 * 8) * ai + e / 2 * 4 * ak], conj_a));
         multiply(x, b, conj_b);
     }
 
@@ -203,8 +204,18 @@ template <int TM, int TN, bool, bool B_BY_ROWS> struct TensorTile {
         for (int i = 0; i < RM; ++i)
             #pragma unroll
             for (int e = 0; e < 4; ++e)
-                x[i][e] = a(r + g + 16 * i + e % 2 * 8, k + t + e / 2 * 4);
+                x[i][e] = raised(a(r + g + 16 * i + e % 2 * 8, k + t + e / 2 * 4));
         multiply(x, b, conj_b);
+    }
+
+    __device__ void end()
+    {
+        #pragma unroll
+        for (int i = 0; i < RM; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; ++j)
+                #pragma unroll
+                for (int e = 0; e < 4; ++e) c[i][j][e] = lowered(c[i][j][e]);
     }
 
     template <class F> __device__ void runs(int group, F f)
@@ -231,7 +242,8 @@ private:
         #pragma unroll
         for (int j = 0; j < RN; ++j)
             #pragma unroll
-            for (int e = 0; e < 2; ++e) y[j][e] = turned(b[4 * e * bk + 8 * j * bj], conj_b);
+            for (int e = 0; e < 2; ++e)
+                y[j][e] = raised(turned(b[4 * e * bk + 8 * j * bj], conj_b));
         #pragma unroll
         for (int i = 0; i < RM; ++i)
             #pragma unroll

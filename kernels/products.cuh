@@ -493,9 +493,11 @@ template <int KIND> __device__ void compute(const Product& w)
             next = next + 1 == STAGES ? 0 : next + 1;
         }
     }
-    if constexpr (SPLIT)
+    if constexpr (SPLIT) {
+        tile.end();
         if (any_not_finite(tile, w.m - w.i - i, w.n - w.j - j))
             return store_sums_in_turn<KIND>(w, w.i + i, w.j + j);
+    }
     store<KIND>(tile, w, reinterpret_cast<sum_t*>(room) + warp_of_team() * ROUND, w.i + i, w.j + j);
 }
 

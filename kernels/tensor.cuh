@@ -126,6 +126,20 @@ __device__ inline void tensor_product(float (&c)[4], const float (&x)[4], const 
     for (int e = 0; e < 4; ++e) c[e] += d[e];
 }
 
+// Of a number below 2^-114 the second part is too small for single precision. Where numbers may be
+// of any size they are multiplied `raised`, and sums `lowered` in the end: what is past 2^102 is then
+// not finite.
+template <class T> __device__ T raised(T x)
+{
+    if constexpr (sizeof(typename real_of<T>::type) == 4) return mul(x, 0x1p13f);
+    else return x;
+}
+template <class T> __device__ T lowered(T x)
+{
+    if constexpr (sizeof(typename real_of<T>::type) == 4) return mul(x, 0x1p-26f);
+    else return x;
+}
+
 // re + i im += (x + i y) (u + i v), tiles by their parts: four products
 template <class R, int C, int M, int N>
 __device__ void parts_product(R (&re)[C], R (&im)[C], const R (&x)[M], const R (&y)[M],
