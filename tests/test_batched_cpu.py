@@ -309,6 +309,15 @@ def test_a_subnormal_pivot_divides(letter):
         assert not info.any() and lu[2, 1, 0] == 0.5 and lu[2, 1, 1] == 0.5
 
 
+@pytest.mark.parametrize("letter", "sd")  # complex OpenBLAS takes reciprocals here, too
+def test_solves_divide_by_subnormal_numbers(engine, letter):
+    tiny = np.finfo(DTYPES[letter]).smallest_subnormal
+    a, x = np.zeros((3, 5, 5), DTYPES[letter]), np.full((3, 5), 4 * tiny)
+    a[:] = np.eye(5) * (8 * tiny)
+    for lower, trans in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        assert (getattr(blasx, letter + "trsv_batched")(a, x, lower, trans) == 0.5).all()
+
+
 @every_letter
 @pytest.mark.parametrize("n", [1, 6, 20])
 @pytest.mark.parametrize("overwrite", [0, 1])

@@ -340,6 +340,43 @@ for letter, m, n, k in (("c", 17, 18, 13), ("c", 32, 34, 36), ("c", 36, 20, 33),
     passes(text, simulated)
 
 
+def test_products_by_parts_of_numbers_of_any_size(simulated):
+    """Single precision on the tensor cores, matrices with and without gaps between their rows:
+    near underflow and below, near overflow, where sums are made again, and columns of either."""
+    text = """
+rng = np.random.default_rng(0)
+for letter, n, dtype in (("s", 50, "f4"), ("s", 72, "f4"), ("c", 49, "c8"), ("c", 66, "c8")):
+    def made(scale, gap=0):
+        x = rng.standard_normal((2, n, n + gap))
+        x = x + 1j * rng.standard_normal(x.shape) if letter in "cz" else x
+        return (x * scale).astype(dtype)
+    def judged(x, a, b, wanted=slice(None)):
+        a, b = a.astype("c16"), b.astype("c16")
+        error = abs(np.array(x) - a @ b) / (abs(a) @ abs(b) * 2.0**-24 + 2.0**-149)
+        assert error[:, wanted].max() < n / 8, (letter, n, error[:, wanted].max())
+    columns = np.where(np.arange(n) % 2, 2.0**-120, 2.0**90)
+    for of_a, of_b in ((1, 1), (2.0**-122, 2.0**30), (2.0**-140, 2.0**60), (2.0**30, 2.0**-130),
+                       (2.0**-60, 2.0**-62), (2.0**122, 2.0**-120),
+                       (columns, 1 / columns[:, None])):
+        for gap in (0, 2):
+            a, b = made(np.pad(of_a, (0, gap)) if np.ndim(of_a) else of_a, gap), made(of_b, 0)
+            a = a if gap == 0 else gpu.copied(a)[:, :, :n]
+            x = getattr(blasx, letter + "gemm_batched")(1, gpu.copied(a) if gap == 0 else a,
+                                                        gpu.copied(b))
+            judged(x, np.array(a), b)
+    for scale in (1, 2.0**-63, 2.0**60):
+        a = made(scale)
+        x = getattr(blasx, letter + "syrk_batched")(1, gpu.copied(a), lower=1)
+        judged(np.tril(np.array(x)) + np.triu(a.astype("c16") @ a.astype("c16").swapaxes(1, 2), 1),
+               a, a.swapaxes(1, 2))
+    s, b = made(2.0**-121), made(2.0**20)
+    s = np.tril(s) + np.tril(s, -1).swapaxes(1, 2)
+    x = getattr(blasx, letter + "symm_batched")(1, gpu.copied(s), gpu.copied(b), lower=1)
+    judged(x, s, b)
+"""
+    passes(text, simulated)
+
+
 def test_triangles_with_few_columns(simulated):
     """Fewer lanes by the rows that ship for few columns, and the same bits as by the others."""
     text = """

@@ -152,6 +152,11 @@ def _triangular_cpu(me, routine, alpha, a, x, side, lower, trans, diag):
         t, ldt, turned = _cpu.Columns(np.broadcast_to(a, (batch, *a.shape[-2:]))), a.shape[-1], "N"
     if turned == "T":
         lower, trans = 1 - lower, 0 if trans else 1
+    if routine == "trsm" and alpha == 1 and not side and n == 1:
+        # OpenBLAS's trsm takes reciprocals, which overflow of subnormal numbers, its trsv divides.
+        _cpu.each(me.letter + "trsv", batch, m, "UL"[lower], "NTC"[trans], "NU"[diag], m, t, ldt,
+                  y, 1)
+        return
     alpha = np.broadcast_to(me.scalar(alpha), (batch,))
     _cpu.each(me.letter + routine, batch, max(m, n), "LR"[side], "UL"[lower], "NTC"[trans],
               "NU"[diag], m, n, alpha, t, ldt, y, ldy)
