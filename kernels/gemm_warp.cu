@@ -7,7 +7,7 @@
 // used wait in the L1 cache. A and B may be the same for all members (stride 0).
 //
 // symmetric = 1: A is symmetric, 2: Hermitian; only its elements (i, j), i >= j, are read.
-// half = 1: only the elements i >= j of C; 2: and it is Hermitian, with a real diagonal.
+// half: Part_of_C (operands.cuh)
 //
 // Floor: (m k + k n + m n) elements a member, C read too if beta is not zero; 2 m n k operations.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -47,7 +47,11 @@ gemm_warp(size m, size n, size k, size half, size symmetric, const scalar_t* A, 
     if (member >= batch) return;  // the whole warp, and nothing waits for it
     const int number_of_tile = int(work - member * tiles);
     const int i = number_of_tile / across * TM, j = number_of_tile % across * TN;
-    if (half && i + TM <= j) return;
+    const bool upper = half & UPPER_OF_C;
+    if (half && (upper ? j + TN <= i : i + TM <= j)) {
+        if (!(half & OTHERS_ZERO)) return;
+        k = 0;
+    }
 
     const Operand a{A + member * abs + i * ars, ars, acs, int(conj_a)};
     const Operand b{B + member * bbs + j * bcs, brs, bcs, int(conj_b)};

@@ -39,8 +39,9 @@ template <class T = scalar_t> __device__ T number(size re, size im)
 }
 
 // Which elements of C are wanted: all, or those with i >= j (of a symmetric or Hermitian C, which
-// then has a real diagonal)
-enum Part_of_C { ALL_OF_C, LOWER_OF_C, HERMITIAN_C };
+// then has a real diagonal), with UPPER_OF_C i <= j; with OTHERS_ZERO the others are zero, else they
+// stay as they are
+enum Part_of_C { ALL_OF_C, LOWER_OF_C, HERMITIAN_C, OTHERS_ZERO = 4, UPPER_OF_C = 8 };
 
 // c + a b
 __device__ inline float plus_product(float c, float a, float b) { return fmaf(a, b, c); }

@@ -19,7 +19,8 @@
 //             the other triangle are read from where their mirror images are, as these lie, and
 //             of one on the diagonal half is read, and multiplied as if it were all there
 // RANK_K      B = A^T or A^H and only the elements i >= j of C: tiles above are left out, and tiles
-//             on the diagonal bring one slice, not two
+//             on the diagonal bring one slice, not two. Of a C that lies by columns C^T is made by
+//             rows, its elements i <= j. `clear`: all other elements are zero.
 #pragma once
 #include "async.cuh"
 #include "product_tiles.cuh"
@@ -65,7 +66,7 @@ __host__ __device__ constexpr bool b_by_rows(int kind)
 struct Product {  // one member's, and the tile of C that begins at (i, j)
     int m, n, k, i, j;
     Operand a, b;
-    bool a_vectors, b_vectors, c_vectors, hermitian, read;
+    bool a_vectors, b_vectors, c_vectors, hermitian, read, upper, clear;
     Strided<const scalar_t> c;
     Strided<scalar_t> o;
     sum_t alpha, beta;
@@ -214,7 +215,15 @@ __device__ void fetch_stage(const Product& w, scalar_t* to, int p)
                                            w.n - w.j, depth);
 }
 
-__device__ inline bool wanted(int kind, int i, int j) { return kind != RANK_K || i >= j; }
+template <int KIND> __device__ bool wanted(const Product& w, int i, int j)
+{
+    return KIND != RANK_K || (w.upper ? i <= j : i >= j);
+}
+// Whether none of R x C elements from (i, j) on is
+template <int KIND, int R, int C> __device__ bool unwanted(const Product& w, int i, int j)
+{
+    return KIND == RANK_K && (w.upper ? j + C <= i : i + R <= j);
+}
 
 // alpha x + beta old, element (i, j) of C; of a diagonal nothing imaginary counts
 template <int KIND>
@@ -234,19 +243,26 @@ __device__ void finish(const Product& w, const sum_t* x, int i, int j)
     constexpr int bytes = V * sizeof(scalar_t);
     struct alignas(!VECTORS ? sizeof(scalar_t) : bytes > 16 ? 16 : bytes) Few { scalar_t x[V]; };
     if (i >= w.m || j >= w.n) return;
-    if (VECTORS && j + V <= w.n && wanted(KIND, i, j + V - 1)) {
+    const bool clear = KIND == RANK_K && w.clear;
+    const auto all = [&] { return wanted<KIND>(w, i, j) && wanted<KIND>(w, i, j + V - 1); };
+    if (VECTORS && j + V <= w.n && (clear || all())) {
         Few few{};
         if (w.read) few = *reinterpret_cast<const Few*>(&w.c(i, j));
         #pragma unroll
         for (int e = 0; e < V; ++e)
-            few.x[e] = scalar_t(finished<KIND>(w, x[e], few.x[e], i, j + e));
+            few.x[e] = clear && !wanted<KIND>(w, i, j + e)
+                           ? scalar_t{}
+                           : scalar_t(finished<KIND>(w, x[e], few.x[e], i, j + e));
         *reinterpret_cast<Few*>(&w.o(i, j)) = few;
     } else {
         #pragma unroll
-        for (int e = 0; e < V; ++e)
-            if (j + e < w.n && wanted(KIND, i, j + e))
+        for (int e = 0; e < V; ++e) {
+            if (j + e >= w.n) continue;
+            if (wanted<KIND>(w, i, j + e))
                 w.o(i, j + e) = scalar_t(finished<KIND>(
                     w, x[e], w.read ? w.c(i, j + e) : scalar_t{}, i, j + e));
+            else if (clear) w.o(i, j + e) = scalar_t{};
+        }
     }
 }
 
@@ -284,22 +300,6 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
     }
 }
 
-// The same where neighbours in a column of C are next to each other, as when C^T has the triangle
-// that is wanted. Of a SYMMETRIC product it would take registers that the sums need.
-template <int KIND, class T>
-__device__ void store_in_columns(T& tile, const Product& w, sum_t* room, int i, int j)
-{
-    #pragma unroll
-    for (int g = 0; g < T::GROUPS; ++g) {
-        put_rows(tile, g, room);
-        #pragma unroll 4
-        for (int e = threadIdx.x % 32; e < T::ROWS * TN; e += 32) {
-            const int r = e % T::ROWS, c = e / T::ROWS;
-            finish<KIND, 1, false>(w, room + r * pitch_of_sums(TN) + c, i + g * T::ROWS + r, j + c);
-        }
-    }
-}
-
 template <int KIND, class T>
 __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
 {
@@ -313,8 +313,19 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     } else {
         meet();
         if (w.c_vectors) store_in_lines<KIND, VECTOR_OF_16>(tile, w, room, i, j);
-        else if (KIND == RANK_K && w.o.rs == 1) store_in_columns<KIND>(tile, w, room, i, j);
         else store_in_lines<KIND, 1>(tile, w, room, i, j);
+    }
+}
+
+// A warp's TN x TM zeros of C from (i, j) on, V neighbours in a row at a time
+template <int V> __device__ void store_zeros(const Product& w, int i, int j)
+{
+    struct alignas(V > 1 ? 16 : sizeof(scalar_t)) Few { scalar_t x[V]; };
+    constexpr int FEW = TM / V;
+    #pragma unroll 4
+    for (int e = threadIdx.x % 32; e < TN * FEW; e += 32) {
+        const int r = i + e / FEW, c = j + e % FEW * V;
+        if (r < w.m && c < w.n) *reinterpret_cast<Few*>(&w.o(r, c)) = Few{};
     }
 }
 
@@ -451,8 +462,7 @@ template <int KIND> __device__ void compute(const Product& w)
     scalar_t* const room = reinterpret_cast<scalar_t*>(dynamic_shared)
                            + (TEAM == 1 ? warp() : 0) * room_of(KIND);
     const int i = warp_of_team() / (BN / TN) * TM, j = warp_of_team() % (BN / TN) * TN;
-    const bool idle = w.i + i >= w.m || w.j + j >= w.n
-                      || (KIND == RANK_K && w.i + i + TM <= w.j + j);
+    const bool idle = w.i + i >= w.m || w.j + j >= w.n || unwanted<KIND, TM, TN>(w, w.i + i, w.j + j);
     T tile{};
     const auto bring = [&](int stage, int p) {
         fetch_stage<KIND, A_BY_ROWS, B_BY_ROWS, STEP>(w, room + stage * STAGE, p);
@@ -478,6 +488,10 @@ template <int KIND> __device__ void compute(const Product& w)
         if (s * BK < w.k) bring(s, s * BK);
         end_group();
     }
+    if (KIND == RANK_K && w.clear && w.i != w.j) {  // where the tile's mirror image is
+        if (w.c_vectors && TM % VECTOR_OF_16 == 0) store_zeros<VECTOR_OF_16>(w, w.j + j, w.i + i);
+        else store_zeros<1>(w, w.j + j, w.i + i);
+    }
     if constexpr (RESIDENT) {
         add_as_they_come<0>(w.k, add);
         if constexpr (BORDER > 0) sum_border<KIND, A_BY_ROWS, B_BY_ROWS>(w, room);
@@ -502,7 +516,7 @@ template <int KIND> __device__ void compute(const Product& w)
 }
 
 // The product of tile number `work` of the batch: `down` x `across` tiles to each member, of
-// RANK_K those that are not above the diagonal
+// RANK_K those that are not above the diagonal; `hermitian`: 1 if A, or C, is, and OTHERS_ZERO
 template <int KIND>
 __device__ void product(size m, size n, size k, size hermitian, size down, size across,
                         const scalar_t* A, size ars, size acs, size abs, size conj_a,
@@ -524,11 +538,17 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     }
     Product w;
     w.m = size_of(m, member), w.n = size_of(n, member), w.k = size_of(k, member);
-    w.i = row * HIGH, w.j = column * WIDE;
-    if (w.i >= w.m || w.j >= w.n) return;
-    w.hermitian = hermitian != 0;
+    if (row * HIGH >= w.m || column * WIDE >= w.n) return;
+    w.hermitian = hermitian & 1, w.clear = hermitian & OTHERS_ZERO;
     const auto a = matrix_of(A, ars, acs, abs, member), b = matrix_of(B, brs, bcs, bbs, member);
     w.c = matrix_of(C, crs, ccs, cbs, member), w.o = matrix_of(O, ors, ocs, obs, member);
+    w.upper = KIND == RANK_K && w.o.rs == 1 && w.o.cs != 1;
+    if (w.upper) {  // (A A^H)^T = conj(A) A^T
+        w.c = {w.c.p, w.c.cs, w.c.rs}, w.o = {w.o.p, w.o.cs, w.o.rs};
+        const size before = conj_a;
+        conj_a = conj_b, conj_b = before;
+    }
+    w.i = (w.upper ? column : row) * HIGH, w.j = (w.upper ? row : column) * WIDE;
     w.a = {a.p, a.rs, a.cs, int(conj_a)}, w.b = {b.p, b.rs, b.cs, int(conj_b)};
     w.a_vectors = in_vectors(a.p, A_ACROSS ? a.cs : a.rs, A_ACROSS ? a.rs : a.cs, 0);
     w.b_vectors = b_by_rows(KIND) ? in_vectors(b.p, b.rs, b.cs, 0) : in_vectors(b.p, b.cs, b.rs, 0);

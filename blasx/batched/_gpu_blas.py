@@ -19,7 +19,8 @@ from .._types import TYPES
 from ._block import line_bytes, product_bytes
 
 _BITS = Struct("<q"), Struct("<d")
-ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/gemm.cuh)
+ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/operands.cuh)
+OTHERS_ZERO, UPPER = 4, 8
 
 
 class Operand(NamedTuple):
@@ -72,6 +73,9 @@ class Tiles:
 
     def launch(self, m, n, k, half, symmetric, *operands):
         v, batch = self.values, operands[-1]
+        a, b, c, o, *rest = operands
+        if half and o.columns != 1 and o.rows == 1:  # C^T by rows
+            operands, half = (b.T, a.T, c.T, o.T, *rest), half | UPPER
         if "PM" in v:
             warps = -(-v["DOWN"] * v["ACROSS"] * batch // 32)
         else:
@@ -91,7 +95,8 @@ class Blocks(Tiles):
         self.high, self.wide = (values[x] + values.get("BORDER", 0) for x in ("BM", "BN"))
 
     def launch(self, m, n, k, half, symmetric, *operands):
-        self.by_tiles(m, n, operands[-1], m, n, k, half == HERMITIAN or symmetric == 2,
+        hermitian = bool(half & HERMITIAN) or symmetric == 2
+        self.by_tiles(m, n, operands[-1], m, n, k, hermitian | half & OTHERS_ZERO,
                       numbers(*operands))
 
     def by_tiles(self, most_m, most_n, batch, m, n, k, hermitian, rest):
@@ -335,9 +340,9 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
 
 
 def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
-    n, k = a.shape[-2:]
+    (n, k), half = a.shape[-2:], HERMITIAN if hermitian else LOWER
     if c is None:
-        out, beta = cupy.zeros((batch, n, n), me.dtype), 0
+        out, beta, half = cupy.ndarray((batch, n, n), me.dtype), 0, half | OTHERS_ZERO
     else:
         out = c if overwrite_c else c.copy()
     x, o = operand(a, trans == 2 and me.is_complex), operand(out)
@@ -345,7 +350,7 @@ def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
     if not lower:  # C^T = C, or conj(C), is wanted where i >= j
         o = o.T
         x, y = y.T, x.T
-    product(me, n, n, k, x, y, o, o, alpha, beta, batch, half=HERMITIAN if hermitian else LOWER)
+    product(me, n, n, k, x, y, o, o, alpha, beta, batch, half)
     return out
 
 
