@@ -73,7 +73,7 @@ __device__ void by_rows(Operand a, const scalar_t* x, size xs, int m, int n, con
     const int lane = threadIdx.x % LANES;
     const Share<WAY, LANES> of(lane, n);
     scalar_t sum[R] = {};
-    #pragma unroll (WAY == AT_ONCE ? 2 : 1)
+    #pragma unroll (WAY == IN_TURN ? 1 : 2)
     for (int j = of.first; j < n; j += V * LANES) {
         scalar_t left[R][V], right[V];
         #pragma unroll
@@ -107,7 +107,7 @@ __device__ void by_columns(Operand a, const scalar_t* x, size xs, int m, int n,
     const Share<WAY, DOWN> of(lane, m);
     const int i = of.first;
     scalar_t sum[V] = {};
-    #pragma unroll (WAY == AT_ONCE ? 8 : 2)
+    #pragma unroll (WAY == IN_TURN ? 2 : 8)
     for (int j = group; j < n; j += 32 / DOWN) {
         scalar_t left[V];
         of.read(left, a.p + (i < m ? i : 0) * a.rs + j * a.cs, a.rs, m - i, a.conjugated);
@@ -154,7 +154,7 @@ gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs
     const size step = columns ? ars : acs;
     if (length % V == 0 && in_vectors(A, columns ? acs : ars, step, abs))
         line_by_line<AT_ONCE>(columns, a, x, xs, here, terms, result);
-    else if (length % V && step == 1)
+    else if (V > 1 && length % V && step == 1)
         line_by_line<IN_TURN>(columns, a, x, xs, here, terms, result);
     else
         line_by_line<ANY>(columns, a, x, xs, here, terms, result);
