@@ -42,6 +42,7 @@ from .batched._block import (
     square_bytes,
     strip_bytes,
     svd_room,
+    syrk_bytes,
     sytrd_bytes,
     sytrd_cluster_bytes,
     teams_of,
@@ -901,6 +902,35 @@ def line_fits(letter, n, v, gpu):
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
 
 
+CIRCLE_TILES = 40  # the same of a warp of kernels/syrk_lines.cu, which has none of another operand
+
+
+def circle_stages(letter, n):
+    """Teams of which no warp's group is empty; A as a whole, and in slices."""
+    teams = [dict(TEAM=t, RM=m, WARPS=t) for t in range(1, 17) for m in [-(-n // (16 * t))]
+             if 16 * m * (t - 1) < n and circle_tiles(t, m) * words(letter) <= CIRCLE_TILES]
+    chunk = 128 // TYPES[letter].dtype.itemsize
+    slices = options(DEEP=(chunk,), STAGES=(1,)) + options(DEEP=(chunk, 2 * chunk), STAGES=(2, 3))
+    adjacent = [dict(ADJACENT=2)] if n % 4 == 2 else [{}] if n % 2 else [dict(ADJACENT=4)]
+    return (teams, slices, adjacent,
+            options(WARPS=(1, 2, 4)),
+            options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
+
+
+def circle_tiles(team, rm):
+    """A warp's, of its group with itself and with those half the way round."""
+    return rm * (rm + 1) + 2 * rm**2 * (team // 2)
+
+
+def circle_fits(letter, n, v, gpu):
+    size, team = TYPES[letter].dtype.itemsize, v["TEAM"]
+    return (v["DEEP"] * size % 128 == 0 and 16 * v["RM"] * team >= n
+            and v.get("ADJACENT", 0) in (0, 2, 4)
+            and circle_tiles(team, v["RM"]) * words(letter) <= CIRCLE_TILES
+            and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
+            and v["WARPS"] // team * syrk_bytes(letter, v, n, n) + 512 <= gpu.shared)
+
+
 def vector_stages(letter, n):
     return (options(LANES=(8, 4, 16, 32), R=(4, 2, 8)), options(DOWN=(8, 4, 16, 32)),
             options(WARPS=(4, 2, 8)))
@@ -1757,6 +1787,9 @@ SPACES = {
                         True, True, letters="sdczhb"),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256), True),
     "other_triangle": Space("symm", mirror_stages, mirror_fits, (8, 16, 64)),
+    "syrk_lines": Space("syrk", circle_stages, circle_fits,
+                        (17, 33, 49, 65, 81, 97, 113, 129, 145, 161, 177, 193, 225), True,
+                        smallest=17, largest=256, unaligned=True),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),
                         True, letters="sc"),

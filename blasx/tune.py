@@ -52,7 +52,8 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "potri": (("laswp_identity",), *(("trsm_small", "trsm_block"),) * 2),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",), "syrk": ("syrk_split", "gemm_warp"),
+    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",),
+    "syrk": ("syrk_lines", "syrk_split", "gemm_warp"),
     "getrf_nopiv": ("getrf_small", "getrf_shared")}
 WITH = {"symm": "symm_block"}  # where this has a row FIRST's serve, too
 FACTORING = "geqrf_small", "geqrf_shared", "geqrf_left", "geqrf_block"
@@ -406,7 +407,9 @@ def alone(kernel):
     routine = _spaces.SPACES[kernel].routine
     before = [k for k in names[:names.index(kernel)]
               if _spaces.SPACES[k].routine == routine and kernel not in BEFORE.get(k, ())]
-    others = [k for k in FIRST.get(routine, ()) if _spaces.SPACES[k].routine != routine]
+    first = FIRST.get(routine, ())
+    first = first[:first.index(kernel)] if kernel in first else first
+    others = [k for k in first if _spaces.SPACES[k].routine != routine]
     return {k: None for k in before + others if _spaces.SPACES[k].optional}
 
 
@@ -553,7 +556,7 @@ def show(routines, letters, orders, gpu):
             continue
         served = routine not in WITH or _tuned.why(WITH[routine], letter, n, gpu)[0]
         first = FIRST.get(routine, ()) if served else ()
-        kernels = *first, *(k for k, s in spaces.items() if s.serves(letter, n))
+        kernels = [k for k in (*first, *spaces) if _spaces.SPACES[k].serves(letter, n)]
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels
                if _spaces.SPACES[k].smallest <= n]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)

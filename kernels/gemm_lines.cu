@@ -27,55 +27,28 @@ constexpr int ADJACENT = 0;          // 1: of k the lanes of a group take neighb
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"
-#include "async.cuh"
-#include "block.cuh"
 #include "operands.cuh"
 #include "tensor.cuh"
 
-constexpr int TEAM = DOWN * ACROSS, TEAMS = WARPS / TEAM, MEET = 32 * TEAM;
+constexpr int TEAM = DOWN * ACROSS;
+#include "lines.cuh"
+
+constexpr int TEAMS = WARPS / TEAM;
 constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
-constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
-constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;
 constexpr int NEXT = ADJACENT ? 4 : 1;            // from one k of a lane to its next
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
 static_assert(STAGES > 1 || RESIDENT);
-static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && DEEP % CHUNK == 0);
-
-__device__ inline int in_team() { return TEAM == 1 ? threadIdx.x % 32 : threadIdx.x; }
-__device__ inline void meet()
-{
-    if (TEAM == 1) __syncwarp();
-    else __syncthreads();
-}
-
-// The room of a line of so many numbers, wherever it begins in 16 bytes
-__host__ __device__ constexpr int room(int count) { return (count + 2 * PACK - 2) / PACK * PACK; }
-// How far past a multiple of 16 bytes p is
-__device__ inline int past(const scalar_t* p) { return int(size(p) % 16 / sizeof(scalar_t)); }
-
-// `to` := the line of `count` numbers at `from`, which is as far past a multiple of 16 bytes
-__device__ inline void bring(scalar_t* to, const scalar_t* from, int count)
-{
-    const int before = past(from), end = count + before;
-    #pragma unroll 2
-    for (int e = in_team() * PACK; e < end; e += MEET * PACK)
-        copy_async<16, true>(to - before + e, from - before + e,
-                             min(PACK, end - e) * int(sizeof(scalar_t)));
-}
+static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1));
 
 struct Part {  // of a member's C: `rows` rows, from A's row `a` on
     const scalar_t *a, *b;
     int rows, n, k;
 };
 
-// From a row of A to the next in shared memory: as many past a multiple of 16 bytes as in memory,
-// and what else is in 16 bytes with a row's ends is in none with another's
-__host__ __device__ constexpr int pitch(int k)
-{
-    return RESIDENT ? k : DEEP + PACK - 1 + (k + PACK * CHUNK - DEEP - PACK + 1) % PACK;
-}
+// From a row of A to the next in shared memory
+__host__ __device__ constexpr int pitch(int k) { return RESIDENT ? k : slice_pitch(k); }
 
 // A's rows or a slice of them at the beginning of shared memory, then one of B and what warps read
 // past its last row, where no copy is under way; a_apart and b_apart: from these to the next
@@ -96,20 +69,8 @@ struct Slices {
     {
         const int depth = min(DEEP, w.k - p);
         bring(b + stage * b_apart, w.b + size(p) * w.n, depth * w.n);
-        if (RESIDENT) {
-            if (p == 0) bring(a, w.a, w.rows * w.k);
-            return;
-        }
-        constexpr int PACKS = DEEP / PACK + 1;  // of a row at most
-        #pragma unroll 2
-        for (int e = in_team(); e < w.rows * PACKS; e += MEET) {
-            const int row = e / PACKS, from = row * w.k;
-            const int before = (past(w.a) + from) % PACK, at = e % PACKS * PACK - before;
-            if (at < depth)
-                copy_async<16, true>(a + stage * a_apart + row * pitch(w.k) + at,
-                                     w.a + from + p + at,
-                                     min(PACK, depth - at) * int(sizeof(scalar_t)));
-        }
+        if (!RESIDENT) bring_slice(a + stage * a_apart, w.a, w.rows, w.k, p, depth);
+        else if (p == 0) bring(a, w.a, w.rows * w.k);
     }
 };
 
@@ -269,21 +230,8 @@ struct Answer {  // O := alpha x + beta old, of a member
             }
             return;
         }
-        struct alignas(16) Pack { scalar_t x[PACK]; };
-        const int before = past(to), end = count + before;
-        to -= before, image -= before;
-        for (int e = in_team() * PACK; e < end; e += MEET * PACK) {
-            Pack pack = *reinterpret_cast<const Pack*>(image + e);
-            #pragma unroll
-            for (int u = 0; u < PACK; ++u) pack.x[u] = plus_product(scalar_t{}, alpha, pack.x[u]);
-            if (e >= before && e + PACK <= end) {
-                *reinterpret_cast<Pack*>(to + e) = pack;
-            } else {
-                #pragma unroll
-                for (int u = 0; u < PACK; ++u)
-                    if (e + u >= before && e + u < end) to[e + u] = pack.x[u];
-            }
-        }
+        send(to, image, count,
+             [=](scalar_t x) { return plus_product(scalar_t{}, alpha, x); });
     }
 };
 

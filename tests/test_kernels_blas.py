@@ -116,6 +116,18 @@ def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
         RESIDENT=slices[2], WARPS=warps, BLOCKS=1, ADJACENT=near))
 
 
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [
+    ("s", 1, 3, (32, 1), 2, 0), ("s", 4, 1, (32, 2), 4, 2), ("s", 3, 2, (32, 3), 3, 4),
+    ("d", 1, 1, (16, 1), 4, 2), ("d", 5, 1, (16, 2), 5, 0), ("d", 2, 2, (16, 1), 2, 4),
+    ("c", 1, 2, (16, 1), 1, 0), ("c", 6, 1, (16, 1), 6, 0), ("c", 3, 1, (32, 2), 3, 2),
+    ("z", 1, 2, (8, 1), 2, 0), ("z", 2, 1, (8, 3), 2, 4), ("z", 5, 1, (8, 1), 5, 2)])
+def test_ranks_of_lines(folder, letter, team, tiles, slices, warps, near):
+    """syrk_lines: circles of one group and of more, odd and even; A whole and in slices."""
+    sanitize(folder, "syrk_lines", letter, dict(
+        TEAM=team, RM=tiles, DEEP=slices[0], STAGES=slices[1], WARPS=warps, BLOCKS=1,
+        ADJACENT=near))
+
+
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])
 def test_operands_split_to_pairs(folder, warps, held, lines):
     """split_lines against a model in NumPy (tests/sim/run_split.py); a block for a cluster."""
@@ -193,7 +205,7 @@ def test_products_of_four_warps_compile(kernel, letter):
 
 # Blocks of bfloat16 are those of half precision, of c those of z: with other types.
 @pytest.mark.parametrize(("kernel", "letter"), [
-    row for row in rows((*SMALL, "gemm_lines", *BLOCKS, *SPLIT))
+    row for row in rows((*SMALL, "gemm_lines", "syrk_lines", *BLOCKS, *SPLIT))
     if row[0] not in BLOCKS or row[1] not in "bc"])
 def test_compiles_without_drift_or_spills(kernel, letter):
     """On Hopper, the largest; all of them is `python -m tests.sim.resources`."""

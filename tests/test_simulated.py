@@ -377,6 +377,65 @@ for letter, n, dtype in (("s", 50, "f4"), ("s", 72, "f4"), ("c", 49, "c8"), ("c"
     passes(text, simulated)
 
 
+def test_ranks_of_odd_orders_by_lines(simulated):
+    """By the rows that ship: both triangles, the other zero, a real diagonal; members that lie
+    apart, and one alone, as among others and beside numbers that are not finite; numbers near
+    underflow, and products near the largest."""
+    text = """
+rng = np.random.default_rng(0)
+def random(letter, *shape):
+    x = rng.standard_normal(shape)
+    x = x + 1j * rng.standard_normal(shape) if letter in "cz" else x
+    return x.astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
+def same(x, y):
+    return np.array(x).tobytes() == np.array(y).tobytes()
+for letter, n, k in (("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65), ("s", 113, 75),
+                     ("d", 17, 25), ("d", 41, 33), ("d", 67, 69), ("c", 19, 17), ("c", 33, 39),
+                     ("c", 61, 55), ("z", 17, 23), ("z", 35, 35), ("z", 49, 57)):
+    apart = random(letter, 3, n * k + 5)
+    whole = gpu.copied(apart)[:, :n * k].reshape(3, n, k)
+    assert whole.strides[0] == apart.strides[0]
+    a = np.array(whole)
+    wide = a.astype(np.result_type(a.dtype, "c16" if letter in "cz" else "f8"))
+    eps = np.finfo(a.dtype).eps
+    for name in ("syrk", "herk")[:1 + (letter in "cz")]:
+        of = getattr(blasx, f"{letter}{name}_batched")
+        alpha = -0.75 + 0.5j * (letter in "cz" and name == "syrk")
+        alpha = alpha if letter in "cz" and name == "syrk" else alpha.real
+        def right(a):
+            return alpha * a @ (a.conj() if name == "herk" else a).swapaxes(1, 2)
+        bound = (k + 4) * eps * abs(wide) @ abs(wide).swapaxes(1, 2)
+        for lower, half in (0, np.triu), (1, np.tril):
+            with blasx.trace() as ran:
+                x = np.array(of(alpha, whole, lower=lower))
+            assert [call.variant for call in ran.calls] == ["syrk_lines"], ran
+            assert (abs(x - half(right(wide))) <= half(bound)).all(), (letter, n, k, name, lower)
+            assert name == "syrk" or not x.imag[:, range(n), range(n)].any()
+            for i in range(3):
+                assert same(of(alpha, gpu.copied(a[i:i + 1]), lower=lower)[0], x[i])
+            assert same(of(alpha, gpu.copied(a[1]), lower=lower)[0], x[1])
+            spoiled = a.copy()
+            spoiled[1, 2, 3], spoiled[1, 5, 4] = np.nan, np.inf
+            y = np.array(of(alpha, gpu.copied(spoiled), lower=lower))
+            assert same(y[[0, 2]], x[[0, 2]])
+            lost = np.zeros((n, n), bool)
+            lost[[2, 5]] = lost[:, [2, 5]] = True
+            assert np.array_equal(~np.isfinite(y[1]), half(lost))
+            assert (abs(y[1] - x[1])[~lost] <= 2 * half(bound[1])[~lost]).all()
+            assert not of(0, gpu.copied(spoiled), lower=lower).any()
+            if letter not in "sc":
+                continue
+            for up, row in (-60, 0), (0, -120), (58, 0):
+                scale = np.full((n, 1), 2.0**up)
+                scale[3] *= 2.0**row
+                y = np.array(of(alpha, gpu.copied((scale * a).astype(a.dtype)), lower=lower))
+                back = y / scale / scale.T
+                tiny = half(k * 2.0**-148 / scale / scale.T)
+                assert (abs(back - half(right(wide))) <= half(bound) + tiny).all(), (n, k, up, row)
+"""
+    passes(text, simulated)
+
+
 def test_triangles_with_few_columns(simulated):
     """Fewer lanes by the rows that ship for few columns, and the same bits as by the others."""
     text = """

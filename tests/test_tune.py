@@ -448,6 +448,8 @@ def test_what_a_kernel_prepares_for_is_not_switched_off():
     assert "ormqr_strips" not in tune.alone("larft_panels")
     assert {"ormqr_small", "ormqr_strips"} == {*tune.alone("ormqr_block")}
     assert {"getrf_shared"} == {*tune.alone("getrf_nopiv")}
+    assert tune.alone("syrk_lines") == {} and {*tune.alone("syrk_split")} == {"syrk_lines"}
+    assert {"syrk_lines", "gemm_warp"} == {*tune.alone("syrk_block")}
 
 
 @pytest.mark.parametrize("routine, n, kernels", [
@@ -487,7 +489,7 @@ def test_show_names_both_kernels_of_a_solution_by_two(folder):
 @pytest.mark.parametrize(("routine", "letter", "n", "kernels"), [
     ("symm", "s", 8, "other_triangle gemm_thread"), ("symm", "d", 8, "gemm_warp"),
     ("symm", "s", 48, "symm_block"), ("syrk", "s", 8, "gemm_warp"), ("syrk", "s", 16, "syrk_split"),
-    ("syrk", "s", 24, "syrk_block")])
+    ("syrk", "s", 24, "syrk_block"), ("syrk", "d", 33, "syrk_lines")])
 def test_show_asks_as_the_launcher_of_products_does(folder, routine, letter, n, kernels):
     line, = tune.show([routine], letter, [n], HOPPER)
     assert [x for x in line.split() if x in SPACES] == kernels.split()

@@ -231,15 +231,31 @@ def line_bytes(letter, constants, m, n, k):
     v, size = constants, TYPES[letter].dtype.itemsize
     pack, deep, whole = 16 // size, v["DEEP"], v["RESIDENT"]
     rows, out = (min(m, 16 * tiles * v["DOWN"]) for tiles in (v["RM"], v["RM"] if whole else 1))
-    pitch = k if whole else deep + pack - 1 + (k - deep - pack + 1) % pack
-
-    def room(count):
-        return (count + 2 * pack - 2) // pack * pack
-
+    pitch = k if whole else slice_pitch(pack, deep, k)
     stages = min(v["STAGES"], -(-k // deep))
     of_b = min(k, deep) * n + max(0, 8 * v["RN"] * v["ACROSS"] - n)
-    slices = (1 if whole else stages) * room(rows * pitch) + stages * room(of_b)
-    return size * max(slices, room(out * n))
+    slices = (1 if whole else stages) * line_of(pack, rows * pitch) + stages * line_of(pack, of_b)
+    return size * max(slices, line_of(pack, out * n))
+
+
+def syrk_bytes(letter, constants, n, k):
+    """kernels/syrk_lines.cu: of a team, A as a line or slices of it, then in their place rows of
+    C."""
+    v, size = constants, TYPES[letter].dtype.itemsize
+    pack, deep = 16 // size, v["DEEP"]
+    slices = line_of(pack, n * k) if v["STAGES"] == 1 else (
+        min(v["STAGES"], -(-k // deep)) * line_of(pack, n * slice_pitch(pack, deep, k)))
+    return size * max(slices, line_of(pack, n))
+
+
+def line_of(pack, count):
+    """The room of kernels/lines.cuh, for a line of so many numbers wherever it begins."""
+    return (count + 2 * pack - 2) // pack * pack
+
+
+def slice_pitch(pack, deep, k):
+    """kernels/lines.cuh: from a row of a slice to the next."""
+    return deep + pack - 1 + (k - deep - pack + 1) % pack
 
 
 def tiled_bytes(letter, constants):

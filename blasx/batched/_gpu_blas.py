@@ -16,7 +16,7 @@ from .. import _cuda
 from .._kernel import Kernel, current_device, gpu, pack
 from .._tuned import capitals, constants, looked_up, row
 from .._types import TYPES
-from ._block import line_bytes, product_bytes
+from ._block import line_bytes, product_bytes, syrk_bytes
 
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/operands.cuh)
@@ -122,6 +122,23 @@ class Lines(Tiles):
             teams * shared)
 
 
+class Circles(Tiles):
+    """kernels/syrk_lines.cu"""
+
+    def takes(self, k):
+        """Whether no more than two lanes, or the fewest there can be, read from the same bank."""
+        near, even = self.values.get("ADJACENT") or 1, k & -k
+        return near <= 2 * even and (even <= 2 * near or near == 4)
+
+    def launch(self, n, k, lower, hermitian, a, o, alpha, batch):
+        v, letter = self.values, self.kernel.letter
+        teams, shared = v["WARPS"] // v["TEAM"], syrk_bytes(letter, v, n, k)
+        self.kernel.launch(
+            -(-batch // teams), 1, self.threads, 1,
+            pack(n, k, shared // TYPES[letter].dtype.itemsize, lower, hermitian, a.at, a.members,
+                 o.at, o.members, *bits(alpha), batch), teams * shared)
+
+
 class Triangles(Tiles):
     """kernels/other_triangle.cu"""
 
@@ -141,9 +158,11 @@ def numbers(a, b, c, o, alpha, beta, batch):
 @cache
 def tiles(name, letter, **values):
     """One object for all orders that are served by the same constants."""
-    kind = (Lines if name == "gemm_lines" else Triangles if name == "other_triangle"
-            else Blocks if "BM" in values else Tiles)
+    kind = KINDS.get(name) or (Blocks if "BM" in values else Tiles)
     return kind(name, letter, values)
+
+
+KINDS = {"gemm_lines": Lines, "syrk_lines": Circles, "other_triangle": Triangles}
 
 
 ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says others are faster
@@ -341,16 +360,34 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
 
 def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
     (n, k), half = a.shape[-2:], HERMITIAN if hermitian else LOWER
+    x = operand(a, trans == 2 and me.is_complex)
+    if c is None and alpha != 0:
+        out = _by_lines(me, alpha, x, n, k, batch, lower, hermitian)
+        if out is not None:
+            return out
     if c is None:
         out, beta, half = cupy.ndarray((batch, n, n), me.dtype), 0, half | OTHERS_ZERO
     else:
         out = c if overwrite_c else c.copy()
-    x, o = operand(a, trans == 2 and me.is_complex), operand(out)
-    y = x.T.conj if hermitian else x.T
+    o, y = operand(out), x.T.conj if hermitian else x.T
     if not lower:  # C^T = C, or conj(C), is wanted where i >= j
         o = o.T
         x, y = y.T, x.T
     product(me, n, n, k, x, y, o, o, alpha, beta, batch, half)
+    return out
+
+
+def _by_lines(me, alpha, x, n, k, batch, lower, hermitian):
+    """One triangle of alpha A A^T and the other zero, by lines of memory, or None."""
+    o = Operand(0, n, 1, n * n)
+    if not (_by_rows(x) and _are_lines(me.dtype.itemsize, n, n, k, x, o, o)):
+        return None
+    plan = _plan("syrk_lines", me.letter, max(n, k), current_device())
+    if not plan or not plan.takes(k):
+        return None
+    out = cupy.ndarray((batch, n, n), me.dtype)
+    if batch:
+        plan.launch(n, k, lower, hermitian, x, operand(out), alpha, batch)
     return out
 
 

@@ -1,6 +1,6 @@
 """Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block,
-syrk_split or gemv_batched, built by `build` with ENTRY, through its problems; for a process that
-has the sanitizers:
+syrk_split, syrk_lines or gemv_batched, built by `build` with ENTRY, through its problems; for a
+process that has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -15,7 +15,7 @@ import numpy as np
 from cffi import FFI
 
 from blasx._types import TYPES
-from blasx.batched._block import line_bytes, product_bytes
+from blasx.batched._block import line_bytes, product_bytes, syrk_bytes
 
 from .build import PREFIX
 from .run import SCHEDULES, Memory
@@ -49,6 +49,7 @@ LINES = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, share
     (33, 33, 33, 0, 0), (17, 21, 49, 0.5, 1), (20, 31, 3, 0, 0), (35, 2, 64, -1, 0),
     (1, 1, 1, 0, 0), (13, 38, 18, 0, 1), (50, 9, 25, 0, 0), (49, 33, 77, 0, 0), (36, 36, 36, 0, 0),
     (20, 12, 28, 0.5, 0))]
+RANKS = ((33, 33), (17, 12), (1, 1), (47, 25), (16, 35), (65, 65), (30, 30), (36, 36), (81, 41))
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
 
@@ -212,6 +213,79 @@ def run_alone(kernel, numbers, rng):
         assert product(a[i:i + 1], b[i:i + 1]).tobytes() == together[i].tobytes()
 
 
+class Rank:
+    """syrk_lines on members that lie in memory of exactly their size."""
+
+    def __init__(self, kernel, dtype):
+        self.kernel, self.dtype = kernel, dtype
+
+    def __call__(self, schedule, a, alpha, lower, hermitian, batch=None):
+        v, letter, (members, n, k) = self.kernel.values, self.kernel.letter, a.shape
+        batch, teams, room = batch or members, v["WARPS"] // v["TEAM"], syrk_bytes(letter, v, n, k)
+        A, out = Memory(a), Memory(np.full((batch, n, n), np.nan, self.dtype))
+        numbers = [n, k, room // self.dtype.itemsize, lower, hermitian, A.address,
+                   n * k if members > 1 else 0, out.address, n * n, *bits(alpha), batch]
+        cells = self.kernel.ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
+        self.kernel.run(-(-batch // teams), 32 * v["WARPS"], schedule, teams * room, cells)
+        return out.array.copy()
+
+
+def run_ranks(rank, rng, n, k):
+    """Both triangles, the other zero; four schedules; members alone as among others; one A for
+    all."""
+    dtype, batch = rank.dtype, 5
+    is_complex = dtype.kind == "c"
+    a = random(rng, dtype, batch, n, k)
+    wide = a.astype(np.result_type(dtype, np.float64))
+    for hermitian in (0, 1)[:1 + is_complex]:
+        alpha = 0.75 + 0.25j * (is_complex and not hermitian)
+        across = wide.swapaxes(1, 2)
+        right = alpha * wide @ (across.conj() if hermitian else across)
+        error = 4 * (k + 4) * np.finfo(dtype).eps * (abs(wide) @ abs(across))
+        for lower in (0, 1):
+            half = np.tril if lower else np.triu
+            found = [rank(schedule, a, alpha, lower, hermitian) for schedule in SCHEDULES]
+            assert len({x.tobytes() for x in found}) == 1, "the result depends on the schedule"
+            assert (abs(found[0] - half(right)) <= half(error)).all(), (n, k, hermitian, lower)
+            if hermitian:
+                assert not found[0].imag[:, range(n), range(n)].any()
+            for i in range(batch):
+                alone = rank(i % 4, a[i:i + 1], alpha, lower, hermitian, 1 + i % 2)
+                assert all(x.tobytes() == found[0][i].tobytes() for x in alone)
+
+
+def run_rank_extremes(rank, rng, n, k):
+    """As run_extremes."""
+    dtype, largest = rank.dtype, np.finfo("f4").max
+    a = random(rng, dtype, 2, n, k)
+    a[1, 0, 0], a[1, 1, 1], a[1, 2, 2:4] = np.inf, np.nan, (-np.inf, np.inf)
+    a[1, 3, 0], a[1, 4], a[1, 4, 0] = largest, 0, 0.999
+    a[1, 8:16] *= np.float32(2.0**-120)
+    ar, ai = a[1].real.astype("f8"), a[1].imag.astype("f8")
+    bound = np.nan_to_num(abs(ar) + abs(ai), nan=0, posinf=0)
+    bound = bound @ bound.T
+    for hermitian in (0, 1)[:1 + (dtype.kind == "c")]:
+        sign = 1 - 2 * hermitian
+        for lower in (0, 1):
+            half = (np.tril if lower else np.triu)(np.ones((n, n), bool))
+            x = rank(0, a, 1, lower, hermitian)
+            assert rank(0, a[:1], 1, lower, hermitian)[0].tobytes() == x[0].tobytes()
+            parts = [(x[1], ar @ ar.T)]
+            if dtype.kind == "c":
+                re, im = ar @ ar.T - sign * (ai @ ai.T), sign * (ar @ ai.T) + ai @ ar.T
+                re, im = (np.where(abs(y) > largest, y * np.inf, y) for y in (re, im))
+                real = np.eye(n, dtype=bool) & bool(hermitian)  # times 1 + 0 i
+                parts = [(x[1].real, np.where(real, re, re - 0 * im)),
+                         (x[1].imag, np.where(real, 0, im + 0 * re))]
+            for found, exact in parts:
+                expected, found = exact.astype("f4")[half], found[half]
+                assert np.array_equal(np.isnan(found), np.isnan(expected))
+                assert np.array_equal(np.isinf(found), np.isinf(expected))
+                error = np.where(np.isfinite(expected), found.astype("f8") - expected, 0)
+                assert (abs(error) <= 4 * np.finfo("f4").eps * bound[half] + k * 2.0**-149).all()
+            assert not x[1][~half].any()
+
+
 def run_vectors(kernel, dtype, rng, m, n, order, conjugated, beta):
     """gemv_batched, by rows or by columns."""
     v, batch, alpha = kernel.values, 3, 0.75
@@ -269,6 +343,15 @@ def main(library, name, letter, values):
                 run_vectors(kernel, numbers.dtype, rng, m, n, order, i % 2, (0, -0.5)[i % 2])
         return
     v = kernel.values
+    if name == "syrk_lines":
+        rank = Rank(kernel, numbers.dtype)
+        for n, k in RANKS:
+            if n <= 16 * v["RM"] * v["TEAM"]:
+                run_ranks(rank, rng, n, k)
+        if letter in "sc":
+            with np.errstate(all="ignore"):
+                run_rank_extremes(rank, rng, 16 * v["RM"] * v["TEAM"] - 1, 25)
+        return
     for sizes, layouts, conj, half, symmetric, beta, shared in (
             {"gemm_thread": BY_ROWS, "gemm_lines": LINES}.get(name, PROBLEMS)):
         m, n, k = sizes

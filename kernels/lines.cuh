@@ -1,0 +1,78 @@
+// lines.cuh: matrices that lie by rows without gaps, as lines: what is between memory and the
+// shared memory of a team of TEAM warps, the whole of a block if there are more than one.
+//
+// A line begins anywhere in 16 bytes. All copies are 16 bytes, from the last multiple before it on,
+// so it lies in shared memory as far past such a multiple as in memory.
+#pragma once
+#include "async.cuh"
+#include "block.cuh"
+
+constexpr int MEET = 32 * TEAM;                   // threads of a team
+constexpr int PACK = 16 / sizeof(scalar_t);       // numbers to 16 bytes
+constexpr int QUARTER = 32 / sizeof(scalar_t), CHUNK = 4 * QUARTER;  // of 128 bytes
+static_assert(DEEP % CHUNK == 0);
+
+__device__ inline int in_team() { return TEAM == 1 ? threadIdx.x % 32 : threadIdx.x; }
+__device__ inline void meet()
+{
+    if (TEAM == 1) __syncwarp();
+    else __syncthreads();
+}
+
+// The room of a line of so many numbers, wherever it begins in 16 bytes
+__host__ __device__ constexpr int room(int count) { return (count + 2 * PACK - 2) / PACK * PACK; }
+// How far past a multiple of 16 bytes p is
+__device__ inline int past(const scalar_t* p) { return int(size(p) % 16 / sizeof(scalar_t)); }
+
+// `to` := the line of `count` numbers at `from`, which is as far past a multiple of 16 bytes
+__device__ inline void bring(scalar_t* to, const scalar_t* from, int count)
+{
+    const int before = past(from), end = count + before;
+    #pragma unroll 2
+    for (int e = in_team() * PACK; e < end; e += MEET * PACK)
+        copy_async<16, true>(to - before + e, from - before + e,
+                             min(PACK, end - e) * int(sizeof(scalar_t)));
+}
+
+// From a row of a slice, DEEP columns of rows of k, to the next: as many past a multiple of 16 bytes
+// as in memory, and what else is in 16 bytes with a row's ends is in none with another's
+__host__ __device__ constexpr int slice_pitch(int k)
+{
+    return DEEP + PACK - 1 + (k + PACK * CHUNK - DEEP - PACK + 1) % PACK;
+}
+
+// `to` := the slice of these rows of k that is `depth` columns from column p on, a line each
+__device__ inline void bring_slice(scalar_t* to, const scalar_t* from, int rows, int k, int p,
+                                   int depth)
+{
+    constexpr int PACKS = DEEP / PACK + 1;  // of a row at most
+    #pragma unroll 2
+    for (int e = in_team(); e < rows * PACKS; e += MEET) {
+        const int row = e / PACKS, begin = row * k;
+        const int before = (past(from) + begin) % PACK, at = e % PACKS * PACK - before;
+        if (at < depth)
+            copy_async<16, true>(to + row * slice_pitch(k) + at, from + begin + p + at,
+                                 min(PACK, depth - at) * int(sizeof(scalar_t)));
+    }
+}
+
+// The line of `count` numbers at `to` := f of those of `image`, which is as far past a multiple of
+// 16 bytes
+template <class F> __device__ void send(scalar_t* to, const scalar_t* image, int count, F f)
+{
+    struct alignas(16) Pack { scalar_t x[PACK]; };
+    const int before = past(to), end = count + before;
+    to -= before, image -= before;
+    for (int e = in_team() * PACK; e < end; e += MEET * PACK) {
+        Pack pack = *reinterpret_cast<const Pack*>(image + e);
+        #pragma unroll
+        for (int u = 0; u < PACK; ++u) pack.x[u] = f(pack.x[u]);
+        if (e >= before && e + PACK <= end) {
+            *reinterpret_cast<Pack*>(to + e) = pack;
+        } else {
+            #pragma unroll
+            for (int u = 0; u < PACK; ++u)
+                if (e + u >= before && e + u < end) to[e + u] = pack.x[u];
+        }
+    }
+}
