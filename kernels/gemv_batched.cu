@@ -123,14 +123,6 @@ __device__ void by_columns(Operand a, const scalar_t* x, size xs, int m, int n,
     }
 }
 
-template <Way WAY>
-__device__ void line_by_line(bool columns, const Operand& a, const scalar_t* x, size xs, int m,
-                             int n, const Result& result)
-{
-    if (columns) by_columns<WAY>(a, x, xs, m, n, result);
-    else by_rows<WAY>(a, x, xs, m, n, result);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs, size abs,
              size conj_a, const scalar_t* X, size xs, size xbs, const scalar_t* Y, size ys,
@@ -150,12 +142,15 @@ gemv_batched(size m, size n, size columns, const scalar_t* A, size ars, size acs
                         number(alpha_re, alpha_im), number(beta_re, beta_im)};
     const int here = there ? int(m) - i : 0, terms = there ? int(n) : 0;
     const scalar_t* const x = X + member * xbs;
-    const int length = int(columns ? m : n);
-    const size step = columns ? ars : acs;
-    if (length % V == 0 && in_vectors(A, columns ? acs : ars, step, abs))
-        line_by_line<AT_ONCE>(columns, a, x, xs, here, terms, result);
-    else if (V > 1 && length % V && step == 1)
-        line_by_line<IN_TURN>(columns, a, x, xs, here, terms, result);
-    else
-        line_by_line<ANY>(columns, a, x, xs, here, terms, result);
+    if (columns) {
+        if (m % V == 0 && in_vectors(A, acs, ars, abs))
+            by_columns<AT_ONCE>(a, x, xs, here, terms, result);
+        else if (V > 1 && m % V && ars == 1) by_columns<IN_TURN>(a, x, xs, here, terms, result);
+        else by_columns<ANY>(a, x, xs, here, terms, result);
+    } else {
+        if (n % V == 0 && in_vectors(A, ars, acs, abs))
+            by_rows<AT_ONCE>(a, x, xs, here, terms, result);
+        else if (V > 1 && n % V && acs == 1) by_rows<IN_TURN>(a, x, xs, here, terms, result);
+        else by_rows<ANY>(a, x, xs, here, terms, result);
+    }
 }
