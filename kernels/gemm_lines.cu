@@ -230,8 +230,8 @@ struct Answer {  // O := alpha x + beta old, of a member
             }
             return;
         }
-        send(to, image, count,
-             [=](scalar_t x) { return plus_product(scalar_t{}, alpha, x); });
+        const scalar_t by = alpha;  // captured by value: through `this` it costs registers
+        send(to, image, count, [by](scalar_t x) { return plus_product(scalar_t{}, by, x); });
     }
 };
 
