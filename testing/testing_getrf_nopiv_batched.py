@@ -9,7 +9,7 @@ from .case import Case
 def make(p):
     p.A = p.stack(lambda: p.matrix(p.m, p.n))
     k, size = np.arange(min(p.m, p.n)), np.abs(p.A).max(initial=0)
-    if size > np.finfo(p.real).max / (4 * p.n):  # so that the sums of rows do not overflow
+    if size > np.finfo(p.real).max / max(1, 4 * p.n):  # so that the sums of rows do not overflow
         p.A *= p.real.type(2.0 ** -(p.n.bit_length() + 2))
     largest = np.abs(p.A).max(initial=0) or 1
     p.A[:, k, k] += (np.abs(p.A).sum(-1) + largest)[:, k].astype(p.dtype)
