@@ -19,8 +19,9 @@
 //             the other triangle are read from where their mirror images are, as these lie, and
 //             of one on the diagonal half is read, and multiplied as if it were all there
 // RANK_K      B = A^T or A^H and only the elements i >= j of C: tiles above are left out, and tiles
-//             on the diagonal bring one slice, not two. Of a C that lies by columns C^T is made by
-//             rows, its elements i <= j. `clear`: all other elements are zero.
+//             on the diagonal bring one slice, not two. `clear`: C is new and all its other
+//             elements zero; where it lies by columns C^T is made by rows, its elements i <= j. A C
+//             that was there is the same to the bit however it lies.
 #pragma once
 #include "async.cuh"
 #include "product_tiles.cuh"
@@ -300,6 +301,22 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
     }
 }
 
+// The same where neighbours in a column of C are next to each other, as when C^T has the triangle
+// that is wanted. Of a SYMMETRIC product it would take registers that the sums need.
+template <int KIND, class T>
+__device__ void store_in_columns(T& tile, const Product& w, sum_t* room, int i, int j)
+{
+    #pragma unroll
+    for (int g = 0; g < T::GROUPS; ++g) {
+        put_rows(tile, g, room);
+        #pragma unroll 4
+        for (int e = threadIdx.x % 32; e < T::ROWS * TN; e += 32) {
+            const int r = e % T::ROWS, c = e / T::ROWS;
+            finish<KIND, 1, false>(w, room + r * pitch_of_sums(TN) + c, i + g * T::ROWS + r, j + c);
+        }
+    }
+}
+
 template <int KIND, class T>
 __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
 {
@@ -313,11 +330,13 @@ __device__ void store(T& tile, const Product& w, sum_t* room, int i, int j)
     } else {
         meet();
         if (w.c_vectors) store_in_lines<KIND, VECTOR_OF_16>(tile, w, room, i, j);
+        else if (KIND == RANK_K && w.o.rs == 1) store_in_columns<KIND>(tile, w, room, i, j);
         else store_in_lines<KIND, 1>(tile, w, room, i, j);
     }
 }
 
-// A warp's TN x TM zeros of C from (i, j) on, V neighbours in a row at a time
+// A warp's TN x TM zeros of C from (i, j) on, V neighbours in a row at a time: a C to be cleared has
+// no gaps, so that n is a multiple of V if its rows are
 template <int V> __device__ void store_zeros(const Product& w, int i, int j)
 {
     struct alignas(V > 1 ? 16 : sizeof(scalar_t)) Few { scalar_t x[V]; };
@@ -539,10 +558,10 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     Product w;
     w.m = size_of(m, member), w.n = size_of(n, member), w.k = size_of(k, member);
     if (row * HIGH >= w.m || column * WIDE >= w.n) return;
-    w.hermitian = hermitian & 1, w.clear = hermitian & OTHERS_ZERO;
+    w.hermitian = hermitian & 1, w.clear = KIND == RANK_K && hermitian & OTHERS_ZERO;
     const auto a = matrix_of(A, ars, acs, abs, member), b = matrix_of(B, brs, bcs, bbs, member);
     w.c = matrix_of(C, crs, ccs, cbs, member), w.o = matrix_of(O, ors, ocs, obs, member);
-    w.upper = KIND == RANK_K && w.o.rs == 1 && w.o.cs != 1;
+    w.upper = w.clear && w.o.rs == 1 && w.o.cs != 1;
     if (w.upper) {  // (A A^H)^T = conj(A) A^T
         w.c = {w.c.p, w.c.cs, w.c.rs}, w.o = {w.o.p, w.o.cs, w.o.rs};
         const size before = conj_a;

@@ -74,7 +74,7 @@ class Tiles:
     def launch(self, m, n, k, half, symmetric, *operands):
         v, batch = self.values, operands[-1]
         a, b, c, o, *rest = operands
-        if half and o.columns != 1 and o.rows == 1:  # C^T by rows
+        if half & OTHERS_ZERO and o.columns != 1 and o.rows == 1:  # C^T by rows
             operands, half = (b.T, a.T, c.T, o.T, *rest), half | UPPER
         if "PM" in v:
             warps = -(-v["DOWN"] * v["ACROSS"] * batch // 32)
