@@ -119,7 +119,7 @@ def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
 @pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [
     ("s", 1, 3, (32, 1), 2, 0), ("s", 4, 1, (32, 2), 4, 2), ("s", 3, 2, (32, 3), 3, 4),
     ("d", 1, 1, (16, 1), 4, 2), ("d", 5, 1, (16, 2), 5, 0), ("d", 2, 2, (16, 1), 2, 4),
-    ("c", 1, 2, (16, 1), 1, 0), ("c", 6, 1, (16, 1), 6, 0), ("c", 3, 1, (32, 2), 3, 2),
+    ("c", 1, 2, (16, 1), 1, 0), ("c", 4, 1, (16, 1), 4, 0), ("c", 3, 1, (32, 2), 3, 2),
     ("z", 1, 2, (8, 1), 2, 0), ("z", 2, 1, (8, 3), 2, 4), ("z", 5, 1, (8, 1), 5, 2)])
 def test_ranks_of_lines(folder, letter, team, tiles, slices, warps, near):
     """syrk_lines: circles of one group and of more, odd and even; A whole and in slices."""
