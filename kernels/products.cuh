@@ -19,9 +19,8 @@
 //             the other triangle are read from where their mirror images are, as these lie, and
 //             of one on the diagonal half is read, and multiplied as if it were all there
 // RANK_K      B = A^T or A^H and only the elements i >= j of C: tiles above are left out, and tiles
-//             on the diagonal bring one slice, not two. `clear`: C is new and all its other
-//             elements zero; where it lies by columns C^T is made by rows, its elements i <= j. A C
-//             that was there is the same to the bit however it lies.
+//             on the diagonal bring one slice, not two. UPPER_OF_C: the elements i <= j, and tiles
+//             below; OTHERS_ZERO: C is new, and what is left out is zero (operands.cuh)
 #pragma once
 #include "async.cuh"
 #include "product_tiles.cuh"
@@ -301,8 +300,8 @@ __device__ void store_in_lines(T& tile, const Product& w, sum_t* room, int i, in
     }
 }
 
-// The same where neighbours in a column of C are next to each other, as when C^T has the triangle
-// that is wanted. Of a SYMMETRIC product it would take registers that the sums need.
+// The same where neighbours in a column of C are next to each other. Of a SYMMETRIC product it would
+// take registers that the sums need.
 template <int KIND, class T>
 __device__ void store_in_columns(T& tile, const Product& w, sum_t* room, int i, int j)
 {
@@ -535,7 +534,7 @@ template <int KIND> __device__ void compute(const Product& w)
 }
 
 // The product of tile number `work` of the batch: `down` x `across` tiles to each member, of
-// RANK_K those that are not above the diagonal; `hermitian`: 1 if A, or C, is, and OTHERS_ZERO
+// RANK_K half of those; `hermitian`: 1 if A, or C, is, and these two
 template <int KIND>
 __device__ void product(size m, size n, size k, size hermitian, size down, size across,
                         const scalar_t* A, size ars, size acs, size abs, size conj_a,
@@ -561,12 +560,7 @@ __device__ void product(size m, size n, size k, size hermitian, size down, size 
     w.hermitian = hermitian & 1, w.clear = KIND == RANK_K && hermitian & OTHERS_ZERO;
     const auto a = matrix_of(A, ars, acs, abs, member), b = matrix_of(B, brs, bcs, bbs, member);
     w.c = matrix_of(C, crs, ccs, cbs, member), w.o = matrix_of(O, ors, ocs, obs, member);
-    w.upper = w.clear && w.o.rs == 1 && w.o.cs != 1;
-    if (w.upper) {  // (A A^H)^T = conj(A) A^T
-        w.c = {w.c.p, w.c.cs, w.c.rs}, w.o = {w.o.p, w.o.cs, w.o.rs};
-        const size before = conj_a;
-        conj_a = conj_b, conj_b = before;
-    }
+    w.upper = KIND == RANK_K && hermitian & UPPER_OF_C;
     w.i = (w.upper ? column : row) * HIGH, w.j = (w.upper ? row : column) * WIDE;
     w.a = {a.p, a.rs, a.cs, int(conj_a)}, w.b = {b.p, b.rs, b.cs, int(conj_b)};
     w.a_vectors = in_vectors(a.p, A_ACROSS ? a.cs : a.rs, A_ACROSS ? a.rs : a.cs, 0);

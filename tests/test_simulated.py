@@ -369,6 +369,12 @@ for letter, n, dtype in (("s", 50, "f4"), ("s", 72, "f4"), ("c", 49, "c8"), ("c"
         x = getattr(blasx, letter + "syrk_batched")(1, gpu.copied(a), lower=1)
         judged(np.tril(np.array(x)) + np.triu(a.astype("c16") @ a.astype("c16").swapaxes(1, 2), 1),
                a, a.swapaxes(1, 2))
+        c, of = made(scale * scale), getattr(blasx, letter + "syrk_batched")
+        for lower in (0, 1):  # the same bits however C lies
+            x, y = (np.array(of(0.5, gpu.copied(a), 2, z, lower=lower)) for z in (
+                gpu.copied(c), gpu.copied(c.swapaxes(1, 2)).swapaxes(1, 2)))
+            assert np.array_equal(x, y)
+            assert np.array_equal(np.triu(x, 1), np.triu(c, 1)) == lower
     s, b = made(2.0**-121), made(2.0**20)
     s = np.tril(s) + np.tril(s, -1).swapaxes(1, 2)
     x = getattr(blasx, letter + "symm_batched")(1, gpu.copied(s), gpu.copied(b), lower=1)

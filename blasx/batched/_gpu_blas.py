@@ -20,7 +20,7 @@ from ._block import line_bytes, product_bytes, syrk_bytes
 
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/operands.cuh)
-OTHERS_ZERO, UPPER = 4, 8
+OTHERS_ZERO, UPPER = 4, 8  # or of these two with one of them
 
 
 class Operand(NamedTuple):
@@ -73,9 +73,6 @@ class Tiles:
 
     def launch(self, m, n, k, half, symmetric, *operands):
         v, batch = self.values, operands[-1]
-        a, b, c, o, *rest = operands
-        if half & OTHERS_ZERO and o.columns != 1 and o.rows == 1:  # C^T by rows
-            operands, half = (b.T, a.T, c.T, o.T, *rest), half | UPPER
         if "PM" in v:
             warps = -(-v["DOWN"] * v["ACROSS"] * batch // 32)
         else:
@@ -96,7 +93,7 @@ class Blocks(Tiles):
 
     def launch(self, m, n, k, half, symmetric, *operands):
         hermitian = bool(half & HERMITIAN) or symmetric == 2
-        self.by_tiles(m, n, operands[-1], m, n, k, hermitian | half & OTHERS_ZERO,
+        self.by_tiles(m, n, operands[-1], m, n, k, hermitian | half & (OTHERS_ZERO | UPPER),
                       numbers(*operands))
 
     def by_tiles(self, most_m, most_n, batch, m, n, k, hermitian, rest):
@@ -359,7 +356,8 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
 
 
 def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
-    (n, k), half = a.shape[-2:], HERMITIAN if hermitian else LOWER
+    n, k = a.shape[-2:]
+    half = (HERMITIAN if hermitian else LOWER) | (0 if lower else UPPER)
     x = operand(a, trans == 2 and me.is_complex)
     if c is None and alpha != 0:
         out = _by_lines(me, alpha, x, n, k, batch, lower, hermitian)
@@ -370,9 +368,6 @@ def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
     else:
         out = c if overwrite_c else c.copy()
     o, y = operand(out), x.T.conj if hermitian else x.T
-    if not lower:  # C^T = C, or conj(C), is wanted where i >= j
-        o = o.T
-        x, y = y.T, x.T
     product(me, n, n, k, x, y, o, o, alpha, beta, batch, half)
     return out
 
