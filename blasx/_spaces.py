@@ -55,9 +55,10 @@ from .large._bytes import panel_bytes as cluster_bytes
 
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
-OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "multiple"}
+OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "PADDED",
+            "multiple"}
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD")
+FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -886,20 +887,40 @@ def line_stages(letter, n):
     teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
              for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 5, 6, 7, 8, 10), (1, 2, 3, 4, 5, 6))
              if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
-    adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
     slices = options(DEEP=(16, 8, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
-    return (teams, slices, adjacent,
+    return (teams, slices, neighbour_stages(letter, n),
             options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
+
+
+def neighbour_stages(letter, n):
+    size = TYPES[letter].dtype.itemsize
+    adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
+    return adjacent * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
 
 
 def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
+            and (n * size % 16 == 0 or not v.get("PADDED"))
             and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
             and v["RM"] * v["RN"] * words(letter) <= WARP_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
+
+
+def symmetric_line_stages(letter, n):
+    """Those of which a team owns a member."""
+    teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
+             for d, a in product((1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7, 8))
+             for m in [-(-n // (16 * d))] if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
+    _, _, *others = line_stages(letter, n)
+    slices = options(DEEP=(16, 8, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1,))
+    return (teams, slices, *others)
+
+
+def symmetric_line_fits(letter, n, v, gpu):
+    return line_fits(letter, n, v, gpu) and v["RESIDENT"] and 16 * v["RM"] * v["DOWN"] >= n
 
 
 CIRCLE_TILES = 40  # the same of a warp of kernels/syrk_lines.cu, which has none of another operand
@@ -1779,12 +1800,15 @@ SPACES = {
     "gemm_thread": Space("gemm_batched", thread_stages, thread_fits, (4, 8, 16), True),
     "gemm_lines": Space("gemm_batched", line_stages, line_fits,
                         (17, 24, 33, 40, 49, 65, 72, 97, 112, 129, 144, 161, 193, 225, 321, 449),
-                        True, largest=639, unaligned=True),
+                        True, largest=639),
     "gemm_warp": Space("gemm_batched", warp_stages, warp_fits, (4, 8, 16, 24, 32), True, True),
     "gemm_split": Space("gemm_batched", split_stages, tile_fits(split=True),
                         (48, 64, 96, 128, 256), True, letters="sc"),
     "gemm_block": Space("gemm_batched", tile_stages, tile_fits(), (24, 32, 48, 64, 96, 128, 256),
                         True, True, letters="sdczhb"),
+    "symm_lines": Space("symm", symmetric_line_stages, symmetric_line_fits,
+                        (9, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 72, 80, 96, 97, 112, 129, 144),
+                        True, largest=160),
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256), True),
     "other_triangle": Space("symm", mirror_stages, mirror_fits, (8, 16, 64)),
     "syrk_lines": Space("syrk", circle_stages, circle_fits,

@@ -52,7 +52,7 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "potri": (("laswp_identity",), *(("trsm_small", "trsm_block"),) * 2),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
-    "geqrf": ("geqrf_shared",), "symm": ("gemm_warp",),
+    "geqrf": ("geqrf_shared",), "symm": ("symm_lines", "gemm_warp"),
     "syrk": ("syrk_lines", "syrk_split", "gemm_warp"),
     "getrf_nopiv": ("getrf_small", "getrf_shared")}
 WITH = {"symm": "symm_block"}  # where this has a row FIRST's serve, too

@@ -56,23 +56,69 @@ __device__ inline void bring_slice(scalar_t* to, const scalar_t* from, int rows,
     }
 }
 
+// From a row of n to the next where these are an odd number of times `unit` numbers apart
+__host__ __device__ constexpr int padded(int n, int unit)
+{
+    return unit * ((n + unit - 1) / unit | 1);
+}
+
+// f(row, at) for every 16 bytes of rows of n, a multiple of 16 bytes, that begin `before` numbers past
+// one: where in a row they begin
+template <class F> __device__ void each_pack(int rows, int n, int before, F f)
+{
+    const int packs = n / PACK + (before > 0), down = MEET / packs, along = MEET % packs;
+    int row = in_team() / packs, pack = in_team() % packs;
+    #pragma unroll 2
+    while (row < rows) {
+        f(row, pack * PACK - before);
+        row += down, pack += along;
+        if (pack >= packs) pack -= packs, ++row;
+    }
+}
+
+// `to` := the rows of n at `from`, `apart` from each other
+__device__ inline void bring_rows(scalar_t* to, int apart, const scalar_t* from, int rows, int n)
+{
+    each_pack(rows, n, past(from), [=](int row, int at) {
+        copy_async<16, true>(to + row * apart + at, from + row * n + at,
+                             min(PACK, n - at) * int(sizeof(scalar_t)));
+    });
+}
+
+struct alignas(16) Pack { scalar_t x[PACK]; };
+
+// The 16 bytes at `to`, number e and those after it, := f of those of `image`, where they are from
+// number `first` to `end`
+template <class F>
+__device__ void send_pack(scalar_t* to, const scalar_t* image, int e, int first, int end, F f)
+{
+    Pack pack = *reinterpret_cast<const Pack*>(image);
+    #pragma unroll
+    for (int u = 0; u < PACK; ++u) pack.x[u] = f(pack.x[u]);
+    if (e >= first && e + PACK <= end) {
+        *reinterpret_cast<Pack*>(to) = pack;
+    } else {
+        #pragma unroll
+        for (int u = 0; u < PACK; ++u)
+            if (e + u >= first && e + u < end) to[u] = pack.x[u];
+    }
+}
+
 // The line of `count` numbers at `to` := f of those of `image`, which is as far past a multiple of
 // 16 bytes
 template <class F> __device__ void send(scalar_t* to, const scalar_t* image, int count, F f)
 {
-    struct alignas(16) Pack { scalar_t x[PACK]; };
     const int before = past(to), end = count + before;
     to -= before, image -= before;
-    for (int e = in_team() * PACK; e < end; e += MEET * PACK) {
-        Pack pack = *reinterpret_cast<const Pack*>(image + e);
-        #pragma unroll
-        for (int u = 0; u < PACK; ++u) pack.x[u] = f(pack.x[u]);
-        if (e >= before && e + PACK <= end) {
-            *reinterpret_cast<Pack*>(to + e) = pack;
-        } else {
-            #pragma unroll
-            for (int u = 0; u < PACK; ++u)
-                if (e + u >= before && e + u < end) to[e + u] = pack.x[u];
-        }
-    }
+    for (int e = in_team() * PACK; e < end; e += MEET * PACK)
+        send_pack(to + e, image + e, e, before, end, f);
+}
+
+// The rows of n at `to` likewise, of those of `image` that are `apart`
+template <class F>
+__device__ void send_rows(scalar_t* to, const scalar_t* image, int apart, int rows, int n, F f)
+{
+    each_pack(rows, n, past(to), [=](int row, int at) {
+        send_pack(to + row * n + at, image + row * apart + at, at, 0, n, f);
+    });
 }

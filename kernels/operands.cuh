@@ -62,3 +62,14 @@ template <class R> __device__ complex<R> real_part(complex<R> x)
 // A real number that is not finite where x is not
 template <class R> __device__ R as_one(R x) { return x; }
 template <class R> __device__ R as_one(complex<R> x) { return abs1(x); }
+// zero; nan where any of these is not finite
+template <class R, class T> __device__ R plus_nothing(R zero, const T& x)
+{
+    return plus_product(zero, as_one(x), R(0));
+}
+template <class R, class T, int N> __device__ R plus_nothing(R zero, const T (&x)[N])
+{
+    #pragma unroll
+    for (int e = 0; e < N; ++e) zero = plus_nothing(zero, x[e]);
+    return zero;
+}

@@ -208,15 +208,7 @@ template <int TM, int TN, bool, bool B_BY_ROWS> struct TensorTile {
         multiply(x, b, conj_b);
     }
 
-    __device__ void end()
-    {
-        #pragma unroll
-        for (int i = 0; i < RM; ++i)
-            #pragma unroll
-            for (int j = 0; j < RN; ++j)
-                #pragma unroll
-                for (int e = 0; e < 4; ++e) c[i][j][e] = lowered(c[i][j][e]);
-    }
+    __device__ void end() { lower(c); }
 
     template <class F> __device__ void runs(int group, F f)
     {

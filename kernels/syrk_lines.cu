@@ -167,18 +167,7 @@ template <int WIDE> struct Tiles {
         }
     }
 
-    __device__ void end()
-    {
-        #pragma unroll
-        for (int b = 0; b < MET; ++b)
-            #pragma unroll
-            for (int i = 0; i < RM; ++i)
-                #pragma unroll
-                for (int j = 0; j < ACROSS; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        if (has(b, i, j)) c[b][i][j][e] = lowered(c[b][i][j][e]);
-    }
+    __device__ void end() { lower(c); }
 
     // f(b, i, j, x) for this lane's numbers of group b of those met that are in C, each pair of rows
     // once
@@ -201,16 +190,7 @@ template <int WIDE> struct Tiles {
     // Whether the parts of single precision have come to sums that are not finite
     __device__ bool any_not_finite(int n) const
     {
-        real_t zero = 0;
-        #pragma unroll
-        for (int b = 0; b < MET; ++b)
-            #pragma unroll
-            for (int i = 0; i < RM; ++i)
-                #pragma unroll
-                for (int j = 0; j < ACROSS; ++j)
-                    #pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        if (has(b, i, j)) zero = plus_product(zero, as_one(c[b][i][j][e]), 0);
+        const real_t zero = plus_nothing(real_t(0), c);
         bool found = false;
         if (!__any_sync(0xffffffffu, zero != zero)) return found;
         each(n, [&](int, int, int, scalar_t x) { found |= !(as_one(x) - as_one(x) == 0); });

@@ -139,6 +139,12 @@ template <class T> __device__ T lowered(T x)
     if constexpr (sizeof(typename real_of<T>::type) == 4) return mul(x, 0x1p-26f);
     else return x;
 }
+template <class T> __device__ void lower(T& x) { x = lowered(x); }
+template <class T, int N> __device__ void lower(T (&x)[N])
+{
+    #pragma unroll
+    for (int e = 0; e < N; ++e) lower(x[e]);
+}
 
 // re + i im += (x + i y) (u + i v), tiles by their parts: four products
 template <class R, int C, int M, int N>

@@ -104,16 +104,35 @@ def test_products_of_gpus_before_ampere(folder, kernel, letter):
     sanitize(folder, kernel, letter, values, ("|| defined(BLASX_TURING)", "|| 1"))
 
 
-@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [
-    ("s", (1, 1), (3, 5), (64, 1, 1), 2, 0), ("s", (2, 3), (1, 2), (32, 2, 0), 6, 1),
-    ("d", (1, 2), (2, 3), (16, 3, 0), 2, 0), ("d", (1, 1), (1, 5), (16, 2, 1), 4, 1),
-    ("c", (1, 1), (2, 5), (64, 1, 1), 2, 0), ("c", (2, 2), (1, 3), (16, 2, 0), 4, 1),
-    ("z", (3, 1), (1, 5), (64, 1, 1), 3, 0), ("z", (1, 2), (1, 2), (8, 2, 0), 2, 1)])
-def test_products_of_lines(folder, letter, team, tiles, slices, warps, near):
+ADJACENT, PADDED = {"ADJACENT": 1}, {"PADDED": 1}
+
+
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "rows"), [
+    ("s", (1, 1), (3, 5), (64, 1, 1), 2, {}), ("s", (2, 3), (1, 2), (32, 2, 0), 6, ADJACENT),
+    ("s", (2, 1), (1, 5), (32, 2, 1), 2, PADDED), ("d", (1, 2), (2, 3), (16, 3, 0), 2, {}),
+    ("d", (1, 1), (1, 5), (16, 2, 1), 4, ADJACENT), ("d", (1, 2), (2, 3), (16, 2, 0), 2, PADDED),
+    ("c", (1, 1), (2, 5), (64, 1, 1), 2, {}), ("c", (2, 2), (1, 3), (16, 2, 0), 4, ADJACENT),
+    ("z", (3, 1), (1, 5), (64, 1, 1), 3, {}), ("z", (1, 2), (1, 2), (8, 2, 0), 2, ADJACENT),
+    ("z", (1, 2), (1, 3), (8, 2, 1), 2, PADDED)])
+def test_products_of_lines(folder, letter, team, tiles, slices, warps, rows):
     """gemm_lines: the same of members whose rows begin anywhere."""
     sanitize(folder, "gemm_lines", letter, dict(
         DOWN=team[0], ACROSS=team[1], RM=tiles[0], RN=tiles[1], DEEP=slices[0], STAGES=slices[1],
-        RESIDENT=slices[2], WARPS=warps, BLOCKS=1, ADJACENT=near))
+        RESIDENT=slices[2], WARPS=warps, BLOCKS=1, **rows))
+
+
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "rows"), [
+    ("s", (1, 1), (3, 5), (64, 1), 2, {}), ("s", (2, 3), (2, 2), (32, 2), 6, ADJACENT),
+    ("s", (3, 1), (1, 5), (64, 1), 3, PADDED), ("d", (1, 2), (4, 3), (16, 3), 2, {}),
+    ("d", (3, 1), (1, 5), (48, 1), 3, ADJACENT), ("d", (1, 1), (3, 5), (16, 2), 4, PADDED),
+    ("c", (2, 2), (2, 3), (48, 1), 4, {}), ("c", (1, 1), (3, 5), (16, 2), 4, ADJACENT),
+    ("c", (1, 2), (3, 3), (48, 1), 2, PADDED), ("z", (3, 1), (1, 5), (64, 1), 3, {}),
+    ("z", (2, 2), (2, 3), (8, 2), 4, ADJACENT), ("z", (1, 2), (2, 2), (32, 1), 2, PADDED)])
+def test_symmetric_products_of_lines(folder, letter, team, tiles, slices, warps, rows):
+    """symm_lines: A on the left and, of one slice, on the right; both triangles."""
+    sanitize(folder, "symm_lines", letter, dict(
+        DOWN=team[0], ACROSS=team[1], RM=tiles[0], RN=tiles[1], DEEP=slices[0], STAGES=slices[1],
+        RESIDENT=1, WARPS=warps, BLOCKS=1, **rows))
 
 
 @pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near"), [

@@ -442,6 +442,75 @@ for letter, n, k in (("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65),
     passes(text, simulated)
 
 
+def test_symmetric_products_by_lines(simulated):
+    """By the rows that ship, orders whose rows are multiples of 128 bytes among them: A on either
+    side, of either triangle, by rows and by columns, one for all members; members that begin
+    anywhere in 16 bytes, and one alone, have the bits they have among others and beside numbers
+    that are not finite; numbers near underflow."""
+    text = """
+from blasx import _tuned
+rng = np.random.default_rng(0)
+def random(letter, *shape):
+    x = rng.standard_normal(shape)
+    x = x + 1j * rng.standard_normal(shape) if letter in "cz" else x
+    return x.astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
+def same(x, y):
+    return np.array(x).tobytes() == np.array(y).tobytes()
+def begins(x, numbers):
+    room = gpu.copied(np.concatenate([x.ravel()[:1]] * numbers + [x.ravel()]))
+    return room[numbers:].reshape(x.shape)
+cases = [("s", 9, 9), ("s", 35, 29), ("d", 16, 14), ("d", 41, 33), ("c", 16, 16), ("c", 19, 16),
+         ("z", 16, 12), ("z", 21, 19), ("z", 25, 25)]
+for i, (letter, m, n) in enumerate(cases):
+    for name in ("symm", "hemm")[:1 + (letter in "cz")]:
+        of, hermitian = getattr(blasx, f"{letter}{name}_batched"), name == "hemm"
+        for side, lower in ((0, i % 2), (1, hermitian)):
+            order, alpha, beta = n if side else m, 0.75 + 0.5j * (letter in "cz"), -0.5
+            half = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
+            a, b, c = (random(letter, 3, *shape) for shape in ((order, order), (m, n), (m, n)))
+            alpha = alpha if letter in "cz" else alpha.real
+            across = a.conj().swapaxes(1, 2) if hermitian else a.swapaxes(1, 2)
+            full = np.where(half, a, across).astype(np.result_type(a.dtype, "f8"))
+            if hermitian:
+                full[:, range(order), range(order)] = full[:, range(order), range(order)].real
+            a[:, ~half] = np.nan
+            def judged(x, full, b, c=0):
+                left, right = (b, full) if side else (full, b)
+                bound = (order + 4) * np.finfo(a.dtype).eps * (abs(left) @ abs(right) + abs(c))
+                assert (abs(np.array(x) - alpha * left @ right - beta * c) <= bound).all(), (
+                    letter, m, n, name, side, lower)
+            with blasx.trace() as ran:
+                x = np.array(of(alpha, gpu.copied(a), gpu.copied(b), side=side, lower=lower))
+            judged(x, full, b)
+            if not side or _tuned.row("symm_lines", letter, max(m, n), 90)["STAGES"] == 1:
+                assert [call.variant for call in ran.calls] == ["symm_lines"], ran
+            for first in 1, 3:
+                y = of(alpha, begins(a, first), begins(b, first), side=side, lower=lower)
+                assert same(y, x)
+            for i in range(3):
+                alone = of(alpha, gpu.copied(a[i]), gpu.copied(b[i:i + 1]), side=side, lower=lower)
+                assert same(alone[0], x[i])
+            spoiled = a.copy()
+            spoiled[1, 2, 2], spoiled[1, 3, 3] = np.inf, np.nan
+            y = np.array(of(alpha, gpu.copied(spoiled), gpu.copied(b), side=side, lower=lower))
+            assert same(y[[0, 2]], x[[0, 2]]) and not np.isfinite(y[1]).all()
+            judged(of(alpha, gpu.copied(a), gpu.copied(b), beta, gpu.copied(c), side=side,
+                      lower=lower), full, b, c)
+            judged(of(alpha, gpu.copied(a[1]), gpu.copied(b), side=side, lower=lower), full[1], b)
+            at, bt = (gpu.copied(z.swapaxes(1, 2)).swapaxes(1, 2) for z in (a, b))
+            ct = gpu.copied(c.swapaxes(1, 2)).swapaxes(1, 2)
+            z = of(alpha, at, bt, beta, ct, side=side, lower=lower, overwrite_c=1)
+            assert z is ct
+            judged(z, full, b, c)
+            if letter in "sc":
+                up, down = 2.0**-118, 2.0**90
+                y = np.array(of(alpha, gpu.copied((a * up).astype(a.dtype)),
+                                gpu.copied((b * down).astype(a.dtype)), side=side, lower=lower))
+                judged(y / up / down, full, b)
+"""
+    passes(text, simulated)
+
+
 def test_triangles_with_few_columns(simulated):
     """Fewer lanes by the rows that ship for few columns, and the same bits as by the others."""
     text = """

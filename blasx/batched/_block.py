@@ -225,17 +225,21 @@ def product_bytes(letter, constants, half=False, split=False):
 
 
 def line_bytes(letter, constants, m, n, k):
-    """kernels/gemm_lines.cu: of a team, slices of A and B, each a line with what of 16 bytes is
+    """kernels/line_products.cuh: of a team, slices of A and B, each a line with what of 16 bytes is
     before it and after, of B with what is read past its last row; then in their place rows of
     C."""
     v, size = constants, TYPES[letter].dtype.itemsize
     pack, deep, whole = 16 // size, v["DEEP"], v["RESIDENT"]
     rows, out = (min(m, 16 * tiles * v["DOWN"]) for tiles in (v["RM"], v["RM"] if whole else 1))
-    pitch = k if whole else slice_pitch(pack, deep, k)
+
+    def apart(n, unit):
+        return (-(-n // unit) | 1) * unit if v.get("PADDED") else n
+
+    pitch, of_b = apart(k, 4) if whole else slice_pitch(pack, deep, k), apart(n, 32 // size)
     stages = min(v["STAGES"], -(-k // deep))
-    of_b = min(k, deep) * n + max(0, 8 * v["RN"] * v["ACROSS"] - n)
+    of_b = min(k, deep) * of_b + max(0, 8 * v["RN"] * v["ACROSS"] - of_b)
     slices = (1 if whole else stages) * line_of(pack, rows * pitch) + stages * line_of(pack, of_b)
-    return size * max(slices, line_of(pack, out * n))
+    return size * max(slices, line_of(pack, out * apart(n, 4)))
 
 
 def syrk_bytes(letter, constants, n, k):

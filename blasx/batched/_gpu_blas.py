@@ -1,5 +1,5 @@
 """Products of a batch on the GPU: a warp for a tile of a small member, a team of warps for one of a
-larger member (kernels/products.cuh; gemm_lines.cu where rows are no multiple of 128 bytes), cuBLAS
+larger member (kernels/products.cuh; line_products.cuh of members as lines of memory), cuBLAS
 where a tuned row says so.
 
 Every routine is a product C := alpha A B + beta C of strided operands (rows, columns, members; 0
@@ -106,7 +106,14 @@ class Blocks(Tiles):
 
 
 class Lines(Tiles):
-    """kernels/gemm_lines.cu"""
+    """kernels/line_products.cuh; of symm_lines.cu `symmetric` says where A is, and what."""
+
+    def takes(self, m, n, k):
+        """Whether rows lie so that they are read from different banks."""
+        size = TYPES[self.kernel.letter].dtype.itemsize
+        if self.values.get("PADDED"):
+            return n * size % 16 == 0 and k * size % 16 == 0
+        return _spread(size, m, n, k)
 
     def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v = self.values
@@ -114,18 +121,19 @@ class Lines(Tiles):
         shared = line_bytes(self.kernel.letter, v, m, n, k)
         self.kernel.launch(
             -(-down * batch // teams), 1, self.threads, 1,
-            pack(m, n, k, down, shared // TYPES[self.kernel.letter].dtype.itemsize, a.at, a.members,
-                 b.at, b.members, *c.cells(), o.at, o.members, *bits(alpha), *bits(beta), batch),
-            teams * shared)
+            pack(m, n, k, down, symmetric, shared // TYPES[self.kernel.letter].dtype.itemsize, a.at,
+                 a.members, b.at, b.members, *c.cells(), o.at, o.members, *bits(alpha),
+                 *bits(beta), batch), teams * shared)
 
 
 class Circles(Tiles):
     """kernels/syrk_lines.cu"""
 
-    def takes(self, k):
+    def takes(self, n, k):
         """Whether no more than two lanes, or the fewest there can be, read from the same bank."""
         near, even = self.values.get("ADJACENT") or 1, k & -k
-        return near <= 2 * even and (even <= 2 * near or near == 4)
+        return (near <= 2 * even and (even <= 2 * near or near == 4)
+                and _spread(TYPES[self.kernel.letter].dtype.itemsize, n, n, k))
 
     def launch(self, n, k, lower, hermitian, a, o, alpha, batch):
         v, letter = self.values, self.kernel.letter
@@ -159,7 +167,8 @@ def tiles(name, letter, **values):
     return kind(name, letter, values)
 
 
-KINDS = {"gemm_lines": Lines, "syrk_lines": Circles, "other_triangle": Triangles}
+KINDS = {"gemm_lines": Lines, "symm_lines": Lines, "syrk_lines": Circles,
+         "other_triangle": Triangles}
 
 
 ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says others are faster
@@ -217,8 +226,9 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     across, plan = (a.across, 0 if half else b.across), None  # of a half B is A the other way
     if not (half or symmetric) and all(_by_rows(x) for x in (a, b, o)):
         plan = _plan("gemm_thread", letter, order, device)
-        if not plan and _are_lines(TYPES[letter].dtype.itemsize, m, n, k, a, b, o):
-            plan = _plan("gemm_lines", letter, order, device)
+        if not plan and _are_lines(m, n, k, a, b, o):
+            lines = _plan("gemm_lines", letter, order, device)
+            plan = lines if lines and lines.takes(m, n, k) else None
     by_block = "syrk_block" if half else "symm_block" if symmetric else "gemm_block"
     if half:
         plan = _plan("syrk_split", letter, order, device, (), across)
@@ -237,13 +247,16 @@ def _by_rows(x):
     return x.columns == 1 and not x.conjugated and 0 <= x.rows < 2**31
 
 
-def _are_lines(size, m, n, k, a, b, o):
-    """Whether rows follow each other without gaps, and where they begin at multiples of 16 bytes
-    not all at one bank. The tiles of a team are as wide as the order, so members must be nearly
-    square."""
-    order = max(m, n, k)
-    return (a.rows == k and b.rows == o.rows == n and 2 * min(m, n, k) > order
-            and (order * size % 16 or n * size % 128 and k * size % 128))
+def _are_lines(m, n, k, a, b, o):
+    """Whether rows follow each other without gaps. The tiles of a team are as wide as the order, so
+    members must be nearly square."""
+    return a.rows == k and b.rows == o.rows == n and 2 * min(m, n, k) > max(m, n, k)
+
+
+def _spread(size, m, n, k):
+    """Whether rows of n and of k one after the other, where they begin at multiples of 16 bytes, do
+    not all begin at one bank."""
+    return max(m, n, k) * size % 16 or (n * size % 128 and k * size % 128)
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
@@ -337,12 +350,23 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
         return out
     c, beta = (out, 0) if c is None else (c, beta)
     x, y, z, o = operand(a), operand(b), operand(c), operand(out)
+    if o.columns != 1 and o.rows == 1:  # C^T by rows
+        x, y, z, o, m, n = x.T, y.T, z.T, o.T, n, m
+        side, lower = not side, not lower
+    order, device = n if side else m, current_device()
+    left, right = (y, x) if side else (x, y)
+    if all(_by_rows(of) for of in (left, right, o)) and alpha != 0 and _are_lines(
+            m, n, order, left, right, o):
+        plan = _plan("symm_lines", me.letter, max(m, n), device)
+        if plan and plan.takes(m, n, order) and (not side or plan.values["STAGES"] == 1):
+            plan.launch(m, n, order, ALL, side | lower << 1 | hermitian << 2, left, right, z, o,
+                        alpha, beta, batch)
+            return out
     when = _cases(me.letter, m, n, x, y, o)
-    if not _plan("symm_block", me.letter, max(m, n), current_device(), when):
-        order = n if side else m
+    if not _plan("symm_block", me.letter, max(m, n), device, when):
         whole = cupy.ndarray((batch if x.members else 1, order, order), me.dtype)
         full = operand(whole)
-        _plan("other_triangle", me.letter, order, current_device()).launch(
+        _plan("other_triangle", me.letter, order, device).launch(
             order, *((x, full) if lower else (x.T, full.T)), hermitian, len(whole))
         product(me, m, n, order, *((y, full) if side else (full, y)), z, o, alpha, beta, batch)
         return out
@@ -375,10 +399,10 @@ def syrk(me, alpha, a, beta, c, batch, trans, lower, hermitian, overwrite_c):
 def _by_lines(me, alpha, x, n, k, batch, lower, hermitian):
     """One triangle of alpha A A^T and the other zero, by lines of memory, or None."""
     o = Operand(0, n, 1, n * n)
-    if not (_by_rows(x) and _are_lines(me.dtype.itemsize, n, n, k, x, o, o)):
+    if not (_by_rows(x) and _are_lines(n, n, k, x, o, o)):
         return None
     plan = _plan("syrk_lines", me.letter, max(n, k), current_device())
-    if not plan or not plan.takes(k):
+    if not plan or not plan.takes(n, k):
         return None
     out = cupy.ndarray((batch, n, n), me.dtype)
     if batch:

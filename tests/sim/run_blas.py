@@ -1,6 +1,6 @@
-"""Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_block, syrk_block,
-syrk_split, syrk_lines or gemv_batched, built by `build` with ENTRY, through its problems; for a
-process that has the sanitizers:
+"""Runs gemm_thread, gemm_lines, gemm_warp, gemm_block, gemm_split, symm_lines, symm_block,
+syrk_block, syrk_split, syrk_lines or gemv_batched, built by `build` with ENTRY, through its
+problems; for a process that has the sanitizers:
 
     python -m tests.sim.run_blas LIBRARY KERNEL LETTER CONSTANTS(json)
 
@@ -10,6 +10,7 @@ read; four schedules agree to the bit, and what is not C's stays as it was.
 
 import json
 import sys
+from itertools import product
 
 import numpy as np
 from cffi import FFI
@@ -48,7 +49,11 @@ BY_ROWS = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, sha
 LINES = [((m, n, k), "CCC", (0, 0), 0, 0, beta, shared) for m, n, k, beta, shared in (
     (33, 33, 33, 0, 0), (17, 21, 49, 0.5, 1), (20, 31, 3, 0, 0), (35, 2, 64, -1, 0),
     (1, 1, 1, 0, 0), (13, 38, 18, 0, 1), (50, 9, 25, 0, 0), (49, 33, 77, 0, 0), (36, 36, 36, 0, 0),
-    (20, 12, 28, 0.5, 0))]
+    (20, 12, 28, 0.5, 0), (32, 32, 32, 0, 0), (25, 24, 16, 0.5, 0))]
+SYMMETRIC = [(m, n, beta, shared) for m, n, beta, shared in (
+    (33, 33, 0, 0), (17, 21, 0.5, 1), (20, 31, 0, 0), (35, 20, -1, 0), (1, 1, 0, 0),
+    (13, 8, 0, 1), (50, 27, 0, 0), (47, 47, 0, 0), (36, 36, 0.5, 0), (2, 3, 0, 0),
+    (32, 32, 0, 0), (16, 20, 0.5, 0))]
 RANKS = ((33, 33), (17, 12), (1, 1), (47, 25), (16, 35), (65, 65), (30, 30), (36, 36), (81, 41))
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
@@ -69,11 +74,11 @@ class Kernel:
     def __call__(self, schedule, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v, letter, shared, flags = self.values, self.letter, self.shared, [half, symmetric]
         operands = [*a, *b, *c, *o, *bits(alpha), *bits(beta), batch]
-        if self.name == "gemm_lines":
+        if self.name in ("gemm_lines", "symm_lines"):
             down = -(-m // (16 * v["RM"] * v["DOWN"]))
             teams, room = v["WARPS"] // (v["DOWN"] * v["ACROSS"]), line_bytes(letter, v, m, n, k)
             blocks, shared = -(-down * batch // teams), teams * room
-            flags = [down, room // TYPES[letter].dtype.itemsize]
+            flags = [down, symmetric, room // TYPES[letter].dtype.itemsize]
             operands = [a[0], a[3], b[0], b[3], *c, o[0], o[3], *bits(alpha), *bits(beta), batch]
         elif self.name == "gemm_thread":
             blocks = -(-v["DOWN"] * v["ACROSS"] * batch // (32 * v["WARPS"]))
@@ -88,6 +93,12 @@ class Kernel:
         numbers = [m, n, k, *flags, *operands]
         cells = self.ffi.new("uint64_t[]", [int(x) & 2**64 - 1 for x in numbers])
         self.run(blocks, 32 * v["WARPS"], schedule, shared, cells)
+
+
+def lie_padded(kernel, *extents):
+    """Whether rows are multiples of 16 bytes, if they are to be."""
+    size = TYPES[kernel.letter].dtype.itemsize
+    return not kernel.values.get("PADDED") or not any(x * size % 16 for x in extents)
 
 
 class Numbers:
@@ -159,8 +170,8 @@ def run(kernel, numbers, rng, sizes, layouts, conj, half, symmetric, beta, share
 def run_extremes(kernel, numbers, rng):
     """Infinities, nan and the largest numbers give what sums of products in turn do; the tiniest
     are not lost."""
-    v, m, n, tiny, largest = kernel.values, 33, 18, 2.0**-140, np.finfo("f4").max
-    k = min(25, v["BK"] * v["STAGES"] if kernel.block and v["RESIDENT"] else 25)
+    v, m, n, tiny, largest = kernel.values, 33, 20, 2.0**-140, np.finfo("f4").max
+    k = min(24, v["BK"] * v["STAGES"] if kernel.block and v["RESIDENT"] else 24)
     a, b = (random(rng, numbers.dtype, 1, *shape) for shape in ((m, k), (k, n)))
     a[0, 0, 0], a[0, 1, 1], a[0, 2, 2:4] = np.inf, np.nan, (-np.inf, np.inf)
     a[0, 3, 0], b[0, 0], b[0, 1:, 0] = largest, 0.999, 0
@@ -168,12 +179,19 @@ def run_extremes(kernel, numbers, rng):
     A, B, out = Memory(a), Memory(b), Memory(np.full((1, m, n), -7, numbers.dtype))
     kernel(0, m, n, k, 0, 0, [*A.matrix(), 0], [*B.matrix(), 0], out.matrix(), out.matrix(), 1, 0,
            1)
+    judge_extremes(kernel, numbers, a, b, out.array)
+
+
+def judge_extremes(kernel, numbers, a, b, out):
+    """Whether A B is infinite and nan where it should be, and right elsewhere."""
+    k, largest = a.shape[-1], np.finfo("f4").max
     (ar, ai), (br, bi) = ([x.real.astype("f8"), x.imag.astype("f8")] for x in (a, b))
-    bound = np.nan_to_num(abs(ar) + abs(ai), nan=0, posinf=0) @ (abs(br) + abs(bi))
-    parts = [(out.array, ar @ br)]
+    bounded = [np.nan_to_num(abs(re) + abs(im), nan=0, posinf=0) for re, im in ((ar, ai), (br, bi))]
+    bound, parts = bounded[0] @ bounded[1], [(out, ar @ br)]
     if kernel.letter == "c":
-        re, im = ar @ br - ai @ bi, ar @ bi + ai @ br
-        parts = [(out.array.real, re - 0 * im), (out.array.imag, im + 0 * re)]  # times 1 + 0 i
+        re, im = (np.where(abs(x) > largest, x * np.inf, x) for x in (
+            ar @ br - ai @ bi, ar @ bi + ai @ br))
+        parts = [(out.real, re - 0 * im), (out.imag, im + 0 * re)]  # times 1 + 0 i
     for found, exact in parts:
         expected = exact.astype("f4")
         assert np.array_equal(np.isnan(found), np.isnan(expected))
@@ -199,7 +217,7 @@ def run_beside_nothing(kernel, numbers, rng):
 
 def run_alone(kernel, numbers, rng):
     """Members that begin anywhere in 16 bytes have the bits that they have alone."""
-    n, batch = 33, 4
+    n, batch = 32 if kernel.values.get("PADDED") else 33, 4
     a, b = random(rng, numbers.dtype, batch, n, n), random(rng, numbers.dtype, batch, n, n)
 
     def product(a, b):
@@ -211,6 +229,71 @@ def run_alone(kernel, numbers, rng):
     together = product(a, b)
     for i in range(batch):
         assert product(a[i:i + 1], b[i:i + 1]).tobytes() == together[i].tobytes()
+
+
+def symmetric_matrix(rng, dtype, order, lower, hermitian):
+    """A matrix, and what is given of it; where its diagonal is real, that is not."""
+    a = random(rng, dtype, order, order)
+    half = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
+    full = np.where(half, a, a.T.conj() if hermitian else a.T)
+    if hermitian:
+        full[range(order), range(order)] = full.diagonal().real
+    return full, np.where(half, a, dtype.type(np.nan))
+
+
+def run_symmetric(kernel, numbers, rng, m, n, right, how, beta, shared):
+    """symm_lines: A on either side, of either triangle; four schedules; members alone as among
+    others."""
+    lower, hermitian, batch, dtype = how >> 1 & 1, how >> 2, 3, numbers.dtype
+    order, alpha = n if right else m, 0.75 + 0.25j * (dtype.kind == "c")
+    full, seen = (np.array(x) for x in zip(*(
+        symmetric_matrix(rng, dtype, order, lower, hermitian)
+        for _ in range(1 if shared else batch))))
+    b, c = random(rng, dtype, batch, m, n), random(rng, dtype, batch, m, n)
+    if not beta:
+        c[...] = np.nan
+    left, other = (b, full) if right else (full, b)
+    wide = np.result_type(dtype, np.float64)
+    expected = alpha * left.astype(wide) @ other.astype(wide) + (beta * c if beta else 0)
+
+    def made(schedule, a, b, c):
+        A, B, C = Memory(a), Memory(b), Memory(c)
+        out = Memory(np.full(c.shape, np.nan, dtype))
+        of_a, of_b = A.matrix()[:3] + [0 if shared else order**2], B.matrix()
+        left, other = (of_b, of_a) if right else (of_a, of_b)
+        kernel(schedule, m, n, order, 0, how | right, [*left, 0], [*other, 0], C.matrix(),
+               out.matrix(), alpha, beta, len(b))
+        return out.array.copy()
+
+    found = [made(schedule, seen, b, c) for schedule in SCHEDULES]
+    assert len({x.tobytes() for x in found}) == 1, "the result depends on the schedule"
+    error = np.abs(found[0] - expected).max()
+    assert error < 4 * (order + 2) * numbers.eps * np.abs(expected).max(), (error, m, n, right, how)
+    for i in range(batch):
+        alone = made(0, seen if shared else seen[i:i + 1], b[i:i + 1], c[i:i + 1])
+        assert alone[0].tobytes() == found[0][i].tobytes()
+
+
+def run_symmetric_extremes(kernel, numbers, rng, right, how):
+    """As run_extremes."""
+    largest, v, dtype = np.finfo("f4").max, kernel.values, numbers.dtype
+    n = min(32 if v.get("PADDED") else 33, 8 * v["RN"] * v["ACROSS"], 16 * v["RM"] * v["DOWN"])
+    full, seen = symmetric_matrix(rng, dtype, n, how >> 1 & 1, how >> 2)
+    for i, j, x in (0, 0, np.inf), (1, 1, np.nan), (2, 3, -np.inf), (2, 4, np.inf), (5, 6, largest):
+        for of in full, seen:
+            of[i, j] = of[j, i] = x
+    b = random(rng, dtype, n, n)
+    if right:
+        b[:, 5:7], b[:, 7:] = 0.999, 0
+    else:
+        b[5:7], b[7:] = 0.999, 0
+    half = np.tri(n, dtype=bool) if how & 2 else np.tri(n, dtype=bool).T
+    seen = np.where(half, seen, dtype.type(7))
+    A, B, out = Memory(seen[None]), Memory(b[None]), Memory(np.full((1, n, n), -7, dtype))
+    left, other = (B, A) if right else (A, B)
+    kernel(0, n, n, n, 0, how | right, [*left.matrix(), 0], [*other.matrix(), 0], out.matrix(),
+           out.matrix(), 1, 0, 1)
+    judge_extremes(kernel, numbers, *((b, full) if right else (full, b)), out.array[0])
 
 
 class Rank:
@@ -352,11 +435,27 @@ def main(library, name, letter, values):
             with np.errstate(all="ignore"):
                 run_rank_extremes(rank, rng, 16 * v["RM"] * v["TEAM"] - 1, 25)
         return
+    if name == "symm_lines":
+        sides = (0, 1) if v["STAGES"] == 1 else (0,)
+        hows = (0, 2, 4, 6) if letter in "cz" else (0, 2)
+        most = 16 * v["RM"] * v["DOWN"], 8 * v["RN"] * v["ACROSS"]
+        for m, n, beta, shared in SYMMETRIC:
+            for right, how in product(sides, hows):
+                order = n if right else m
+                if m <= most[0] and n <= most[1] and lie_padded(kernel, n, order) and (
+                        v["STAGES"] > 1 or order <= v["DEEP"]):
+                    run_symmetric(kernel, numbers, rng, m, n, right, how, beta, shared)
+        if letter in "sc":
+            with np.errstate(all="ignore"):
+                for right, how in product(sides, hows):
+                    run_symmetric_extremes(kernel, numbers, rng, right, how)
+        return
     for sizes, layouts, conj, half, symmetric, beta, shared in (
             {"gemm_thread": BY_ROWS, "gemm_lines": LINES}.get(name, PROBLEMS)):
         m, n, k = sizes
         if name == "gemm_lines":
             fits = n <= 8 * v["RN"] * v["ACROSS"] and (v["STAGES"] > 1 or k <= v["DEEP"])
+            fits &= lie_padded(kernel, n, k)
         elif kernel.block:
             kind = "syrk" if half else "symm" if symmetric else "gemm"
             fits = name.startswith(kind) and (not v["RESIDENT"] or k <= v["BK"] * v["STAGES"])
