@@ -1,5 +1,6 @@
 // gemm_lines.cu: C := alpha A B + beta C of every member of a batch whose matrices lie by rows
-// without gaps, of lengths that are no multiple of 128 bytes (line_products.cuh).
+// without gaps, of lengths that are no multiple of 128 bytes but where they are PADDED
+// (line_products.cuh).
 //
 // k > 0. The floor is (m k + k n + m n) elements a member, C read too if beta is not zero.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone

@@ -1,7 +1,7 @@
-// line_products.cuh: products of members whose matrices lie by rows without gaps, of lengths that are
-// no multiple of 128 bytes: the body of gemm_lines.cu and of symm_lines.cu.
+// line_products.cuh: products of members whose matrices lie by rows without gaps: the body of
+// gemm_lines.cu and of symm_lines.cu.
 //
-// Rows then begin anywhere in 16 bytes, or in 128, but what follows each other is one line, of
+// Rows then may begin anywhere in 16 bytes, or in 128, but what follows each other is one line, of
 // which all copies are 16 bytes, from the last multiple before it on, and which lies in shared
 // memory as it does in memory. A team of DOWN x ACROSS warps owns 16 RM DOWN rows of one member's
 // C. B comes in slices, DEEP rows of it, a line, of which all but one of STAGES are on their way;
@@ -28,7 +28,7 @@ constexpr int TEAM = DOWN * ACROSS;
 
 constexpr int TEAMS = WARPS / TEAM;
 constexpr int ROWS = 16 * RM * DOWN;              // of C that a team owns
-constexpr int NEXT = ADJACENT || PADDED ? 4 : 1;            // from one k of a lane to its next
+constexpr int NEXT = ADJACENT || PADDED ? 4 : 1;  // from one k of a lane to its next
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are

@@ -1,6 +1,6 @@
 // symm_lines.cu: C := alpha A B + beta C or alpha B A + beta C of every member of a batch whose
-// matrices lie by rows without gaps, of lengths that are no multiple of 128 bytes; A symmetric or
-// Hermitian, of which one triangle is seen (line_products.cuh).
+// matrices lie by rows without gaps, A symmetric or Hermitian, of which one triangle is seen
+// (line_products.cuh).
 //
 // A team owns a member, and all of A comes as a line, of which half is not wanted: lines are read
 // whole, and rows of a triangle would begin anywhere. In shared memory the other triangle is then

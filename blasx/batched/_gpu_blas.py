@@ -21,6 +21,7 @@ from ._block import line_bytes, product_bytes, syrk_bytes
 _BITS = Struct("<q"), Struct("<d")
 ALL, LOWER, HERMITIAN = 0, 1, 2  # the part of C that is wanted (kernels/operands.cuh)
 OTHERS_ZERO, UPPER = 4, 8  # or of these two with one of them
+ON_THE_RIGHT, OF_LOWER, IS_HERMITIAN = 1, 2, 4  # A, for kernels/symm_lines.cu
 
 
 class Operand(NamedTuple):
@@ -359,8 +360,8 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
             m, n, order, left, right, o):
         plan = _plan("symm_lines", me.letter, max(m, n), device)
         if plan and plan.takes(m, n, order) and (not side or plan.values["STAGES"] == 1):
-            plan.launch(m, n, order, ALL, side | lower << 1 | hermitian << 2, left, right, z, o,
-                        alpha, beta, batch)
+            how = side * ON_THE_RIGHT | lower * OF_LOWER | hermitian * IS_HERMITIAN
+            plan.launch(m, n, order, ALL, how, left, right, z, o, alpha, beta, batch)
             return out
     when = _cases(me.letter, m, n, x, y, o)
     if not _plan("symm_block", me.letter, max(m, n), device, when):

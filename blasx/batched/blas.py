@@ -107,7 +107,7 @@ def symm_batched(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c
     alpha, beta : numbers
         alpha = 0 leaves A and B unread, beta = 0 leaves C unread, whatever they hold.
     a : (batch, m, m) array; (n, n) if `side`; or one matrix for all members
-        Symmetric; only the triangle that `lower` names is read.
+        Symmetric; only the triangle that `lower` names counts.
     b : (batch, m, n) array, or one matrix for all members
     c : (batch, m, n) array, optional
         Overwritten if `overwrite_c`.
@@ -133,7 +133,7 @@ def hemm_batched(me, alpha, a, b, beta=0.0, c=None, side=0, lower=0, overwrite_c
     ----------
     alpha, beta : numbers
     a : (batch, n, n) array, or one matrix for all members
-        Only the triangle that `lower` names is read; imaginary parts of the diagonal count as zero.
+        Only the triangle that `lower` names counts, of the diagonal the real parts.
     b : (batch, m, k) array, or one matrix for all members
     c : (batch, m, k) array, optional
         Not read where beta = 0. Overwritten if `overwrite_c`.
