@@ -10,8 +10,10 @@ and a line in SPACES.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import product
+
+import numpy as np
 
 from ._types import TYPES
 from .batched._block import (
@@ -125,11 +127,20 @@ def fits(kernel, letter, n, values, gpu):
 
 
 def nearest(kernel, letter, n, values, gpu):
-    """Of the constants that fit those with the most in common with `values`, or None."""
-    every = ({k: v for change in changes for k, v in change.items()}
-             for changes in product(*SPACES[kernel].stages(letter, n)))
-    return max((v for v in every if fits(kernel, letter, n, v, gpu)), default=None,
-               key=lambda v: sum(values.get(k) == x for k, x in v.items()))
+    """Of the constants that fit those with the most in common with `values`, or None. There may be
+    hundreds of thousands: how many each has in common is found first, then what fits."""
+    stages, later, common = SPACES[kernel].stages(letter, n), set(), []
+    for stage in reversed(stages):  # a later stage's choice stands
+        common.insert(0, [sum(values.get(k) == x for k, x in change.items() if k not in later)
+                          for change in stage])
+        later |= {k for change in stage for k in change}
+    sums = reduce(np.add.outer, map(np.array, common))
+    for place in np.argsort(-sums.ravel(), kind="stable"):
+        at = np.unravel_index(place, sums.shape)
+        found = {k: v for i, stage in zip(at, stages) for k, v in stage[i].items()}
+        if fits(kernel, letter, n, found, gpu):
+            return found
+    return None
 
 
 @cache

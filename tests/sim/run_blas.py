@@ -313,9 +313,9 @@ class Rank:
         return out.array.copy()
 
 
-def run_ranks(rank, rng, n, k):
-    """Both triangles, the other zero; four schedules; members alone as among others; one A for
-    all."""
+def run_ranks(rank, rng, n, k, turn):
+    """Both triangles, the other zero (of complex ones each in its `turn` Hermitian); four
+    schedules; members alone as among others; one A for all."""
     dtype, batch = rank.dtype, 5
     is_complex = dtype.kind == "c"
     a = random(rng, dtype, batch, n, k)
@@ -325,14 +325,14 @@ def run_ranks(rank, rng, n, k):
         across = wide.swapaxes(1, 2)
         right = alpha * wide @ (across.conj() if hermitian else across)
         error = 4 * (k + 4) * np.finfo(dtype).eps * (abs(wide) @ abs(across))
-        for lower in (0, 1):
+        for lower in ((hermitian + turn) % 2,) if is_complex else (0, 1):
             half = np.tril if lower else np.triu
             found = [rank(schedule, a, alpha, lower, hermitian) for schedule in SCHEDULES]
             assert len({x.tobytes() for x in found}) == 1, "the result depends on the schedule"
             assert (abs(found[0] - half(right)) <= half(error)).all(), (n, k, hermitian, lower)
             if hermitian:
                 assert not found[0].imag[:, range(n), range(n)].any()
-            for i in range(batch):
+            for i in (0, 3, 4):
                 alone = rank(i % 4, a[i:i + 1], alpha, lower, hermitian, 1 + i % 2)
                 assert all(x.tobytes() == found[0][i].tobytes() for x in alone)
 
@@ -428,9 +428,9 @@ def main(library, name, letter, values):
     v = kernel.values
     if name == "syrk_lines":
         rank = Rank(kernel, numbers.dtype)
-        for n, k in RANKS:
+        for turn, (n, k) in enumerate(RANKS):
             if n <= 16 * v["RM"] * v["TEAM"]:
-                run_ranks(rank, rng, n, k)
+                run_ranks(rank, rng, n, k, turn)
         if letter in "sc":
             with np.errstate(all="ignore"):
                 run_rank_extremes(rank, rng, 16 * v["RM"] * v["TEAM"] - 1, 25)
@@ -439,15 +439,16 @@ def main(library, name, letter, values):
         sides = (0, 1) if v["STAGES"] == 1 else (0,)
         hows = (0, 2, 4, 6) if letter in "cz" else (0, 2)
         most = 16 * v["RM"] * v["DOWN"], 8 * v["RN"] * v["ACROSS"]
-        for m, n, beta, shared in SYMMETRIC:
-            for right, how in product(sides, hows):
+        for turn, (m, n, beta, shared) in enumerate(SYMMETRIC):
+            of_turn = ((0, 6), (2, 4))[turn % 2] if letter in "cz" else hows
+            for right, how in product(sides, of_turn):
                 order = n if right else m
                 if m <= most[0] and n <= most[1] and lie_padded(kernel, n, order) and (
                         v["STAGES"] > 1 or order <= v["DEEP"]):
                     run_symmetric(kernel, numbers, rng, m, n, right, how, beta, shared)
         if letter in "sc":
             with np.errstate(all="ignore"):
-                for right, how in product(sides, hows):
+                for right, how in product(sides, (0, 6) if letter == "c" else hows):
                     run_symmetric_extremes(kernel, numbers, rng, right, how)
         return
     for sizes, layouts, conj, half, symmetric, beta, shared in (
