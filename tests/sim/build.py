@@ -67,7 +67,7 @@ def build(folder, name, letter, constants, plant=None, entry=ENTRY, ahead=None, 
     if plant:
         assert plant[0] in text, plant
         text = text.replace(*plant)
-    values = "_".join(map(str, constants.values()))
+    values = "_".join(f"{k}{v}" for k, v in constants.items())
     stem = Path(folder) / f"{name}_{letter}_{values}{'_bug' * bool(plant)}"
     cpp, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
     cpp.write_text(f'#include "{SHIM.name}"\n{text}{entry.format(PREFIX + name, name, shared)}')
