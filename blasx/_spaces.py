@@ -905,6 +905,7 @@ def line_stages(letter, n):
 
 
 def neighbour_stages(letter, n):
+    """How rows are read from different banks: as they lie or, where they may be, apart."""
     size = TYPES[letter].dtype.itemsize
     adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
     return adjacent * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
