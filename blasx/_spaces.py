@@ -894,13 +894,28 @@ WARP_TILES = 36  # words of a number, times its tiles of 16 x 8: what its regist
 
 
 def line_stages(letter, n):
-    """Teams whose warps have few tiles to spare."""
-    teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
-             for d, a, m in product((1, 2, 3), (1, 2, 3, 4, 5, 6, 7, 8, 10), (1, 2, 3, 4, 5, 6))
-             if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
+    ways = product((1, 2, 3), (1, 2, 3, 4, 5, 6, 7, 8, 10), (1, 2, 3, 4, 5, 6))
     slices = options(DEEP=(16, 8, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1, 0))
-    return (teams, slices, neighbour_stages(letter, n),
-            options(WARPS=(1, 2, 4)),
+    return (line_teams(letter, n, ways), slices, *line_options(letter, n))
+
+
+def symmetric_line_stages(letter, n):
+    """A team owns a member; both operands as a whole, or the right one in slices."""
+    ways = ((d, a, -(-n // (16 * d))) for d, a in product(range(1, 9), range(1, 9)))
+    chunk = 128 // TYPES[letter].dtype.itemsize
+    slices = options(DEEP=(-(-n // chunk) * chunk,), STAGES=(1,), RESIDENT=(1,))
+    slices += options(DEEP=(chunk, 2 * chunk), STAGES=(2, 3), RESIDENT=(1,))
+    return (line_teams(letter, n, ways), slices, *line_options(letter, n))
+
+
+def line_teams(letter, n, ways):
+    """Teams of so many warps down and across, and tiles of a warp, that have few to spare."""
+    return [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a) for d, a, m in ways
+            if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
+
+
+def line_options(letter, n):
+    return (neighbour_stages(letter, n), options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
@@ -919,16 +934,6 @@ def line_fits(letter, n, v, gpu):
             and v["RM"] * v["RN"] * words(letter) <= WARP_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * line_bytes(letter, v, n, n, n) + 512 <= gpu.shared)
-
-
-def symmetric_line_stages(letter, n):
-    """Those of which a team owns a member."""
-    teams = [dict(DOWN=d, ACROSS=a, RM=m, RN=-(-n // (8 * a)), WARPS=d * a)
-             for d, a in product((1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7, 8))
-             for m in [-(-n // (16 * d))] if m * -(-n // (8 * a)) * words(letter) <= WARP_TILES]
-    _, _, *others = line_stages(letter, n)
-    slices = options(DEEP=(16, 8, 32, 48, 64, 80, 96), STAGES=(1, 2, 3), RESIDENT=(1,))
-    return (teams, slices, *others)
 
 
 def symmetric_line_fits(letter, n, v, gpu):

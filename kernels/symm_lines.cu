@@ -31,16 +31,16 @@ struct Symmetric {
     // the way round.
     __device__ void complete(const Part& w, const Slices& slices) const
     {
-        constexpr int TOGETHER = 4;  // numbers of a thread under way
+        constexpr int UNDER_WAY = 4;  // numbers of a thread
         scalar_t* const x = right ? slices.b : slices.a;
         const int pitch = right ? pitch_of_b(w.n) : pitch_of_a(w.k);
         const int n = w.k, width = n / 2 + 1, rows = MEET / width, columns = MEET % width;
         int r = in_team() / width, c = in_team() % width;
         while (r < n) {
-            scalar_t y[TOGETHER];
-            int to[TOGETHER];
+            scalar_t y[UNDER_WAY];
+            int to[UNDER_WAY];
             #pragma unroll
-            for (int u = 0; u < TOGETHER; ++u) {
+            for (int u = 0; u < UNDER_WAY; ++u) {
                 const int q = r + c < n ? r + c : r + c - n;
                 const bool seen = (r < q) != lower;  // is row r, column q
                 to[u] = r < n && (2 * c < n || 2 * r < n) ? seen ? q * pitch + r : r * pitch + q : -1;
@@ -52,7 +52,7 @@ struct Symmetric {
                 if (c >= width) c -= width, ++r;
             }
             #pragma unroll
-            for (int u = 0; u < TOGETHER; ++u)
+            for (int u = 0; u < UNDER_WAY; ++u)
                 if (to[u] >= 0) x[to[u]] = y[u];
         }
     }

@@ -383,11 +383,7 @@ for letter, n, dtype in (("s", 50, "f4"), ("s", 72, "f4"), ("c", 49, "c8"), ("c"
     passes(text, simulated)
 
 
-def test_ranks_of_odd_orders_by_lines(simulated):
-    """By the rows that ship: both triangles, the other zero, a real diagonal; members that lie
-    apart, and one alone, as among others and beside numbers that are not finite; numbers near
-    underflow, and products near the largest."""
-    text = """
+NUMBERS = """
 rng = np.random.default_rng(0)
 def random(letter, *shape):
     x = rng.standard_normal(shape)
@@ -395,6 +391,14 @@ def random(letter, *shape):
     return x.astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
 def same(x, y):
     return np.array(x).tobytes() == np.array(y).tobytes()
+"""
+
+
+def test_ranks_of_odd_orders_by_lines(simulated):
+    """By the rows that ship: both triangles, the other zero, a real diagonal; members that lie
+    apart, and one alone, as among others and beside numbers that are not finite; numbers near
+    underflow, and products near the largest."""
+    text = NUMBERS + """
 for letter, n, k in (("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65), ("s", 113, 75),
                      ("d", 17, 25), ("d", 41, 33), ("d", 67, 69), ("c", 19, 17), ("c", 33, 39),
                      ("c", 61, 55), ("z", 17, 23), ("z", 35, 35), ("z", 49, 57)):
@@ -447,15 +451,8 @@ def test_symmetric_products_by_lines(simulated):
     side, of either triangle, by rows and by columns, one for all members; members that begin
     anywhere in 16 bytes, and one alone, have the bits they have among others and beside numbers
     that are not finite; numbers near underflow."""
-    text = """
+    text = NUMBERS + """
 from blasx import _tuned
-rng = np.random.default_rng(0)
-def random(letter, *shape):
-    x = rng.standard_normal(shape)
-    x = x + 1j * rng.standard_normal(shape) if letter in "cz" else x
-    return x.astype(dict(s="f4", d="f8", c="c8", z="c16")[letter])
-def same(x, y):
-    return np.array(x).tobytes() == np.array(y).tobytes()
 def begins(x, numbers):
     room = gpu.copied(np.concatenate([x.ravel()[:1]] * numbers + [x.ravel()]))
     return room[numbers:].reshape(x.shape)

@@ -211,6 +211,17 @@ def test_a_quick_search_ends(kernel):
                                quick=True)
 
 
+def test_shipped_teams_of_symmetric_lines_are_candidates():
+    """With their slices: a search on another GPU can come to what ships."""
+    for letter in "sdcz":
+        for row in _tuned.table(90)["symm_lines"][letter]:
+            if _tuned.capitals(row):
+                teams, slices, rows, *_ = SPACES["symm_lines"].stages(letter, row["to"])
+                for stage in teams, slices, rows:
+                    assert any({k: v for k, v in change.items() if k != "WARPS"}.items()
+                               <= row.items() for change in stage), (letter, row)
+
+
 @pytest.mark.parametrize("kernel", ["syevd_block", "gesvd_vectors", "gesvd_values"])
 def test_shipped_teams_of_columns_that_stay_or_are_tiles_are_candidates(kernel):
     for kind, letter in product(("STAY", "TILED")[:1 + kernel.startswith("gesvd")], "sdcz"):
