@@ -49,7 +49,6 @@ LATER = {  # kernels that serve a routine past the rows of its own, the first of
     "posv": (("potrf_panels", "potrf_small", "potrf_block"),
              ("potrs_lines", "potrs_warp", "potrs_block", "trsm_lines", "trsm_block")),
     "potrs": (("trsm_lines", "trsm_block"),),
-    "potri": (("laswp_identity",), *(("trsm_small", "trsm_block"),) * 2),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}
 FIRST = {  # kernels of others that serve it, too
     "geqrf": ("geqrf_shared",), "symm": ("symm_lines", "gemm_warp"),
@@ -595,6 +594,8 @@ def described(kernel, row, origin):
     times = f", {row['ms']} ms" if "ms" in row else ", chosen without a record of its time"
     times += f", the next variant {row['runner_up_ms']}" if "runner_up_ms" in row else ""
     kernel = f"syevd of A^H A, then {kernel}" if row.get("gram") else kernel
+    if kernel == "potri_parts":
+        kernel = f"diagonal blocks alone, trsm, symm and gemm, then {kernel}"
     constants += ", for values alone the tridiagonal" if row.get("vectors") else ""
     return f"{kernel} {constants} (row to {row['to']} of {origin}{times})"
 

@@ -10,7 +10,7 @@ from blasx.batched._block import upper_bytes
 from tests.sim.process import under_sanitizers
 
 KERNELS = ("potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel", "potri_small",
-           "potri_shared")
+           "potri_shared", "potri_parts")
 
 
 def rows(letter, kernel):
@@ -40,6 +40,7 @@ def drift(kernel, letter):
 
 @pytest.mark.parametrize("kernel, letter", [("potrf_block", "d"), ("posv_block", "s"),
                                             ("potrs_block", "c"),
+                                            ("potri_parts", "z"),
                                             *((f"potri_{x}", letter) for x in ("small", "shared")
                                               for letter in "sdcz")])
 def test_compiles_without_drift_or_spills(kernel, letter):
@@ -97,6 +98,7 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),
         *(("potri_small", x, dict(N=32, C=2, WARPS=1, BLOCKS=1)) for x in "sc"),
         *(("potri_small", x, dict(N=8, C=1, WARPS=2, BLOCKS=1)) for x in "dz"),
+        *(("potri_parts", x, dict(LINES=8, WARPS=2)) for x in "dc"),
         ("potrf_panel", "d", panel(4, 2, 2, 2)), ("potrf_panel", "c", panel(2, 1, 1, 2)),
         ("potrf_panel", "s", panel(2, 1, 1, 2)), ("potrf_panel", "s", panel(4, 2, 2, 2, 1)))
 
@@ -112,7 +114,7 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
         orders = "57", "64", "34", "38"
     if kernel == "potrs_lines":  # rows, columns, no unit stride
         orders = "33", "100", "65"
-    if kernel.startswith("potri"):  # rows, columns, no unit stride
+    if kernel in ("potri_small", "potri_shared"):  # rows, columns, no unit stride
         orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))

@@ -477,7 +477,7 @@ def test_what_a_kernel_prepares_for_is_not_switched_off():
     ("getrf_nopiv", 100, "getrf_shared"), ("getrf_nopiv", 600, "getrf_nopiv"),
     ("getri", 100, "getri_shared"), ("getri", 200, "laswp_identity trsm_block trsm_block"),
     ("potri", 8, "potri_small"), ("potri", 100, "potri_shared"),
-    ("potri", 200, "laswp_identity trsm_block trsm_block"),
+    ("potri", 200, "potri_parts"),
     ("gesvd", 300, "gesvd_vectors"), ("gesvd", 600, "")])
 def test_show_names_the_kernels_one_after_the_other(folder, routine, n, kernels):
     line, = tune.show([routine], "d", [n], HOPPER)

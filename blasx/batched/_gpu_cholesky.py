@@ -24,7 +24,7 @@ from ._gpu import (
     stacked,
     unsolved,
 )
-from ._gpu_blas import HERMITIAN, operand, product
+from ._gpu_blas import HERMITIAN, operand, product, symm
 from ._gpu_triangular import launch
 
 SIDES = 8  # right-hand sides of a block of kernels/potrs_block.cu
@@ -177,35 +177,69 @@ def _one_potrs(c, b, lower):
 def potri(me, c, lower, overwrite_c):
     """The inverse of every member from its factor, the `lower` triangle: inv_a, info."""
     batch, n, _ = c.shape
-    teams = blocks("potri_small", me, n)
-    block = teams or blocks("potri_shared", me, n)
-    if not block:
-        return _large_potri(me, c, lower, overwrite_c)
+    if n > MOST:
+        return _each(lambda x: cholesky.potri(x, lower, 1), c, overwrite_c)
+    if not _inverting(me, n):
+        return _potri_by_parts(me, c, lower, overwrite_c)
     x, info = like(c, overwrite_c), infos(batch, zero=not c.size)
-    of = *matrix(c, not lower), *matrix(x, not lower), info.data.ptr, n
-    if c.size and teams:
-        launch_dealt(me, teams, batch, n, *of)
-    elif c.size:
-        block(batch, inverse_bytes(me.letter, block.values), *of)
+    if c.size:
+        _invert(me, c, x, not lower, info)
     return x, info
 
 
-def _large_potri(me, c, lower, overwrite_c):
-    """Two triangular solves with the identity, which members that have no inverse do without."""
+def _inverting(me, n):
+    """The kernel that inverts members of order n in one launch, or None."""
+    return blocks("potri_small", me, n) or blocks("potri_shared", me, n)
+
+
+def _invert(me, c, x, upper, info):
     batch, n, _ = c.shape
-    if n > MOST:
-        return _each(lambda x: cholesky.potri(x, lower, 1), c, overwrite_c)
+    block, of = _inverting(me, n), (*matrix(c, upper), *matrix(x, upper), info.data.ptr, n)
+    if block.kernel.name == "potri_small":
+        launch_dealt(me, block, batch, n, *of)
+    else:
+        block(batch, inverse_bytes(me.letter, block.values), *of)
+
+
+def _potri_by_parts(me, c, lower, overwrite_c):
+    """The diagonal blocks inverted, and from these the inverse by products."""
+    batch, n, _ = c.shape
     x, info = like(c, 0), infos(batch, zero=not c.size)
     if not c.size:
         return x, info
-    none = cupy.ascontiguousarray(cupy.broadcast_to(cupy.arange(n, dtype=INT), (batch, n)))
-    blocks("laswp_identity", me, n)(batch, INT.itemsize * (2 * n + 3), *matrix(c), none.data.ptr,
-                                    *matrix(x), info.data.ptr, n)
-    for trans in (0, 2) if lower else (2, 0):
-        launch(me, "trsm", 1, c, x, x, 0, lower, trans, 0, info)
-    half = cupy.tri(n, dtype=bool) if lower else cupy.tri(n, dtype=bool).T
-    if overwrite_c:
-        cupy.copyto(c, x, where=half)
-        return c, info
-    cupy.copyto(x, c, where=~half)
-    return x, info
+    width = _part(me, n)
+    parts = cupy.ndarray((-(-n // width), batch), INT)
+    # The transpose of an upper factor is conj(L), and its inverse that of the transpose.
+    c_, x_ = (c, x) if lower else (c.swapaxes(1, 2), x.swapaxes(1, 2))
+    _invert_by_parts(me, c_, x_, parts, width)
+    block = blocks("potri_parts", me, n)
+    block(-(-n // block.values["LINES"]) * batch, 0, *matrix(c_), *matrix(x_), parts.data.ptr,
+          len(parts), width, info.data.ptr, overwrite_c, n, batch)
+    return (c if overwrite_c else x), info
+
+
+def _part(me, n):
+    """The order of the diagonal blocks, the fewest there can be: a multiple of 8."""
+    return next(width for width in (-(-n // (8 * parts)) * 8 for parts in range(2, n))
+                if _inverting(me, width))
+
+
+def _invert_by_parts(me, c, x, infos, width):
+    """x := the inverse from the lower triangle of c, above the diagonal anything.
+
+    Of a factor with the blocks L, M; 0, N the inverse has N^-H N^-1 =: P below on the right, -P W
+    beside it, W = M L^-1, and L^-H L^-1 + W^H P W above.
+    """
+    if len(infos) == 1:
+        return _invert(me, c, x, 0, infos[0])
+    batch, n, _ = c.shape
+    half = len(infos) // 2
+    k = half * width
+    _invert_by_parts(me, c[:, :k, :k], x[:, :k, :k], infos[:half], width)
+    _invert_by_parts(me, c[:, k:, k:], x[:, k:, k:], infos[half:], width)
+    w, left = cupy.ndarray((batch, n - k, k), me.dtype), x[:, k:, :k]
+    launch(me, "trsm", 1, c[:, :k, :k], c[:, k:, :k], w, 1, 1, 0, 0)
+    symm(me, -1, x[:, k:, k:], w, 0, left, batch, 0, 1, me.is_complex, 1)
+    top = operand(x[:, :k, :k])
+    product(me, k, k, n - k, operand(w.swapaxes(1, 2), me.is_complex), operand(left), top, top, -1,
+            1, batch)

@@ -207,6 +207,41 @@ def inverses(sim, rng, n, order, in_place, lower, batch, blocks, shared, *more):
     assert np.abs(half[3] - half[0] / far / far).max() <= 4 * np.finfo(c.dtype).smallest_subnormal
 
 
+def potri_parts(sim, rng, n, order, in_place, lower, turn):
+    """Two of four members have no inverse, by two of the parts' zeros or one."""
+    width, v = -(-n // 3), sim.constants
+    parts = -(-n // width)
+    zeros = np.zeros((parts, 4), np.int32)
+    zeros[-1, 1], zeros[parts // 2:, 2] = 1, 2
+    expected = [0, (parts - 1) * width + 1, parts // 2 * width + 2, 0]
+    c, x = (rng.standard_normal((4, n, 2 * n)).view(complex).astype(sim.dtype) if sim.letter in "cz"
+            else rng.standard_normal((4, n, n)).astype(sim.dtype) for _ in range(2))
+    below, above = np.tril_indices(n), np.triu_indices(n, 1)
+    if in_place:
+        c[:, *above] = np.nan
+    else:
+        c[::3, *below] = np.nan
+    x[:, *above] = np.nan
+    x[1:3] = np.nan
+    outputs = []
+    for schedule in SCHEDULES:
+        source, result, infos = Memory(c, order), Memory(x, order), Memory(zeros, "C")
+        info = poisoned((4,), np.int32, "C")
+        sim.run(schedule, -(-n // v["LINES"]) * 4, 0, *source.matrix(), *result.matrix(),
+                infos.address, parts, width, info.address, in_place, n, 4)
+        outputs.append([y.array.copy() for y in (source if in_place else result, info)])
+    got, info = same_under_all_schedules(outputs)
+    assert list(info) == expected, info
+    for i in range(4):
+        if expected[i]:
+            right = c[i]
+        else:
+            right = np.tril(x[i])
+            np.fill_diagonal(right, x[i].diagonal().real)
+            right[above] = c[i][above]
+        assert np.array_equal(got[i], right, equal_nan=True)
+
+
 def check(sim, full, a, c, info, unread, lower):
     n = len(a)
     done = info - 1 if info else n
