@@ -58,9 +58,10 @@ from .large._bytes import panel_bytes as cluster_bytes
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
 OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "PADDED",
-            "multiple"}
+            "BULK", "multiple"}
 # 0 or 1; every other constant is at least 1
-FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED")
+FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED",
+         "BULK")
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -923,7 +924,7 @@ def line_teams(letter, n, ways):
 
 
 def line_options(letter, n):
-    return (neighbour_stages(letter, n), options(WARPS=(1, 2, 4)),
+    return (neighbour_stages(letter, n), options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
@@ -937,6 +938,7 @@ def neighbour_stages(letter, n):
 def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
+            and (not v.get("BULK") or gpu.capability >= 90 and not v.get("PADDED"))
             and (n * size % 16 == 0 or not v.get("PADDED"))
             and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
             and v["RM"] * v["RN"] * words(letter) <= WARP_TILES
@@ -958,8 +960,7 @@ def circle_stages(letter, n):
     chunk = 128 // TYPES[letter].dtype.itemsize
     slices = options(DEEP=(chunk,), STAGES=(1,)) + options(DEEP=(chunk, 2 * chunk), STAGES=(2, 3))
     adjacent = [dict(ADJACENT=2)] if n % 4 == 2 else [{}] if n % 2 else [dict(ADJACENT=4)]
-    return (teams, slices, adjacent,
-            options(WARPS=(1, 2, 4)),
+    return (teams, slices, adjacent, options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
@@ -971,6 +972,7 @@ def circle_tiles(team, rm):
 def circle_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["TEAM"]
     return (v["DEEP"] * size % 128 == 0 and 16 * v["RM"] * team >= n
+            and (not v.get("BULK") or gpu.capability >= 90 and v["STAGES"] == 1)
             and v.get("ADJACENT", 0) in (0, 2, 4)
             and circle_tiles(team, v["RM"]) * words(letter) <= CIRCLE_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048

@@ -32,12 +32,13 @@ constexpr int NEXT = ADJACENT || PADDED ? 4 : 1;  // from one k of a lane to its
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int TOGETHER = RESIDENT ? RM : 1;       // rows of tiles of C that go out at once
 constexpr int OUT = 16 * TOGETHER * DOWN;         // rows of C that these are
-static_assert(STAGES > 1 || RESIDENT);
+static_assert((STAGES > 1 || RESIDENT) && !(BULK && PADDED));
 static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1));
 
 struct Part {  // of a member's C: `rows` rows, from A's row `a` on
     const scalar_t *a, *b;
     int rows, n, k;
+    const scalar_t *a_end, *b_end;  // of the arrays
 };
 
 // From a row of A, of B and of C to the next in shared memory
@@ -72,9 +73,16 @@ struct Slices {
     __device__ void bring_from(const Part& w, int p, int stage) const
     {
         const int depth = min(DEEP, w.k - p);
-        bring(b + stage * b_apart, pitch_of_b(w.n), w.b + size(p) * w.n, depth, w.n);
+        scalar_t* const to = b + stage * b_apart;
+        const scalar_t* const from = w.b + size(p) * w.n;
+        const bool all_of_a = RESIDENT && p == 0;
+        if (!BULK) {
+            bring(to, pitch_of_b(w.n), from, depth, w.n);
+            if (all_of_a) bring(a, pitch_of_a(w.k), w.a, w.rows, w.k);
+        } else if (in_team() == 0)
+            deliver(stage, Line(to, from, depth * w.n, w.b_end),
+                    all_of_a ? Line(a, w.a, w.rows * w.k, w.a_end) : Line());
         if (!RESIDENT) bring_slice(a + stage * a_apart, w.a, w.rows, w.k, p, depth);
-        else if (p == 0) bring(a, pitch_of_a(w.k), w.a, w.rows, w.k);
     }
 };
 
@@ -244,10 +252,11 @@ __device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, con
         #pragma unroll
         for (int half = 0; half < 2; ++half)
             from[i][half] = min(T::row(i, half), w.rows - 1) * pitch_of_a(w.k);
-    int now = 0, next = AHEAD;
+    int now = 0, next = AHEAD, phase = 0;
     for (int p = 0; p < w.k; p += DEEP) {
-        await_groups<AHEAD - 1>();
-        meet();
+        if (!BULK || !RESIDENT) await_groups<AHEAD - 1>();
+        if (BULK) await(barrier_of(now), phase);
+        if (!BULK || STAGES > 1) meet();
         if (STAGES > 1) {
             if (p + AHEAD * DEEP < w.k) slices.bring_from(w, p + AHEAD * DEEP, next);
             end_group();
@@ -260,6 +269,7 @@ __device__ void multiply(const Part& w, const Slices& slices, scalar_t* own, con
         tiles.add(slices.a + (RESIDENT ? p : now * slices.a_apart), from,
                   slices.b + now * slices.b_apart, pitch_of_b(w.n), min(DEEP, w.k - p));
         now = now + 1 == STAGES ? 0 : now + 1;
+        phase ^= now == 0;
     }
     tiles.end();
     bool in_turn = false;
@@ -287,10 +297,11 @@ __device__ void product(const Kind& kind, size m, size n, size k, size down, siz
     if (member >= batch) return;  // the whole team
     const int first = int(work - member * down) * ROWS;
     const Part w{A + member * a_next + first * k, B + member * b_next, min(ROWS, int(m) - first),
-                 int(n), int(k)};
+                 int(n), int(k), A + (batch - 1) * a_next + m * k, B + (batch - 1) * b_next + k * n};
     scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared)
                           + (TEAM == 1 ? warp() * int(shared) : 0);
     const Slices slices(w, min(ROWS, int(m)), own);
+    if (BULK) make_barriers();
     #pragma unroll
     for (int s = 0; s < AHEAD; ++s) {
         if (s * DEEP < w.k) slices.bring_from(w, s * DEEP, s);

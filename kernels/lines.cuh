@@ -2,9 +2,11 @@
 // shared memory of a team of TEAM warps, the whole of a block if there are more than one.
 //
 // A line begins anywhere in 16 bytes. All copies are 16 bytes, from the last multiple before it on,
-// so it lies in shared memory as far past such a multiple as in memory.
+// so it lies in shared memory as far past such a multiple as in memory. Threads copy 16 bytes each or,
+// BULK, the hardware does all of a line (Hopper's), which a thread asks for.
 #pragma once
 #include "async.cuh"
+#include "barriers.cuh"
 #include "block.cuh"
 
 constexpr int MEET = 32 * TEAM;                   // threads of a team
@@ -54,6 +56,53 @@ __device__ inline void bring_slice(scalar_t* to, const scalar_t* from, int rows,
             copy_async<16, true>(to + row * slice_pitch(k) + at, from + begin + p + at,
                                  min(PACK, depth - at) * int(sizeof(scalar_t)));
     }
+}
+
+// The barrier on which what the hardware brings to a stage of this team completes
+__device__ inline unsigned barrier_of(int stage)
+{
+    __shared__ word barriers[WARPS / TEAM][STAGES];
+    return shared_address(&barriers[TEAM == 1 ? warp() : 0][stage]);
+}
+__device__ inline void make_barriers()
+{
+    if (in_team() == 0) {
+        for (int s = 0; s < STAGES; ++s) make_barrier(barrier_of(s), 1);
+        show_barriers();
+    }
+    meet();
+}
+
+// A line that the hardware brings; `end` is that of the array, past which nothing is read: what of
+// the line is in 16 bytes with it is copied number by number.
+struct Line {
+    scalar_t* to;
+    const scalar_t* from;
+    int before, count, whole;  // from a multiple of 16 bytes on
+
+    __device__ Line() : count(0), whole(0) {}
+    __device__ Line(scalar_t* at, const scalar_t* line, int numbers, const scalar_t* end)
+        : to(at - past(line)), from(line - past(line)), before(past(line)), count(before + numbers),
+          whole((count + PACK - 1) / PACK * PACK)
+    {
+        if (whole > end - from) whole = count / PACK * PACK;
+    }
+    __device__ unsigned bytes() const { return whole * unsigned(sizeof(scalar_t)); }
+    __device__ void copy_rest() const
+    {
+        for (int e = max(whole, before); e < count; ++e) to[e] = from[e];
+    }
+    __device__ void copy(unsigned barrier) const
+    {
+        if (whole) copy_bytes(shared_address(to), from, bytes(), barrier);
+    }
+};
+// Has them brought to a stage: all that is to come is told before any of it comes.
+__device__ inline void deliver(int stage, const Line& x, const Line& y)
+{
+    x.copy_rest(), y.copy_rest();
+    expect(barrier_of(stage), x.bytes() + y.bytes());
+    x.copy(barrier_of(stage)), y.copy(barrier_of(stage));
 }
 
 // From a row of n to the next where these are an odd number of times `unit` numbers apart

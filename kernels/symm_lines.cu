@@ -16,6 +16,7 @@ constexpr int STAGES = 1;            // slices in shared memory; 1: there is one
 constexpr int RESIDENT = 1;          // the left operand comes as a whole
 constexpr int ADJACENT = 0;          // 1: of k the lanes of a group take neighbours
 constexpr int PADDED = 0;            // 1: and rows are apart in shared memory
+constexpr int BULK = 0;              // 1: the hardware brings lines (lines.cuh)
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"

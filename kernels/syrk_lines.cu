@@ -25,6 +25,7 @@ constexpr int RM = 3;                // tiles of a group, one below the other
 constexpr int DEEP = 64;             // of k in a slice
 constexpr int STAGES = 1;            // slices in shared memory; 1: there is one in all, A
 constexpr int ADJACENT = 0;          // of k the lanes of a group that take neighbours; 0: none do
+constexpr int BULK = 0;              // 1: the hardware brings A as a whole (lines.cuh)
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
 #include "launch.cuh"
@@ -37,12 +38,13 @@ constexpr int SIDE = 16 * RM, ACROSS = 2 * RM;    // rows of a group, and tiles 
 constexpr int MET = TEAM / 2 + 1;                 // groups half the way round the circle
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 constexpr int NEAR = ADJACENT ? ADJACENT : 1, APART = 4 / NEAR;  // lanes side by side; such groups
-static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1));
+static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && !(BULK && STAGES > 1));
 
 struct Member {
     const scalar_t* a;  // n x k
     int n, k;
     bool hermitian;
+    const scalar_t* end;  // of the array
 };
 
 // Slices of A in the team's shared memory, or all of it
@@ -58,7 +60,8 @@ struct Slices {
     __device__ void bring_from(const Member& w, int p, int stage) const
     {
         if (STAGES > 1) bring_slice(a + stage * apart, w.a, w.n, w.k, p, min(DEEP, w.k - p));
-        else bring(a, w.a, w.n * w.k);
+        else if (!BULK) bring(a, w.a, w.n * w.k);
+        else if (in_team() == 0) deliver(stage, Line(a, w.a, w.n * w.k, w.end), Line());
     }
 };
 
@@ -244,8 +247,8 @@ __device__ void multiply(const Member& w, const Slices& slices, scalar_t* own, i
     const Rows begin = T::rows(w);
     int now = 0, next = AHEAD;
     for (int p = 0; p < w.k; p += Slices::deep(w)) {
-        await_groups<AHEAD - 1>();
-        meet();
+        if (BULK) await(barrier_of(0), 0);
+        else await_groups<AHEAD - 1>(), meet();
         if (STAGES > 1) {
             if (p + AHEAD * DEEP < w.k) slices.bring_from(w, p + AHEAD * DEEP, next);
             end_group();
@@ -277,10 +280,12 @@ syrk_lines(size n, size k, size shared, size lower, size hermitian, const scalar
     wait_for_stream();
     const size member = TEAM == 1 ? size(blockIdx.x) * TEAMS + warp() : size(blockIdx.x);
     if (member >= batch) return;  // the whole team
-    const Member w{A + member * a_next, int(n), int(k), hermitian != 0};
+    const Member w{A + member * a_next, int(n), int(k), hermitian != 0,
+                   A + (batch - 1) * a_next + n * k};
     scalar_t* const own = reinterpret_cast<scalar_t*>(dynamic_shared)
                           + (TEAM == 1 ? warp() * int(shared) : 0);
     const Slices slices(w, own);
+    if (BULK) make_barriers();
     #pragma unroll
     for (int s = 0; s < AHEAD; ++s) {
         if (s * DEEP < w.k) slices.bring_from(w, s * DEEP, s);
