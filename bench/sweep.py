@@ -9,6 +9,7 @@ values, where that would spare Jacobi's iteration most of its sweeps.
 
 import argparse
 import json
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -35,7 +36,8 @@ def real(name):
 
 
 def calls(letter, a):
-    """{routine: its call}: on A, its factors, or A and another stack; out of place."""
+    """{routine: its call}: on A, its factors, or A and another stack; out of place. Factors are
+    made when a routine asks for them first."""
     import blasx
     cupy, n = timing.gpu(), a.shape[1]
     b, h, x = a[:, :, :1].copy(), "he" if letter in "cz" else "sy", uniform(letter, n, len(a))
@@ -43,10 +45,10 @@ def calls(letter, a):
     def named(name):
         return getattr(blasx, f"{letter}{name}_batched")
 
-    lu, piv, _ = named("getrf")(a)
-    c, _ = named("potrf")(a, 1)
+    lu = cache(lambda: named("getrf")(a)[:2])
+    c = cache(lambda: named("potrf")(a, 1)[0])
+    qr = cache(lambda: named("geqrf")(a)[:2])
     half = a[:, :, :max(1, n // 2)].copy()
-    qr, tau, _ = named("geqrf")(a)
     made, line = cupy.empty_like(a), a[:, :, 0].copy()
     return {
         "gemm": lambda: named("gemm")(1, a, a, 0, made, overwrite_c=1),
@@ -59,16 +61,16 @@ def calls(letter, a):
         "getrf": lambda: named("getrf")(a),
         "getrf_nopiv": lambda: named("getrf_nopiv")(a),
         "slogdet": lambda: named("slogdet")(a),
-        "getrs": lambda: named("getrs")(lu, piv, b),
+        "getrs": lambda: named("getrs")(*lu(), b),
         "gesv": lambda: named("gesv")(a, b),
-        "getri": lambda: named("getri")(lu, piv),
+        "getri": lambda: named("getri")(*lu()),
         "potrf": lambda: named("potrf")(a, 1),
-        "potrs": lambda: named("potrs")(c, b, 1),
-        "potri": lambda: named("potri")(c, 1),
+        "potrs": lambda: named("potrs")(c(), b, 1),
+        "potri": lambda: named("potri")(c(), 1),
         "posv": lambda: named("posv")(a, b, 1),
         "geqrf": lambda: named("geqrf")(a),
-        "orgqr": lambda: named("ungqr" if letter in "cz" else "orgqr")(qr, tau),
-        "ormqr": lambda: named("unmqr" if letter in "cz" else "ormqr")("L", "N", qr, tau, b),
+        "orgqr": lambda: named("ungqr" if letter in "cz" else "orgqr")(*qr()),
+        "ormqr": lambda: named("unmqr" if letter in "cz" else "ormqr")("L", "N", *qr(), b),
         "gels": lambda: named("gels")(a, b),
         h + "evd": lambda: named(h + "evd")(x),
         h + "gvd": lambda: named(h + "gvd")(x, a),

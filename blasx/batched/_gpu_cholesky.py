@@ -18,6 +18,7 @@ from ._gpu import (
     launch_dealt,
     like,
     matrix,
+    noted,
     nrhs,
     solve_by_lines,
     solving,
@@ -219,8 +220,10 @@ def _potri_by_parts(me, c, lower, overwrite_c):
 
 
 def _part(me, n):
-    """The order of the diagonal blocks, the fewest there can be: a multiple of 8."""
-    return next(width for width in (-(-n // (8 * parts)) * 8 for parts in range(2, n))
+    """The order of the diagonal blocks, a multiple of 8: as few as are no larger than a tuned row
+    says, and served by one launch."""
+    fewest = -(-n // noted("potri_parts", me, n, "part"))
+    return next(width for width in (-(-n // (8 * parts)) * 8 for parts in range(fewest, n))
                 if _inverting(me, width))
 
 
