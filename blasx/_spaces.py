@@ -468,11 +468,11 @@ def interchange_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32
 
 
-def lines_stages(letter, n):
+def inverse_part_stages(letter, n):
     return options(LINES=(16, 8, 32, 64)), options(WARPS=(8, 4, 2))
 
 
-def lines_fits(letter, n, v, gpu):
+def inverse_part_fits(letter, n, v, gpu):
     return v["WARPS"] <= 32
 
 
@@ -1783,7 +1783,7 @@ SPACES = {
                          largest=96),
     "potri_shared": Space("potri", inverse_strip_stages, inverse_strip_fits, (64, 96, 128), True,
                           smallest=17, largest=232),
-    "potri_parts": Space("potri", lines_stages, lines_fits, (256, 512), smallest=113),
+    "potri_parts": Space("potri", inverse_part_stages, inverse_part_fits, (256, 512), smallest=113),
     "trsm_small": Space("trsm", lane_stages, lane_fits, (4, 8, 16, 32, 48), True, largest=64),
     "potrs_block": Space("potrs", positive_stages, positive_fits, (64, 128), True, smallest=33),
     "trsm_lines": Space("trsv", line_solve_stages, line_solve_fits, (64, 128, 256, 512), True,

@@ -4,8 +4,8 @@
 // The diagonal blocks of L, of `width` rows each but the last, were inverted one by one; `infos` has
 // of every block where its diagonal has a zero, counted from 1, or 0. The first such place is the
 // member's `info`, and it has no inverse: X gets its factor. Else X gets of C what lies above the
-// diagonal, which is another's, and its diagonal becomes real, but for how it was rounded. In place,
-// X := C having been asked for, C gets the inverse's triangle instead, of members that have one.
+// diagonal, which is another's, and its diagonal becomes real, but for how it was rounded. Where the
+// answer is to be C (`in_place`), C gets the triangle of X instead, of members that have an inverse.
 //
 // A block has LINES lines of a member, rows or columns, whichever are lines of memory; a warp goes
 // along one at a time. The floor: n^2 / 2 numbers read and written.

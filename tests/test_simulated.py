@@ -38,11 +38,11 @@ print("ok")
 
 
 def test_inverses_of_definite_members(simulated):
-    """Either triangle, by rows and by columns, in place and not, by each kernel and by two solves;
-    a member with a zero on the diagonal; of the other triangle nothing is read or lost."""
+    """Either triangle, by rows and by columns, in place and not, by each kernel, by two parts and
+    three; a member with a zero on the diagonal; of the other triangle nothing is read or lost."""
     text = """
 rng = np.random.default_rng(0)
-for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 170, "c8")):
+for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 130, "c8"), ("z", 129, "c16")):
     potri, eye = getattr(blasx, letter + "potri_batched"), np.eye(n)
     a = rng.standard_normal((3, n, n)).astype(dtype)
     a = (a @ a.conj().swapaxes(1, 2) / n + eye).astype(dtype)

@@ -211,24 +211,25 @@ def _potri_by_parts(me, c, lower, overwrite_c):
     width = _part(me, n)
     parts = cupy.ndarray((-(-n // width), batch), INT)
     # The transpose of an upper factor is conj(L), and its inverse that of the transpose.
-    c_, x_ = (c, x) if lower else (c.swapaxes(1, 2), x.swapaxes(1, 2))
-    _invert_by_parts(me, c_, x_, parts, width)
+    factor, inverse = (y if lower else y.swapaxes(1, 2) for y in (c, x))
+    _invert_by_parts(me, factor, inverse, parts, width)
     block = blocks("potri_parts", me, n)
-    block(-(-n // block.values["LINES"]) * batch, 0, *matrix(c_), *matrix(x_), parts.data.ptr,
-          len(parts), width, info.data.ptr, overwrite_c, n, batch)
+    block(-(-n // block.values["LINES"]) * batch, 0, *matrix(factor), *matrix(inverse),
+          parts.data.ptr, len(parts), width, info.data.ptr, overwrite_c, n, batch)
     return (c if overwrite_c else x), info
 
 
 def _part(me, n):
-    """The order of the diagonal blocks, a multiple of 8: as few as are no larger than a tuned row
-    says, and served by one launch."""
+    """The order of the diagonal blocks, a multiple of 8: the fewest that are no larger than a tuned
+    row says, and served by one launch."""
     fewest = -(-n // noted("potri_parts", me, n, "part"))
     return next(width for width in (-(-n // (8 * parts)) * 8 for parts in range(fewest, n))
                 if _inverting(me, width))
 
 
 def _invert_by_parts(me, c, x, infos, width):
-    """x := the inverse from the lower triangle of c, above the diagonal anything.
+    """x := the inverse from the lower triangle of c, above the diagonal anything; infos of the
+    diagonal blocks.
 
     Of a factor with the blocks L, M; 0, N the inverse has N^-H N^-1 =: P below on the right, -P W
     beside it, W = M L^-1, and L^-H L^-1 + W^H P W above.

@@ -119,8 +119,9 @@ def potri_batched(me, c, lower=0, overwrite_c=0):
     Notes
     -----
     2 n^3 / 3 operations each. CPU: LAPACK. GPU: in one launch as far as the tuned rows go (on
-    Hopper to 232 in single, 160 in double precision, complex 160 and 112), above that two
-    triangular solves with the identity, from 1025 on the one-matrix routine in a loop.
+    Hopper to 232 in single, 160 in double precision, complex 128 and 112), above that the diagonal
+    blocks likewise, and the inverse from these by products, as a recursive LAUUM and TRTRI would;
+    from 1025 on the one-matrix routine in a loop.
     """
     c = square_stack(me, c, "c", overwrite_c)
     lower = me.choice(lower, "lower", (0, 1))

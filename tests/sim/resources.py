@@ -29,10 +29,10 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_100")
 def architectures(kernel, constants):
     """Those that a variant of a kernel is for."""
     text = _sources.source(f"{kernel}.cu")
-    clusters = constants.get("BULK") or "__cluster_dims__" in text and not (
+    recent = constants.get("BULK") or "__cluster_dims__" in text and not (
         "BY_CLUSTERS __launch" in text and constants["CLUSTER"] == 1)
     return tuple(arch for arch in ARCHITECTURES if (arch == "sm_90a" or "wgmma" not in text)
-                 and (arch != "sm_80" or not clusters))
+                 and (arch != "sm_80" or not recent))
 
 
 def variants():
