@@ -39,7 +39,8 @@ print("ok")
 
 def test_inverses_of_definite_members(simulated):
     """Either triangle, by rows and by columns, in place and not, by each kernel, by two parts and
-    three; a member with a zero on the diagonal; of the other triangle nothing is read or lost."""
+    three; a member with a zero on the diagonal, and one alone, with the same bits; of the other
+    triangle nothing is read or lost."""
     text = """
 rng = np.random.default_rng(0)
 for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 130, "c8"), ("z", 129, "c16")):
@@ -61,6 +62,8 @@ for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 130, "c8"), ("z
             assert np.array_equal(np.isnan(x[i]), np.isnan(c[i]))
             whole = half(x[i]) + half(x[i], 2 * (not lower) - 1).conj().T
             assert abs(a[i] @ whole - eye).max() < 1e3 * n * np.finfo(dtype).eps
+        alone, _ = potri(gpu.copied(c[2:]), lower)
+        assert np.array(alone)[0].tobytes() == x[2].tobytes()
 """
     passes(text, simulated)
 
