@@ -43,11 +43,13 @@ def test_inverses_of_definite_members(simulated):
     triangle nothing is read or lost."""
     text = """
 rng = np.random.default_rng(0)
-for letter, n, dtype in (("z", 9, "c16"), ("s", 70, "f4"), ("c", 130, "c8"), ("z", 129, "c16")):
+ways = (1, 0, 1), (0, 0, 0), (0, 1, 1), (1, 1, 0)
+for letter, n, dtype, all_ways in (("z", 9, "c16", 1), ("s", 70, "f4", 1), ("c", 130, "c8", 1),
+                                   ("z", 129, "c16", 0)):
     potri, eye = getattr(blasx, letter + "potri_batched"), np.eye(n)
     a = rng.standard_normal((3, n, n)).astype(dtype)
     a = (a @ a.conj().swapaxes(1, 2) / n + eye).astype(dtype)
-    for lower, columns, overwrite in ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+    for lower, columns, overwrite in ways if all_ways else ways[:1]:
         half, other = (np.tril, np.triu) if lower else (np.triu, np.tril)
         c = np.linalg.cholesky(a)
         c = c if lower else c.conj().swapaxes(1, 2)
