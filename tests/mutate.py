@@ -61,8 +61,8 @@ KERNELS = {
                    ("tests/test_kernels_qr.py", "runs_on_the_cpu and gels_solve")),
     "symm_lines": (("symm_lines.cu", "line_products.cuh", "lines.cuh"),
                    ("tests/test_kernels_blas.py",
-                    "products_of_lines and (s-team0 or d-team4 or d-team5 or d-team13 or "
-                    "z-team9)")),
+                    "products_of_lines and (s-team0 or d-team4 or d-team5 or d-team12 or "
+                    "d-team13 or z-team9)")),
     "syrk_lines": (("syrk_lines.cu",),
                    ("tests/test_kernels_blas.py",
                     "ranks_of_lines and (s-3-2 or d-1-1 or d-5-1 or z-2-1)")),
