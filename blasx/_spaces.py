@@ -62,6 +62,7 @@ OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT"
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED",
          "BULK")
+SINCE = {"BULK": 90}  # of these the compute capability that GPUs must have
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
 PART = 160  # words of 4 bytes of a matrix in the registers of a thread, which has 255
@@ -938,7 +939,7 @@ def neighbour_stages(letter, n):
 def line_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["DOWN"] * v["ACROSS"]
     return (v["DEEP"] * size % 128 == 0 and 8 * v["RN"] * v["ACROSS"] >= n
-            and (not v.get("BULK") or gpu.capability >= 90 and not v.get("PADDED"))
+            and (not v.get("BULK") or gpu.capability >= SINCE["BULK"] and not v.get("PADDED"))
             and (n * size % 16 == 0 or not v.get("PADDED"))
             and (v["STAGES"] > 1 or v["RESIDENT"] and n <= v["DEEP"])
             and v["RM"] * v["RN"] * words(letter) <= WARP_TILES
@@ -972,7 +973,7 @@ def circle_tiles(team, rm):
 def circle_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["TEAM"]
     return (v["DEEP"] * size % 128 == 0 and 16 * v["RM"] * team >= n
-            and (not v.get("BULK") or gpu.capability >= 90 and v["STAGES"] == 1)
+            and (not v.get("BULK") or gpu.capability >= SINCE["BULK"] and v["STAGES"] == 1)
             and v.get("ADJACENT", 0) in (0, 2, 4)
             and circle_tiles(team, v["RM"]) * words(letter) <= CIRCLE_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048

@@ -170,8 +170,11 @@ def _in_effect(kernel, letter, gpu):
 
 
 def _shipped(kernel, letter, capability):
+    """Without what GPUs of this capability lack."""
     origin = f"kernels/tuned/{_folder(capability).name}/{kernel}.json"
-    return [(r, origin) for r in table(capability)[kernel].get(letter, [])]
+    lacking = {k for k, least in _spaces.SINCE.items() if capability < least}
+    return [({k: v for k, v in r.items() if k not in lacking}, origin)
+            for r in table(capability)[kernel].get(letter, [])]
 
 
 @cache

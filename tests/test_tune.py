@@ -222,6 +222,16 @@ def test_shipped_teams_of_symmetric_lines_are_candidates():
                                <= row.items() for change in stage), (letter, row)
 
 
+@pytest.mark.parametrize("kernel", ["gemm_lines", "symm_lines", "syrk_lines"])
+def test_what_a_gpu_lacks_costs_it_no_row(folder, kernel):
+    """One before Hopper copies by threads what that has brought, and goes by the same rows else."""
+    older = replace(HOPPER, name="older", capability=80)
+    for letter, n in product("sdcz", range(9, 260)):
+        row = _tuned.row(kernel, letter, n, HOPPER)
+        assert _tuned.row(kernel, letter, n, older) == (
+            row and {k: v for k, v in row.items() if k != "BULK"})
+
+
 @pytest.mark.parametrize("kernel", ["syevd_block", "gesvd_vectors", "gesvd_values"])
 def test_shipped_teams_of_columns_that_stay_or_are_tiles_are_candidates(kernel):
     for kind, letter in product(("STAY", "TILED")[:1 + kernel.startswith("gesvd")], "sdcz"):
