@@ -445,9 +445,10 @@ def q_fits(letter, n, v, gpu):
 
 
 def inverse_strip_stages(letter, n):
-    """A warp to each strip of R columns."""
+    """A warp to each strip of R columns, or to two of them."""
     N = -(-n // 8) * 8
-    return ([dict(N=N, R=r, WARPS=-(-N // r)) for r in (16, 32)],
+    return ([dict(N=N, R=r, WARPS=w) for r in (16, 32)
+             for w in range(-(-N // r), -(-N // (2 * r)) - 1, -1)],
             options(BLOCKS=(1, 2, 3, 4, 6, 8)), options(GROUP=(4, 2, 1)),
             options(TIGHT=(0, 1)))
 
@@ -455,7 +456,7 @@ def inverse_strip_stages(letter, n):
 def inverse_strip_fits(letter, n, v, gpu):
     part = v["N"] * v["R"] // 32 * words(letter)
     static = v["N"] * (8 + 4 * words(letter)) + 64
-    return (n <= v["N"] <= v["WARPS"] * v["R"] and v["N"] % 8 == 0 and v["WARPS"] <= 32
+    return (n <= v["N"] <= 2 * v["WARPS"] * v["R"] and v["N"] % 8 == 0 and v["WARPS"] <= 32
             and v["R"] in (16, 32) and part <= WHOLE_PART
             and (part + 16) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
             and inverse_bytes(letter, v) + static <= gpu.shared)

@@ -66,6 +66,7 @@ getri_shared(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const i
     __shared__ Shared s;
     const size b = blockIdx.x;
     const int n = int(ns), tiles = (n + 7) / 8;
+    const Strided<scalar_t> x{X + b * x_next, x_row, x_col};
     begin_fetch<LD>(square(), {LU + b * lu_next, lu_row, lu_col}, n, n);
     fill_tiles(n);
     for (int k = thread(); k < n; k += THREADS) s.pivot[k] = piv[b * n + k], s.column[k] = k;
@@ -84,9 +85,9 @@ getri_shared(const scalar_t* LU, size lu_row, size lu_col, size lu_next, const i
         __syncthreads();
         invert_tiles(s, tiles);
         __syncthreads();
-        invert(n, tiles, [=](int i, int j, scalar_t x) {
-            square()[i * LD + s.column[j]] = mul(x, lift);
+        invert(n, tiles, x, [=](int i, int j, scalar_t v) {
+            square()[i * LD + s.column[j]] = mul(v, lift);
         });
     }
-    send<LD>({X + b * x_next, x_row, x_col}, square(), n, n);
+    send<LD>(x, square(), n, n);
 }

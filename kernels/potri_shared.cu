@@ -37,26 +37,26 @@ template <int V>
 __device__ void begin_fetch_of(Strided<const scalar_t> C, int n, Half half, bool all)
 {
     constexpr int bytes = V * sizeof(scalar_t);
-    each_at<V>(Strided<scalar_t>{square(), LD, 1}, C, n, n,
-               [=](scalar_t* x, const scalar_t* y, int i, int j) {
-                   if (all || half.begins(i, j, V)) copy_async<bytes>(x, y, bytes);
-               });
+    each_at<V, false>(Strided<scalar_t>{square(), LD, 1}, C, n, n,
+                      [=](scalar_t* x, const scalar_t* y, int i, int j) {
+                          if (all || half.begins(i, j, V)) copy_async<bytes>(x, y, bytes);
+                      });
 }
 
 // A half of X := the square's
 template <int V> __device__ void send_in_packs(Strided<scalar_t> X, int n, Half half)
 {
-    each_at<V>(X, Strided<const scalar_t>{square(), LD, 1}, n, n,
-               [=](scalar_t* x, const scalar_t* y, int i, int j) {
-                   if (half.covers(i, j, V)) {
-                       if constexpr (V > 1)
-                           *reinterpret_cast<Vector*>(x) = *reinterpret_cast<const Vector*>(y);
-                       else *x = *y;
-                   } else if (half.begins(i, j, V))
-                       #pragma unroll
-                       for (int e = 0; e < V; ++e)
-                           if (half.has(i, j + e)) x[e] = y[e];
-               });
+    const auto put = [=](scalar_t* x, const scalar_t* y, int i, int j) {
+        if (half.covers(i, j, V)) {
+            if constexpr (V > 1)
+                *reinterpret_cast<Vector*>(x) = *reinterpret_cast<const Vector*>(y);
+            else *x = *y;
+        } else if (half.begins(i, j, V))
+            #pragma unroll
+            for (int e = 0; e < V; ++e)
+                if (half.has(i, j + e)) x[e] = y[e];
+    };
+    each_at<V, true>(X, Strided<const scalar_t>{square(), LD, 1}, n, n, put);
 }
 __device__ inline void send_half(Strided<scalar_t> X, int n, Half half)
 {
@@ -126,7 +126,7 @@ potri_shared(const scalar_t* C, size c_row, size c_col, size c_next,
     __syncthreads();
     invert_tiles(s, tiles);
     __syncthreads();
-    invert(n, tiles, [=](int i, int j, scalar_t v) {
+    invert(n, tiles, x, [=](int i, int j, scalar_t v) {
         if (i == j) v = scalar_t(real(v));  // real, but for how it was rounded
         square()[made.upper ? j * LD + i : i * LD + j] = mul(v, lift * lift);
     });

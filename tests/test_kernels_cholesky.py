@@ -91,8 +91,8 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         *(("potrs_lines", x, dict(LINES=n, CHUNKS=1 + n // 16, WARPS=2, BLOCKS=1, UPTO=8))
           for x, n in zip("sdcz", (32, 16, 16, 8))),
         *(("potri_shared", x, dict(N=n, R=r, WARPS=w, BLOCKS=1, GROUP=g))
-          for x, n, r, w, g in (("s", 40, 32, 2, 4), ("s", 72, 16, 5, 1), ("d", 48, 16, 3, 2),
-                                ("c", 40, 16, 3, 1), ("z", 40, 32, 2, 4))),
+          for x, n, r, w, g in (("s", 40, 32, 2, 4), ("s", 72, 16, 3, 1), ("d", 48, 16, 3, 2),
+                                ("c", 40, 16, 2, 1), ("z", 40, 32, 1, 4))),
         ("potri_shared", "d", dict(N=48, R=32, WARPS=2, BLOCKS=1, GROUP=4, TIGHT=1)),
         ("potri_small", "d", dict(N=48, C=1, WARPS=2, BLOCKS=1)),
         ("potri_small", "s", dict(N=72, C=2, WARPS=3, BLOCKS=1)),

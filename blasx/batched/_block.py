@@ -164,10 +164,10 @@ def triangle_bytes(kernel, letter, n, constants):
 
 
 def inverse_bytes(letter, constants):
-    """kernels/inverse_strips.cuh: the factors, and inverses of the tiles on the diagonal of L."""
+    """kernels/inverse_strips.cuh: the factors."""
     size, N = TYPES[letter].dtype.itemsize, constants["N"]
     gap = 0 if constants.get("TIGHT") else 1 if letter == "z" else 0 if N % 16 else 8
-    return size * N * (N + gap + 8)
+    return size * N * (N + gap)
 
 
 def small_triangle_bytes(letter, constants, staged):
