@@ -71,7 +71,7 @@ struct Fiber {
     State state;
     int line;                  // where it waits
     unsigned count;            // collective operations so far; its parity picks the mailbox
-    uint64_t mailbox[2];
+    uint64_t mailbox[2][3];
     void* shadow;              // AddressSanitizer's
     unsigned number;
     const struct Barrier* barrier;  // for whose phase it waits
@@ -197,14 +197,14 @@ template <class T> struct Posted {
 
     Posted(T x, int line) : parity(current->count++ % 2), base((current - fibers) & ~31)
     {
-        static_assert(sizeof x <= 8);
-        std::memcpy(&current->mailbox[parity], &x, sizeof x);
+        static_assert(sizeof x <= sizeof current->mailbox[0]);
+        std::memcpy(current->mailbox[parity], &x, sizeof x);
         wait(AT_WARP, line);
     }
     T operator[](int lane) const
     {
         T x;
-        std::memcpy(&x, &fibers[base + lane].mailbox[parity], sizeof x);
+        std::memcpy(&x, fibers[base + lane].mailbox[parity], sizeof x);
         return x;
     }
 };

@@ -272,16 +272,17 @@ void launch(void (*what)(), dim3 blocks, dim3 threads, int schedule, size_t shar
 
 // -- Products of the tensor cores
 
+// What a lane has of a product's operands
+template <class T, int A, int B> struct Operands { T a[A], b[B]; };
+
 void mma_m8n8k4(double& c0, double& c1, double a, double b, int line)
 {
     const int g = lane() / 4, t = lane() % 4;
-    double row[4];
-    const Posted<double> A(a, line);
-    for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-    const Posted<double> B(b, line);
+    const Posted<Operands<double, 1, 1>> all({{a}, {b}}, line);
     for (int k = 0; k < 4; ++k) {
-        c0 = fma(row[k], B[8 * t + k], c0);
-        c1 = fma(row[k], B[8 * t + 4 + k], c1);
+        const double row = all[4 * g + k].a[0];
+        c0 = fma(row, all[8 * t + k].b[0], c0);
+        c1 = fma(row, all[8 * t + 4 + k].b[0], c1);
     }
 }
 
@@ -292,46 +293,41 @@ void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2], int li
         std::memcpy(&bits, &x, 4);
         bits &= 0xffffe000;
         std::memcpy(&x, &bits, 4);
-        return double(x);
+        return x;
     };
     const int g = lane() / 4, t = lane() % 4;
+    const Posted<Operands<float, 4, 2>> all({{rough(a[0]), rough(a[1]), rough(a[2]), rough(a[3])},
+                                             {rough(b[0]), rough(b[1])}}, line);
     double sum[4] = {c[0], c[1], c[2], c[3]};
-    for (int k = 0; k < 2; ++k) {
-        const Posted<float> B(b[k], line);
-        double columns[2][4];
-        for (int e = 0; e < 2; ++e)
-            for (int p = 0; p < 4; ++p) columns[e][p] = rough(B[4 * (2 * t + e) + p]);
-        for (int half = 0; half < 2; ++half) {
-            const Posted<float> A(a[2 * k + half], line);
-            for (int e = 0; e < 2; ++e)
-                for (int p = 0; p < 4; ++p)
-                    sum[2 * half + e] += rough(A[4 * g + p]) * columns[e][p];
-        }
-    }
+    for (int k = 0; k < 2; ++k)
+        for (int p = 0; p < 4; ++p)
+            for (int half = 0; half < 2; ++half)
+                for (int e = 0; e < 2; ++e)
+                    sum[2 * half + e] += double(all[4 * g + p].a[2 * k + half])
+                                         * all[4 * (2 * t + e) + p].b[k];
     for (int e = 0; e < 4; ++e) c[e] = float(sum[e]);
 }
 
 void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                   const float* values, int line)
 {
-    const auto number = [=](uint64_t pairs, int i) -> double {
-        return values[pairs >> 16 * i & 0xffff];
+    const auto number = [=](unsigned pair, int i) -> double {
+        return values[pair >> 16 * i & 0xffff];
     };
     const int g = lane() / 4, t = lane() % 4;
-    for (int half = 0; half < 2; ++half) {
-        const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
-        uint64_t row[4];
-        for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-        const Posted<uint64_t> B(b[0] | uint64_t(b[1]) << 32, line);
+    const Posted<Operands<unsigned, 4, 2>> all({{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, line);
+    for (int half = 0; half < 2; ++half)
         for (int e = 0; e < 2; ++e) {
             double sum = c[2 * half + e];
             for (int k = 0; k < 4; ++k) {
-                const uint64_t column = B[4 * (2 * t + e) + k];
-                for (int i = 0; i < 4; ++i) sum += number(row[k], i) * number(column, i);
+                const auto row = all[4 * g + k];
+                const auto column = all[4 * (2 * t + e) + k];
+                for (int pair = 0; pair < 2; ++pair)
+                    for (int i = 0; i < 2; ++i)
+                        sum += number(row.a[half + 2 * pair], i) * number(column.b[pair], i);
             }
             c[2 * half + e] = float(sum);
         }
-    }
 }
 
 }  // namespace sim
