@@ -6,6 +6,7 @@ run: imports were a tenth of the time of all tests.
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -76,9 +77,10 @@ def child(asked, out, err):
 
 
 def main():
-    import scipy.linalg  # noqa: F401
-
-    import blasx  # noqa: F401
+    import blasx.batched._block  # noqa: F401
+    import testing.cases  # noqa: F401
+    from tests.sim import gpu  # noqa: F401
+    gc.freeze()  # what is imported is no garbage of a child's
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
