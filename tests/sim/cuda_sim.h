@@ -72,7 +72,6 @@ struct Fiber {
     int line;                  // where it waits
     unsigned count;            // collective operations so far; its parity picks the mailbox
     uint64_t mailbox[2][3];
-    void* shadow;              // AddressSanitizer's
     unsigned number;
     const struct Barrier* barrier;  // for whose phase it waits
     int phase;
