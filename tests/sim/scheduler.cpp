@@ -69,8 +69,8 @@ static char* new_stack()
     return made;
 }
 
-// While it lives AddressSanitizer takes the place of all stacks for that of one: to tell it of every
-// change took a sixth of a run.
+// While it lives AddressSanitizer takes the place of all stacks for that of one: to tell it of
+// every change took a sixth of a run.
 class OnFibers {
     const void* stack = nullptr;
     size_t size = 0;
