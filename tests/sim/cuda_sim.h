@@ -53,6 +53,7 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 // Kernels are not optimized, for they are compiled more often than run; what they spend their time in
 // here is. What they do not use is not compiled if it is inline.
 #define OPTIMIZED __attribute__((optimize("O2")))
+#define INSERTED OPTIMIZED __attribute__((always_inline)) inline
 
 namespace sim {
 
@@ -440,7 +441,7 @@ struct alignas(64) TensorMap {
 };
 
 // The byte that hardware swizzles `at` to
-OPTIMIZED static inline unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+INSERTED static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 
 static inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
                             int z, int w)
@@ -513,13 +514,14 @@ template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
 
-template <class T> OPTIMIZED double value_at(const char* p)
+template <class T> const float* const values = every<T>();
+
+template <class T> INSERTED double value_at(const char* p)
 {
     if constexpr (sizeof(T) == 2) {
-        static const float* const values = every<T>();
         unsigned short bits;
         std::memcpy(&bits, p, 2);
-        return values[bits];
+        return values<T>[bits];
     } else {
         T x;
         std::memcpy(&x, p, sizeof(T));
@@ -529,7 +531,7 @@ template <class T> OPTIMIZED double value_at(const char* p)
 
 // Number (line, k) of a tile that the word names in a block's memory
 template <class T, int ACROSS>
-OPTIMIZED double number_of(const char* memory, uint64_t tile, int line, int k)
+INSERTED double number_of(const char* memory, uint64_t tile, int line, int k)
 {
     const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
     const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2

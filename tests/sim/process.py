@@ -23,10 +23,10 @@ ROOT = Path(__file__).parents[2]
 
 def sanitized():
     """The environment of a process that may load what build.py makes; the sanitizer sees all of
-    Python's memory."""
+    Python's memory, but does not note who in the interpreter asked for it."""
     from .build import runtimes
-    return os.environ | {"LD_PRELOAD": runtimes(),
-                         "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16",
+    options = "detect_leaks=0:quarantine_size_mb=16:malloc_context_size=1"
+    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": options,
                          "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
                          "PYTHONPATH": str(ROOT)}
 
