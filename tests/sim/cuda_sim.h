@@ -53,7 +53,7 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 // Kernels are not optimized, for they are compiled more often than run; what they spend their time in
 // here is. What they do not use is not compiled if it is inline.
 #define OPTIMIZED __attribute__((optimize("O2")))
-#define INSERTED OPTIMIZED __attribute__((always_inline)) inline
+#define UNCHECKED OPTIMIZED __attribute__((no_sanitize("address", "undefined")))
 
 namespace sim {
 
@@ -441,7 +441,7 @@ struct alignas(64) TensorMap {
 };
 
 // The byte that hardware swizzles `at` to
-INSERTED static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+OPTIMIZED static inline unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 
 static inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
                             int z, int w)
@@ -516,46 +516,52 @@ namespace sim {
 
 template <class T> const float* const values = every<T>();
 
-template <class T> INSERTED double value_at(const char* p)
+// Numbers k = 0 .. of a line of a tile that the word names in a block's memory, where the sanitizers
+// look, 16 bytes that lie together at once
+template <int ACROSS, class T, int K>
+OPTIMIZED void fetch(T (&x)[K], const char* memory, uint64_t tile, int line)
 {
-    if constexpr (sizeof(T) == 2) {
-        unsigned short bits;
-        std::memcpy(&bits, p, 2);
-        return values<T>[bits];
-    } else {
-        T x;
-        std::memcpy(&x, p, sizeof(T));
-        return x;
+    constexpr int TOGETHER = ACROSS ? 1 : 16 / sizeof(T);
+    const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
+    for (int k = 0; k < K; k += TOGETHER) {
+        const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
+                                     : at + 128 * line + sizeof(T) * k;
+        std::memcpy(&x[k], memory + swizzled(from), TOGETHER * sizeof(T));
     }
 }
 
-// Number (line, k) of a tile that the word names in a block's memory
-template <class T, int ACROSS>
-INSERTED double number_of(const char* memory, uint64_t tile, int line, int k)
+// As numbers
+template <int ACROSS, class T, int K>
+UNCHECKED void fetch(double (&x)[K], const char* memory, uint64_t tile, int line, T)
 {
-    const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
-    const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
-                                 : at + 128 * line + sizeof(T) * k;
-    return value_at<T>(memory + swizzled(from));
+    if constexpr (sizeof(T) == 2) {
+        unsigned short bits[K];
+        fetch<ACROSS>(bits, memory, tile, line);
+        for (int k = 0; k < K; ++k) x[k] = values<T>[bits[k]];
+    } else {
+        T numbers[K];
+        fetch<ACROSS>(numbers, memory, tile, line);
+        for (int k = 0; k < K; ++k) x[k] = numbers[k];
+    }
 }
 
 // Rows a[0], a[1] of A, 32 bytes of k, this lane's g and g + 8
 template <class T, int FRESH, int ACROSS, class S, int R, int K>
-OPTIMIZED void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
+UNCHECKED void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
 {
     const char* const memory = place_of(0);
     const int first = lane() % 4 * 2;
     for (int j = 0; j < R / 4; ++j)
         for (int e = 0; e < 2; ++e) {
-            double column[K];
+            double column[K], sum[2];
+            fetch<ACROSS>(column, memory, b, 8 * j + first + e, T());
+            for (int h = 0; h < 2; ++h) sum[h] = FRESH ? 0 : sums[4 * j + 2 * h + e];
             for (int k = 0; k < K; ++k)
-                column[k] = number_of<T, ACROSS>(memory, b, 8 * j + first + e, k);
+                for (int h = 0; h < 2; ++h) sum[h] += a[h][k] * column[k];
             for (int h = 0; h < 2; ++h) {
                 S& to = sums[4 * j + 2 * h + e];
-                double sum = FRESH ? 0 : to;
-                for (int k = 0; k < K; ++k) sum += a[h][k] * column[k];
-                if constexpr (std::is_same_v<S, int>) to = int(unsigned(int64_t(sum)));
-                else to = S(sum);
+                if constexpr (std::is_same_v<S, int>) to = int(unsigned(int64_t(sum[h])));
+                else to = S(sum[h]);
             }
         }
 }
@@ -569,9 +575,8 @@ OPTIMIZED void multiply(S (&sums)[R], uint64_t a, uint64_t b, T)
     const char* const memory = sim::place_of(0);
     double rows[2][K];
     for (int h = 0; h < 2; ++h)
-        for (int k = 0; k < K; ++k)
-            rows[h][k] = sim::number_of<T, A_ACROSS>(
-                memory, a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
+        sim::fetch<A_ACROSS>(rows[h], memory, a,
+                             threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, T());
     sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);
 }
 template <int FRESH = 0, int B_ACROSS = 0, int R, class T>
