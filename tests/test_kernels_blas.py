@@ -200,9 +200,9 @@ def test_products_by_tiles(simulated, part):
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-def test_products_by_remainders(folder):
+def test_products_by_remainders(simulated):
     """dgemm on a simulated GPU, gemm_crt itself exact sums in NumPy (tests/sim/run_crt.py)."""
-    run = under_sanitizers("run_crt", folder)
+    run = under_sanitizers("run_crt", simulated)
     assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 

@@ -39,7 +39,7 @@ PLANTED = {  # routine, in which file, what the text says, what it shall say
 
 
 @pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_is_caught(bug, tmp_path):
+def test_a_planted_bug_is_caught(bug, simulated):
     routine, file, old, new = PLANTED[bug]
     code = ("import sys; from blasx import _sources; whole = _sources.program; "
             f"old, new = {old!r}, {new!r}\n"
@@ -49,6 +49,6 @@ def test_a_planted_bug_is_caught(bug, tmp_path):
             "_sources.program = planted\n"
             f"from tests.sim import run_{routine} as run\n"
             f"run.main(sys.argv[1], 'd' if run.__name__.endswith('geqp3') else 's')")
-    run = under_sanitizers(code, tmp_path)
+    run = under_sanitizers(code, simulated)
     assert run.returncode and "ok" not in run.stdout, run.stdout + run.stderr[-3000:]
     assert old in (ROOT / "kernels" / file).read_text()

@@ -25,8 +25,8 @@
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
-static void __sanitizer_start_switch_fiber(void**, const void*, size_t) {}
-static void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
+static inline void __sanitizer_start_switch_fiber(void**, const void*, size_t) {}
+static inline void __sanitizer_finish_switch_fiber(void*, const void**, size_t*) {}
 #endif
 
 #define BLASX_SIM  // for the few lines of a kernel that are PTX
@@ -51,8 +51,9 @@ struct dim3 {
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 // Kernels are not optimized, for they are compiled more often than run; what they spend their time in
-// here is.
+// here is. What they do not use is not compiled if it is inline.
 #define OPTIMIZED __attribute__((optimize("O2")))
+#define UNCHECKED OPTIMIZED __attribute__((no_sanitize("address", "undefined")))
 
 namespace sim {
 
@@ -71,8 +72,7 @@ struct Fiber {
     State state;
     int line;                  // where it waits
     unsigned count;            // collective operations so far; its parity picks the mailbox
-    uint64_t mailbox[2];
-    void* shadow;              // AddressSanitizer's
+    uint64_t mailbox[2][3];
     unsigned number;
     const struct Barrier* barrier;  // for whose phase it waits
     int phase;
@@ -130,65 +130,65 @@ void launch(void (*what)(P...), dim3 blocks, dim3 threads, int schedule,
 
 // -- barriers at an offset in shared memory, that of block `rank` where it is address_in(.., rank)
 
-static unsigned address_in(unsigned at, unsigned rank) { return rank + 1 << 24 | at; }
+static inline unsigned address_in(unsigned at, unsigned rank) { return rank + 1 << 24 | at; }
 // Arrays of a block's own are none of that memory: they are named by where they lie among such. All
 // blocks of a cluster have the same ones here.
 constexpr unsigned OF_ARRAYS = 1 << 23;
-static unsigned offset_of(const void* p)
+static inline unsigned offset_of(const void* p)
 {
     const char* const at = (const char*)p;
     if (at >= __start_shared_memory && at < __stop_shared_memory)
         return OF_ARRAYS | unsigned(at - __start_shared_memory);
     return unsigned(at - dynamic);
 }
-static char* place_of(unsigned at)
+static inline char* place_of(unsigned at)
 {
     if (at & OF_ARRAYS) return __start_shared_memory + (at & OF_ARRAYS - 1);
     const size_t mine = (current - fibers) / threads_of_block;
     return (at >> 24 ? memories[(at >> 24) - 1] : memories[mine]) + (at & 0xffffff);
 }
-template <class T> static T in_cluster(const T& mine, unsigned block)
+template <class T> static inline T in_cluster(const T& mine, unsigned block)
 {
     const size_t rank = (current - fibers) / threads_of_block;
     return *(const T*)(memories[block] + ((const char*)&mine - memories[rank]));
 }
-static Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
-static void make_barrier(unsigned at, unsigned arrivals)
+static inline Barrier& barrier_at(unsigned at) { return *(Barrier*)place_of(at); }
+static inline void make_barrier(unsigned at, unsigned arrivals)
 {
     barrier_at(at) = {0, short(arrivals), (signed char)(arrivals), 0};
 }
-static void count(Barrier& b, int arrivals, int bytes)
+static inline void count(Barrier& b, int arrivals, int bytes)
 {
     b.missing -= arrivals, b.bytes += bytes;
     if (!b.missing && !b.bytes) b.missing = b.arrivals, b.phase ^= 1;
 }
-static void arrive(unsigned at, unsigned bytes)
+static inline void arrive(unsigned at, unsigned bytes)
 {
     barrier_at(at).bytes += bytes;
     count(barrier_at(at), 1, 0);
 }
-static void send(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+static inline void send(unsigned to, const void* from, unsigned bytes, unsigned barrier)
 {
     std::memcpy(place_of(to), from, bytes);
     count(barrier_at(barrier), 0, -int(bytes));
 }
 // cp.async.bulk of whole packs of 16 bytes
-static void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
+static inline void copy_bytes(unsigned to, const void* from, unsigned bytes, unsigned barrier)
 {
     if ((to | bytes | unsigned(uintptr_t(from))) % 16 || !bytes) fail("a copy of packs", __LINE__);
     send(to, from, bytes, barrier);
 }
-static void return_bytes(void* to, unsigned from, unsigned bytes)
+static inline void return_bytes(void* to, unsigned from, unsigned bytes)
 {
     if ((from | bytes | unsigned(uintptr_t(to))) % 16 || !bytes) fail("a copy of packs", __LINE__);
     std::memcpy(to, place_of(from), bytes);
 }
-static void await_phase(const Barrier& b, int phase)
+static inline void await_phase(const Barrier& b, int phase)
 {
     current->barrier = &b, current->phase = phase;
     if (b.phase == phase) wait(AT_PHASE, 0);
 }
-static void await(unsigned at, int phase) { await_phase(barrier_at(at), phase); }
+static inline void await(unsigned at, int phase) { await_phase(barrier_at(at), phase); }
 
 // What every lane of the warp has put up: each mailbox is read before it can be filled again.
 template <class T> struct Posted {
@@ -197,14 +197,14 @@ template <class T> struct Posted {
 
     Posted(T x, int line) : parity(current->count++ % 2), base((current - fibers) & ~31)
     {
-        static_assert(sizeof x <= 8);
-        std::memcpy(&current->mailbox[parity], &x, sizeof x);
+        static_assert(sizeof x <= sizeof current->mailbox[0]);
+        std::memcpy(current->mailbox[parity], &x, sizeof x);
         wait(AT_WARP, line);
     }
     T operator[](int lane) const
     {
         T x;
-        std::memcpy(&x, &fibers[base + lane].mailbox[parity], sizeof x);
+        std::memcpy(&x, fibers[base + lane].mailbox[parity], sizeof x);
         return x;
     }
 };
@@ -223,7 +223,7 @@ static inline void meet(size_t threads, int line = __builtin_LINE())
     wait(AT_PART, line);
 }
 
-static int lane() { return (current - fibers) & 31; }
+static inline int lane() { return (current - fibers) & 31; }
 
 // ldmatrix: lane l names row l % 8 of tile l / 8; lane (g, t) gets (g, 2 t ..) or (2 t .., g)
 template <bool TRANSPOSED>
@@ -441,10 +441,10 @@ struct alignas(64) TensorMap {
 };
 
 // The byte that hardware swizzles `at` to
-OPTIMIZED static unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
+OPTIMIZED static inline unsigned swizzled(unsigned at) { return at ^ (at >> 7 & 7) << 4; }
 
-static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z,
-                     int w)
+static inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
+                            int z, int w)
 {
     const int size = int(map.size), lines = int(map.box[1] * map.box[2] * map.box[3]);
     if (to % 1024 || map.box[0] * size != 128) sim::fail("a box", __LINE__);
@@ -464,23 +464,24 @@ static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x,
         }
     sim::count(sim::barrier_at(barrier), 0, -128 * lines);
 }
-static void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y, int z)
+static inline void load_box(unsigned to, const TensorMap& map, unsigned barrier, int x, int y,
+                            int z)
 {
     load_box(to, map, barrier, x, y, z, 0);
 }
-static void load_box(unsigned, const TensorMap&, unsigned, int, int, int, unsigned short)
+static inline void load_box(unsigned, const TensorMap&, unsigned, int, int, int, unsigned short)
 {
     sim::fail("boxes for all blocks of a cluster are not simulated", __LINE__);
 }
-static void arrive_in(unsigned, unsigned)
+static inline void arrive_in(unsigned, unsigned)
 {
     sim::fail("barriers of a cluster's blocks are not simulated", __LINE__);
 }
 
-static void wait_turn(int) {}
-static void give_turn(int) {}
-static void meet(int, int line = __builtin_LINE()) { sim::wait(sim::AT_GROUP, line); }
-static bool any_of_group(bool x, int group, int line = __builtin_LINE())
+static inline void wait_turn(int) {}
+static inline void give_turn(int) {}
+static inline void meet(int, int line = __builtin_LINE()) { sim::wait(sim::AT_GROUP, line); }
+static inline bool any_of_group(bool x, int group, int line = __builtin_LINE())
 {
     static bool any[8];
     any[group] |= x;
@@ -493,8 +494,8 @@ static bool any_of_group(bool x, int group, int line = __builtin_LINE())
 }
 template <int> void give_registers() {}
 template <int> void take_registers() {}
-static void begin_products() {}
-static void end_products() {}
+static inline void begin_products() {}
+static inline void end_products() {}
 
 // A group's products are made when all of its warps have asked for them: who has awaited some knows
 // that all have come so far.
@@ -508,52 +509,59 @@ template <int> void await_products(int line = __builtin_LINE())
     if (sim::lane() == 0) sim::count(group, 1, 0);
     sim::await_phase(group, phase);
 }
-static void compute_first(float) {}
+static inline void compute_first(float) {}
 template <class T, int R> void keep(T (&)[R]) {}
 
 namespace sim {
 
-template <class T> OPTIMIZED double value_at(const char* p)
+template <class T> const float* const values = every<T>();
+
+// Numbers k = 0 .. of a line of a tile that the word names in a block's memory, where the sanitizers
+// look, 16 bytes that lie together at once
+template <int ACROSS, class T, int K>
+OPTIMIZED void fetch(T (&x)[K], const char* memory, uint64_t tile, int line)
 {
-    if constexpr (sizeof(T) == 2) {
-        static const float* const values = every<T>();
-        unsigned short bits;
-        std::memcpy(&bits, p, 2);
-        return values[bits];
-    } else {
-        T x;
-        std::memcpy(&x, p, sizeof(T));
-        return x;
+    constexpr int TOGETHER = ACROSS ? 1 : 16 / sizeof(T);
+    const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
+    for (int k = 0; k < K; k += TOGETHER) {
+        const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
+                                     : at + 128 * line + sizeof(T) * k;
+        std::memcpy(&x[k], memory + swizzled(from), TOGETHER * sizeof(T));
     }
 }
 
-// Number (line, k) of a tile that the word names in a block's memory
-template <class T, int ACROSS>
-OPTIMIZED double number_of(const char* memory, uint64_t tile, int line, int k)
+// As numbers
+template <int ACROSS, class T, int K>
+UNCHECKED void fetch(double (&x)[K], const char* memory, uint64_t tile, int line, T)
 {
-    const unsigned at = (tile & 0x3fff) << 4, next = (tile >> 16 & 0x3fff) << 4;
-    const unsigned from = ACROSS ? at + 128 * k + line / 64 * next + line % 64 * 2
-                                 : at + 128 * line + sizeof(T) * k;
-    return value_at<T>(memory + swizzled(from));
+    if constexpr (sizeof(T) == 2) {
+        unsigned short bits[K];
+        fetch<ACROSS>(bits, memory, tile, line);
+        for (int k = 0; k < K; ++k) x[k] = values<T>[bits[k]];
+    } else {
+        T numbers[K];
+        fetch<ACROSS>(numbers, memory, tile, line);
+        for (int k = 0; k < K; ++k) x[k] = numbers[k];
+    }
 }
 
 // Rows a[0], a[1] of A, 32 bytes of k, this lane's g and g + 8
 template <class T, int FRESH, int ACROSS, class S, int R, int K>
-OPTIMIZED void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
+UNCHECKED void multiply(S (&sums)[R], const double (&a)[2][K], uint64_t b)
 {
     const char* const memory = place_of(0);
     const int first = lane() % 4 * 2;
     for (int j = 0; j < R / 4; ++j)
         for (int e = 0; e < 2; ++e) {
-            double column[K];
+            double column[K], sum[2];
+            fetch<ACROSS>(column, memory, b, 8 * j + first + e, T());
+            for (int h = 0; h < 2; ++h) sum[h] = FRESH ? 0 : sums[4 * j + 2 * h + e];
             for (int k = 0; k < K; ++k)
-                column[k] = number_of<T, ACROSS>(memory, b, 8 * j + first + e, k);
+                for (int h = 0; h < 2; ++h) sum[h] += a[h][k] * column[k];
             for (int h = 0; h < 2; ++h) {
                 S& to = sums[4 * j + 2 * h + e];
-                double sum = FRESH ? 0 : to;
-                for (int k = 0; k < K; ++k) sum += a[h][k] * column[k];
-                if constexpr (std::is_same_v<S, int>) to = int(unsigned(int64_t(sum)));
-                else to = S(sum);
+                if constexpr (std::is_same_v<S, int>) to = int(unsigned(int64_t(sum[h])));
+                else to = S(sum[h]);
             }
         }
 }
@@ -567,9 +575,8 @@ OPTIMIZED void multiply(S (&sums)[R], uint64_t a, uint64_t b, T)
     const char* const memory = sim::place_of(0);
     double rows[2][K];
     for (int h = 0; h < 2; ++h)
-        for (int k = 0; k < K; ++k)
-            rows[h][k] = sim::number_of<T, A_ACROSS>(
-                memory, a, threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, k);
+        sim::fetch<A_ACROSS>(rows[h], memory, a,
+                             threadIdx.x / 32 % 4 * 16 + 8 * h + sim::lane() / 4, T());
     sim::multiply<T, FRESH, B_ACROSS>(sums, rows, b);
 }
 template <int FRESH = 0, int B_ACROSS = 0, int R, class T>

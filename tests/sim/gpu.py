@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 from cffi import FFI
 
-from blasx._sources import program
+from blasx import _sources
 from blasx._types import TYPES
 
 from .build import PREFIX, build, shim
@@ -174,7 +174,7 @@ class Kernels:
         from blasx import _kernel, _trace
         key = kernel.name, kernel.letter, str(kernel.constants)
         if key not in self.built:
-            text = program(kernel.name, TYPES[kernel.letter].cpp, kernel.constants)
+            text = _sources.program(kernel.name, TYPES[kernel.letter].cpp, kernel.constants)
             place = self.folder / hashlib.sha256(text.encode()).hexdigest()[:12]
             place.mkdir(exist_ok=True)
             library = next(place.glob("*.so"), None) or build(

@@ -6,6 +6,7 @@ run: imports were a tenth of the time of all tests.
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -22,10 +23,10 @@ ROOT = Path(__file__).parents[2]
 
 def sanitized():
     """The environment of a process that may load what build.py makes; the sanitizer sees all of
-    Python's memory."""
+    Python's memory, but does not note who in the interpreter asked for it."""
     from .build import runtimes
-    return os.environ | {"LD_PRELOAD": runtimes(),
-                         "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16",
+    options = "detect_leaks=0:quarantine_size_mb=16:malloc_context_size=1"
+    return os.environ | {"LD_PRELOAD": runtimes(), "ASAN_OPTIONS": options,
                          "PYTHONMALLOC": "malloc", "OPENBLAS_NUM_THREADS": "1",
                          "PYTHONPATH": str(ROOT)}
 
@@ -76,9 +77,10 @@ def child(asked, out, err):
 
 
 def main():
-    import scipy.linalg  # noqa: F401
-
-    import blasx  # noqa: F401
+    import blasx.batched._block  # noqa: F401
+    import testing.cases  # noqa: F401
+    from tests.sim import gpu  # noqa: F401
+    gc.freeze()  # what is imported is no garbage of a child's
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

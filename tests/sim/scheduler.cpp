@@ -33,14 +33,12 @@ bool gave_way = false;
 
 constexpr size_t STACK = 1 << 17;  // bytes of a fiber's
 static Context scheduler;
-static void* scheduler_shadow;
-static const void* scheduler_stack;
-static size_t scheduler_size;
 static void (*body)();
 static size_t dynamic_size = 0;
 static unsigned first_block = 0;  // of those that run together
 static size_t all = 0;            // fibers of theirs
 static std::vector<char*> spare;  // stacks
+static uintptr_t lowest = UINTPTR_MAX, highest = 0;  // where stacks are
 static size_t idle = 0;  // how often a group gave way since one got past a barrier, or to its end
 
 void fail(const char* what, int line)
@@ -54,25 +52,47 @@ void wait(State state, int line)
     Fiber& me = *current;
     me.state = state;
     me.line = line;
-    __sanitizer_start_switch_fiber(state == ENDED ? nullptr : &me.shadow, scheduler_stack,
-                                   scheduler_size);
     sim_switch(&me.context, &scheduler);
-    __sanitizer_finish_switch_fiber(me.shadow, nullptr, nullptr);
 }
 
 static void start()
 {
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
     body();
     wait(ENDED, 0);
 }
 
+static char* new_stack()
+{
+    char* const made = (char*)std::malloc(STACK);
+    lowest = std::min(lowest, uintptr_t(made));
+    highest = std::max(highest, uintptr_t(made) + STACK);
+    return made;
+}
+
+// While it lives AddressSanitizer takes the place of all stacks for that of one: to tell it of
+// every change took a sixth of a run.
+class OnFibers {
+    const void* stack = nullptr;
+    size_t size = 0;
+
+    static void change(const void* to, size_t size, const void** from, size_t* size_of_it)
+    {
+        void* shadow = nullptr;
+        __sanitizer_start_switch_fiber(&shadow, to, size);
+        __sanitizer_finish_switch_fiber(shadow, from, size_of_it);
+    }
+
+public:
+    OnFibers() { change((const void*)lowest, highest - lowest, &stack, &size); }
+    ~OnFibers() { change(stack, size, nullptr, nullptr); }
+};
+
 static void prepare(Fiber& f)
 {
-    ASAN_UNPOISON_MEMORY_REGION(f.stack, STACK);  // frames that never returned
 #if defined(__x86_64__)
     void** top = (void**)((uintptr_t)(f.stack + STACK) & ~uintptr_t(15));
     top[-2] = (void*)start;  // sim_switch returns to it, on a stack as after a call
+    top[-3] = nullptr;       // no frame is outside of start's
     f.context.top = top - 8;
 #else
     getcontext(&f.context);
@@ -90,9 +110,7 @@ static void resume(Fiber& f)
     threadIdx = {f.number % blockDim.x, f.number / blockDim.x % blockDim.y, 0};
     blockIdx = {block % gridDim.x, block / gridDim.x, 0};
     dynamic = memories[of];
-    __sanitizer_start_switch_fiber(&scheduler_shadow, f.stack, STACK);
     sim_switch(&scheduler, &f.context);
-    __sanitizer_finish_switch_fiber(scheduler_shadow, nullptr, nullptr);
 }
 
 // Lets a group go on if all of it waits in `state` at one place. False if it does not all wait.
@@ -133,7 +151,7 @@ static void begin(Group& group, int schedule)
     for (size_t i = 0; i < all; ++i) {
         Fiber& f = group.fibers[i];
         group.turn[i] = schedule == 1 ? all - 1 - i : i;
-        if (spare.empty()) spare.push_back((char*)std::malloc(STACK));
+        if (spare.empty()) spare.push_back(new_stack());
         f.stack = spare.back();
         spare.pop_back();
         f.state = RUNNING;
@@ -164,6 +182,9 @@ static bool run(Group& group, int schedule)
     std::vector<size_t>& turn = group.turn;
     fibers = group.fibers.data();
     first_block = group.first;
+    const OnFibers on_fibers;
+    std::vector<size_t> order, blocks;   // in the order of their first threads' turns
+    std::vector<std::vector<size_t>> of(warps);  // threads of each warp, in their order
     for (int turns = 0;;) {
         for (size_t i = schedule > 1 ? turn.size() : 0; i > 1; --i) {
             group.random = group.random * 6364136223846793005u + 1442695040888963407u;
@@ -182,13 +203,12 @@ static bool run(Group& group, int schedule)
                            "a barrier is not reached by all");
         };
         if (schedule % 2) {
-            std::vector<size_t> order;
-            std::vector<std::vector<size_t>> of(warps);  // those of each, in their order
+            order.clear(), blocks.clear();
+            for (auto& threads : of) threads.clear();
             for (size_t i : turn) {
                 if (of[i / 32].empty()) order.push_back(i / 32);
                 of[i / 32].push_back(i);
             }
-            std::vector<size_t> blocks;
             for (size_t w : order)
                 if (std::find(blocks.begin(), blocks.end(), 32 * w / threads) == blocks.end())
                     blocks.push_back(32 * w / threads);
@@ -272,16 +292,17 @@ void launch(void (*what)(), dim3 blocks, dim3 threads, int schedule, size_t shar
 
 // -- Products of the tensor cores
 
+// What a lane has of a product's operands
+template <class T, int A, int B> struct Operands { T a[A], b[B]; };
+
 void mma_m8n8k4(double& c0, double& c1, double a, double b, int line)
 {
     const int g = lane() / 4, t = lane() % 4;
-    double row[4];
-    const Posted<double> A(a, line);
-    for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-    const Posted<double> B(b, line);
+    const Posted<Operands<double, 1, 1>> all({{a}, {b}}, line);
     for (int k = 0; k < 4; ++k) {
-        c0 = fma(row[k], B[8 * t + k], c0);
-        c1 = fma(row[k], B[8 * t + 4 + k], c1);
+        const double row = all[4 * g + k].a[0];
+        c0 = fma(row, all[8 * t + k].b[0], c0);
+        c1 = fma(row, all[8 * t + 4 + k].b[0], c1);
     }
 }
 
@@ -292,46 +313,41 @@ void mma_m16n8k8(float (&c)[4], const float (&a)[4], const float (&b)[2], int li
         std::memcpy(&bits, &x, 4);
         bits &= 0xffffe000;
         std::memcpy(&x, &bits, 4);
-        return double(x);
+        return x;
     };
     const int g = lane() / 4, t = lane() % 4;
+    const Posted<Operands<float, 4, 2>> all({{rough(a[0]), rough(a[1]), rough(a[2]), rough(a[3])},
+                                             {rough(b[0]), rough(b[1])}}, line);
     double sum[4] = {c[0], c[1], c[2], c[3]};
-    for (int k = 0; k < 2; ++k) {
-        const Posted<float> B(b[k], line);
-        double columns[2][4];
-        for (int e = 0; e < 2; ++e)
-            for (int p = 0; p < 4; ++p) columns[e][p] = rough(B[4 * (2 * t + e) + p]);
-        for (int half = 0; half < 2; ++half) {
-            const Posted<float> A(a[2 * k + half], line);
-            for (int e = 0; e < 2; ++e)
-                for (int p = 0; p < 4; ++p)
-                    sum[2 * half + e] += rough(A[4 * g + p]) * columns[e][p];
-        }
-    }
+    for (int k = 0; k < 2; ++k)
+        for (int p = 0; p < 4; ++p)
+            for (int half = 0; half < 2; ++half)
+                for (int e = 0; e < 2; ++e)
+                    sum[2 * half + e] += double(all[4 * g + p].a[2 * k + half])
+                                         * all[4 * (2 * t + e) + p].b[k];
     for (int e = 0; e < 4; ++e) c[e] = float(sum[e]);
 }
 
 void mma_m16n8k16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                   const float* values, int line)
 {
-    const auto number = [=](uint64_t pairs, int i) -> double {
-        return values[pairs >> 16 * i & 0xffff];
+    const auto number = [=](unsigned pair, int i) -> double {
+        return values[pair >> 16 * i & 0xffff];
     };
     const int g = lane() / 4, t = lane() % 4;
-    for (int half = 0; half < 2; ++half) {
-        const Posted<uint64_t> A(a[half] | uint64_t(a[half + 2]) << 32, line);
-        uint64_t row[4];
-        for (int k = 0; k < 4; ++k) row[k] = A[4 * g + k];
-        const Posted<uint64_t> B(b[0] | uint64_t(b[1]) << 32, line);
+    const Posted<Operands<unsigned, 4, 2>> all({{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, line);
+    for (int half = 0; half < 2; ++half)
         for (int e = 0; e < 2; ++e) {
             double sum = c[2 * half + e];
             for (int k = 0; k < 4; ++k) {
-                const uint64_t column = B[4 * (2 * t + e) + k];
-                for (int i = 0; i < 4; ++i) sum += number(row[k], i) * number(column, i);
+                const auto row = all[4 * g + k];
+                const auto column = all[4 * (2 * t + e) + k];
+                for (int pair = 0; pair < 2; ++pair)
+                    for (int i = 0; i < 2; ++i)
+                        sum += number(row.a[half + 2 * pair], i) * number(column.b[pair], i);
             }
             c[2 * half + e] = float(sum);
         }
-    }
 }
 
 }  // namespace sim
