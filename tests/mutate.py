@@ -28,7 +28,7 @@ SECONDS = 240  # after which a mutant hangs, and is seen
 KERNELS = {
     "getrf_small": (("lu_tiles.cuh", "lu.cuh", "getrf_small.cu"),
                     ("tests/test_kernels.py", "runs_on_the_cpu and getrf_small")),
-    "getri_shared": (("getri_shared.cu", "inverse_strips.cuh"),
+    "getri_shared": (("getri_shared.cu", "inverse_strips.cuh", "moves.cuh"),
                      ("tests/test_kernels_lu.py", "runs_on_the_cpu and getri_shared")),
     "potri_shared": (("potri_shared.cu", "inverse_strips.cuh"),
                      ("tests/test_kernels_cholesky.py", "runs_on_the_cpu and potri_shared")),

@@ -114,8 +114,10 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
         orders = "57", "64", "34", "38"
     if kernel == "potrs_lines":  # rows, columns, no unit stride
         orders = "33", "100", "65"
-    if kernel in ("potri_small", "potri_shared"):  # rows, columns, no unit stride
+    if kernel == "potri_small":  # rows, columns, no unit stride
         orders = str(values["N"]), str(values["N"] // 2 + 1), "3"
+    if kernel == "potri_shared":  # the same, of strips as many in the second
+        orders = str(values["N"]), str(values["N"] - 5), "3"
     if kernel == "potrf_panel":
         module, orders = "run_panels", ("1", str(24 * values["TILES"] + 3))
     library = build.build(folder, kernel, letter, values, plant, run_lu.ENTRY)
