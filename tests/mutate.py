@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -118,20 +119,24 @@ def tested(project, name, text, tests):
     file = project / "kernels" / name
     kept = file.read_text()
     file.write_text(text)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p",
+         "no:randomly", tests[0], "-k", tests[1]], cwd=project, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(project)},
+        start_new_session=True)
     try:
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p",
-             "no:randomly", tests[0], "-k", tests[1]], cwd=project, capture_output=True, text=True,
-            env=os.environ | {"PYTHONPATH": str(project)}, timeout=SECONDS)
+        out, err = run.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)  # those that it started, which hang, too
+        run.communicate()
         return "killed"
     finally:
         file.write_text(kept)
     if run.returncode == 0:
         return "survived"
     if run.returncode != 1:
-        raise RuntimeError(run.stdout[-2000:] + run.stderr[-2000:])
-    return "does not compile" if "CalledProcessError" in run.stdout else "killed"
+        raise RuntimeError(out[-2000:] + err[-2000:])
+    return "does not compile" if "CalledProcessError" in out else "killed"
 
 
 def main(arguments):
