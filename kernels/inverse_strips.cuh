@@ -39,6 +39,7 @@ struct Found {            // on the diagonal that is not of ones
 };
 
 __device__ inline scalar_t* square() { return reinterpret_cast<scalar_t*>(dynamic_shared); }
+
 // Zeros from n to the end of the last tiles
 __device__ inline void fill_tiles(int n)
 {

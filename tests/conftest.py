@@ -7,8 +7,6 @@ property on CuPy arrays included.
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy loads it
-# Many processes are started, each of which would compile all the Python that it imports
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
