@@ -12,7 +12,8 @@ FOLDER = next(d for d in (_HERE / "kernels", _HERE.parent / "kernels") if d.is_d
 CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION",
           "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS", "OF_SUMS", "ROUNDED",
           "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL", "ONE_LINE", "SLIM", "BORDER", "SPREAD",
-          "STAY", "TIGHT", "TILED", "FACTORED", "ADJACENT", "PADDED", "BULK", "UNPIVOTED")
+          "STAY", "TIGHT", "TILED", "FACTORED", "ADJACENT", "PADDED", "BULK", "UNPIVOTED",
+          "STAGED")
 
 
 def program(name, scalar, constants):

@@ -58,10 +58,10 @@ from .large._bytes import panel_bytes as cluster_bytes
 # Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
 # given
 OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "PADDED",
-            "BULK", "multiple"}
+            "BULK", "STAGED", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED",
-         "BULK")
+         "BULK", "STAGED")
 SINCE = {"BULK": 90}  # of these the compute capability that GPUs must have
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
@@ -171,13 +171,17 @@ def power_of_two(x):
 
 
 def team_stages(letter, n):
-    """The teams at most twice as wide as high with a few elements a lane; then the warps of a
-    block, and the blocks for which registers are rationed."""
+    """The teams at most twice as wide as high with a few elements a lane, and those with whole rows
+    by shared memory, if n fills them; then the warps of a block, and the blocks for which registers
+    are rationed."""
     N = next((size for size in (4, 8, 12, 16, 24, 32) if n <= size), 32)
     teams = [v for v in options(N=(N,), LR=LANES, LC=LANES, CV=(4, 2, 1))
              if v["LC"] <= 2 * v["LR"] and 2 <= N * N // (v["LR"] * v["LC"]) <= 32]
     rations = [(2, 1), (1, 1), (4, 1), (8, 1), (2, 8), (2, 10), (2, 12), (2, 16), (4, 16), (1, 16),
                (1, 20), (2, 5), (4, 4)]
+    if n == N:
+        pack = 4 // min(words(letter), 4)
+        teams += [dict(N=N, LR=r, LC=1, CV=pack, STAGED=1) for r in LANES if r <= N]
     return teams, [dict(WARPS=w, BLOCKS=b) for w, b in rations]
 
 
@@ -185,14 +189,15 @@ def team_fits(letter, n, v, gpu, most=PART):
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
     part = -(-N // LR) * (N // LC) * size
     tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
-    members, line = 32 // (LR * LC) * v["WARPS"], v.get("ONE_LINE", 0)
+    members, line, staged = 32 // (LR * LC) * v["WARPS"], v.get("ONE_LINE", 0), v.get("STAGED", 0)
     shared = v["WARPS"] * N * (4 * N * size + 16) * tiles + bool(line) * (
-        4 * size * N * (members * N + -N % LR) + 16)
+        4 * size * N * (members * N + -N % LR) + 16) + staged * 4 * size * (
+        members * N * N + 32 * CV * v["WARPS"] + 2 * (members + v["WARPS"]) * (N + 8 // size))
     return (n <= N and N % (LC * CV) == 0
             and (N % LR == 0 if 32 % (LR * LC) == 0 else LC == 1 and LR <= 16)
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
-            and line <= 2 and shared <= BY_DEFAULT)
+            and line <= 2 and (not staged or LC == 1) and shared <= BY_DEFAULT)
 
 
 def team_solve_fits(letter, n, v, gpu):

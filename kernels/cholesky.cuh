@@ -36,16 +36,27 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
             scalar_t& mine = a[i][slot_of(k)];
             const scalar_t l = row(i) == k ? scalar_t{root} : c[i];
             mine = t() == t_of(k) && row(i) >= k ? l : mine;
+            if constexpr (TOLD)
+                if (row(i) < N) staged(k)[row(i)] = c[i];
+        }
+        scalar_t below[N];  // column k, if TOLD
+        if constexpr (TOLD) {
+            __syncwarp();
+            read_staged(k, k + 1, below);
         }
         #pragma unroll
         for (int s = 0; s < CN; ++s) {
             if (last_col(s) <= k) continue;
             scalar_t l{};  // element (col(s), k) of L
-            #pragma unroll
-            for (int q = 0; q < RN; ++q) {
-                if (q < first_col(s) / LR || q > last_col(s) / LR) continue;
-                const scalar_t x = from(c[q], col(s) % LR * LC + t());
-                l = col(s) / LR == q ? x : l;
+            if constexpr (TOLD) {
+                l = below[s];
+            } else {
+                #pragma unroll
+                for (int q = 0; q < RN; ++q) {
+                    if (q < first_col(s) / LR || q > last_col(s) / LR) continue;
+                    const scalar_t x = from(c[q], col(s) % LR * LC + t());
+                    l = col(s) / LR == q ? x : l;
+                }
             }
             #pragma unroll
             for (int i = 0; i < RN; ++i) {

@@ -10,10 +10,13 @@
 // whole sectors, and a rank-one update needs RN + CN numbers from other lanes for RN CN products.
 // A team with whole rows (LC = 1) may have any number of lanes, so that none of its rows is past a
 // small odd N and few lanes of a warp are left over: those have no matrix.
+// STAGED, what all lanes of such a team want of a row or a column goes by shared memory, 16 bytes to a
+// load where a shuffle brings 4; and where packs are of 16 bytes members come and go that way, too.
 // Every loop is unrolled: an array that is indexed by constants alone stays in registers.
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
 #pragma once
+#include "async.cuh"
 #include "barriers.cuh"
 #include "memory.cuh"
 #include "shuffle.cuh"
@@ -26,12 +29,14 @@ constexpr int CV = 2;       // neighbouring columns in a lane
 constexpr int WARPS = 1;    // warps per block
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 constexpr int ONE_LINE = 0;  // 1: a block's members are stored as one line; 2: loaded, too
+constexpr int STAGED = 0;    // 1: teams with whole rows tell each other by shared memory
 #endif
 constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = (N + LR - 1) / LR, CN = N / LC;
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
 constexpr int MEMBERS = WARPS * TEAMS;          // of a block
 constexpr bool FULL = TEAMS * TEAM == 32;       // each lane is of a team
 constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);  // tiles.cuh
+static_assert(!STAGED || LC == 1);
 static_assert((FULL ? (LR & (LR - 1)) == 0 && N % LR == 0 : LC == 1) && N % (LC * CV) == 0
               && CV * sizeof(scalar_t) <= 16);
 
@@ -207,6 +212,39 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
         }
 }
 
+// STAGED, what a team's lanes all want of row or column k: N numbers in shared memory, for one k and
+// the next, teams 16 bytes further apart so that they meet no bank twice
+constexpr bool TOLD = STAGED && TEAM > 1;
+struct alignas(16) Sixteen { scalar_t x[16 / sizeof(scalar_t)]; };
+constexpr int IN_SIXTEEN = 16 / sizeof(scalar_t);
+__device__ inline scalar_t* staged(int k)
+{
+    __shared__ Sixteen of_block[WARPS][2][TEAMS + !FULL][TOLD ? (N - 1) / IN_SIXTEEN + 2 : 1];
+    return of_block[threadIdx.x / 32][k % 2][team()]->x;
+}
+// Of these, x[first] and those after it; x may have those before it in the same 16 bytes.
+__device__ inline void read_staged(int k, int first, scalar_t (&x)[N])
+{
+    #pragma unroll
+    for (int s = first / IN_SIXTEEN * IN_SIXTEEN; s < N; s += IN_SIXTEEN) {
+        const Sixteen some = *reinterpret_cast<const Sixteen*>(staged(k) + s);
+        #pragma unroll
+        for (int e = 0; e < IN_SIXTEEN; ++e)
+            if (s + e < N) x[s + e] = some.x[e];
+    }
+}
+// Puts a row of this lane there, from the 16 bytes on that have x[first].
+__device__ inline void write_staged(int k, int first, const scalar_t (&x)[N])
+{
+    #pragma unroll
+    for (int s = first / IN_SIXTEEN * IN_SIXTEEN; s < N; s += IN_SIXTEEN) {
+        Sixteen some;
+        #pragma unroll
+        for (int e = 0; e < IN_SIXTEEN; ++e) some.x[e] = s + e < N ? x[s + e] : scalar_t{};
+        *reinterpret_cast<Sixteen*>(staged(k) + s) = some;
+    }
+}
+
 // Members that follow each other without gaps are one line of memory. ONE_LINE, where their numbers
 // do not come in packs, those of a block are taken from shared memory by the hardware, in one copy:
 // it meets every sector once, where a number stored alone is a sector of its own. The line must
@@ -223,13 +261,37 @@ struct alignas(16) Line {
     word arrived;  // a barrier
 };
 
+// STAGED, those of a warp that are N x N by rows come and go in packs, side by side. In shared memory
+// the rows of a lane lie together, and lanes a pack more than their rows apart: they meet no bank
+// twice.
+constexpr bool BY_WARPS = STAGED && FULL && CV == IN_SIXTEEN && !RAGGED;
+struct alignas(16) Apart { scalar_t x[BY_WARPS ? TEAMS * N * N + 32 * CV : 1]; };
+__device__ inline scalar_t* apart()
+{
+    __shared__ Apart of_block[WARPS];
+    return of_block[threadIdx.x / 32].x;
+}
+// Where row r of the warp's begins, the members' one after the other
+__device__ inline int apart_row(int r)
+{
+    return (r / N * LR + r % LR) * (RN * N + CV) + r % N / LR * N;
+}
+
 struct Whole {  // the line of a block's members of A, m x n each; none if bytes is 0
     size first = 0, bytes = 0;
-    int next = 0;
+    int next = 0, numbers = 0;  // those of the warp's members, if they are STAGED
+    bool lower = false;         // of these what is right of the diagonal is not to be stored
 
     __device__ Whole(const scalar_t* A, size row, size col, size next, int m, int n, size batch)
         : next(int(next))
     {
+        if (BY_WARPS) {
+            const size b = size(blockIdx.x) * MEMBERS + threadIdx.x / 32 * TEAMS, left = batch - b;
+            first = size(A + b * next);
+            if (left > 0 && m == N && n == N && row == N && col == 1 && next == N * N
+                && first % 16 == 0)
+                numbers = (left < TEAMS ? int(left) : TEAMS) * N * N;
+        }
         if (!LINES) return;
         first = size(A + blockIdx.x * MEMBERS * next);
         const size all = MEMBERS * next * size(sizeof(scalar_t));
@@ -252,12 +314,67 @@ __device__ inline Line& line()
     return of_block;
 }
 
+// a := A where wanted(row, col), else zero, of members that are STAGED
+template <class Wanted> __device__ void load_staged(Block& a, const Whole& whole, Wanted wanted)
+{
+    const scalar_t* const A = reinterpret_cast<const scalar_t*>(whole.first);
+    #pragma unroll 4
+    for (int e = CV * lane(); e < whole.numbers; e += 32 * CV)
+        copy_async<16, true>(apart() + apart_row(e / N) + e % N, A + e, 16);
+    end_group();
+    await_groups<0>();
+    __syncwarp();
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        #pragma unroll
+        for (int s = 0; s < CN; s += CV) {
+            const Pack pack = *reinterpret_cast<const Pack*>(
+                apart() + apart_row(team() * N + row(i)) + s);
+            #pragma unroll
+            for (int e = 0; e < CV; ++e)
+                a[i][s + e] = wanted(row(i), s + e) ? pack.x[e] : scalar_t{};
+        }
+}
+
+// A := a, row i of the lane to row place[i], of members that are STAGED and wanted
+template <class Wanted>
+__device__ void store_staged(const Block& a, const Whole& whole, const int (&place)[RN],
+                             Wanted wanted)
+{
+    __syncwarp();
+    #pragma unroll
+    for (int i = 0; i < RN; ++i)
+        #pragma unroll
+        for (int s = 0; s < CN; s += CV) {
+            if (!wanted(place[i], s)) continue;
+            Pack pack;
+            #pragma unroll
+            for (int e = 0; e < CV; ++e) pack.x[e] = a[i][s + e];
+            *reinterpret_cast<Pack*>(apart() + apart_row(team() * N + place[i]) + s) = pack;
+        }
+    __syncwarp();
+    scalar_t* const A = reinterpret_cast<scalar_t*>(whole.first);
+    #pragma unroll 4
+    for (int e = CV * lane(); e < whole.numbers; e += 32 * CV) {
+        const Pack pack = *reinterpret_cast<const Pack*>(apart() + apart_row(e / N) + e % N);
+        const int right = whole.lower ? e % N - e / N % N : -N;  // of the diagonal
+        if (right + CV <= 1)
+            *reinterpret_cast<Pack*>(A + e) = pack;
+        else
+            #pragma unroll
+            for (int q = 0; q < CV; ++q)
+                if (right + q <= 0) A[e + q] = pack.x[q];
+    }
+}
+
 // a := A where wanted(row, col), zero elsewhere; but by way of the line, where there is one, teams
 // without tiles have what means nothing there.
 template <class Wanted>
 __device__ void load(Block& a, const Strided<const scalar_t>& A, const Whole& whole, bool packs,
                      Wanted wanted)
 {
+    if constexpr (BY_WARPS)
+        if (whole.numbers) return load_staged(a, whole, wanted);
     if (LINES < 2 || !whole.bytes) {
         load(a, A, packs, wanted);
         return;
@@ -289,6 +406,8 @@ template <class Wanted>
 __device__ void store(const Block& a, Strided<scalar_t> A, const Whole& whole, bool packs,
                       const int (&place)[RN], Wanted wanted)
 {
+    if constexpr (BY_WARPS)
+        if (whole.numbers) return store_staged(a, whole, place, wanted);
     const bool at_once = LINES && whole.bytes;
     if (at_once) A.p = line().x + whole.of_member();
     store(a, A, packs, place, wanted);

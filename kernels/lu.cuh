@@ -133,7 +133,21 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         keep(f.piv, k, place(chosen));
         keep(f.order, k, p);
 
-        const scalar_t pivot = from(pick(c, lane_row), source);
+        scalar_t pivot, pivots[N];  // of the row, if TOLD
+        if constexpr (TOLD) {
+            #pragma unroll
+            for (int s = k / IN_SIXTEEN * IN_SIXTEEN; s < N; ++s) {
+                pivots[s] = a[0][s];
+                #pragma unroll
+                for (int q = 1; q < RN; ++q) pivots[s] = q == lane_row ? a[q][s] : pivots[s];
+            }
+            if (member() == source) write_staged(k, k, pivots);
+            __syncwarp();
+            read_staged(k, k, pivots);
+            pivot = pivots[k];
+        } else {
+            pivot = from(pick(c, lane_row), source);
+        }
         scalar_t r = near_reciprocal(pivot);
         if (high(pivot) - high(TINY) >= high(HUGE) - high(TINY)) {
             const Unusual u = APART ? unusual_apart(pivot) : unusual(pivot);
@@ -163,9 +177,13 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         for (int s = 0; s < CN; ++s) {
             if (last_col(s) <= k) continue;
             scalar_t u = a[0][s];
-            #pragma unroll
-            for (int q = 1; q < RN; ++q) u = q == lane_row ? a[q][s] : u;
-            u = from(u, source + t());
+            if constexpr (TOLD) {
+                u = pivots[s];
+            } else {
+                #pragma unroll
+                for (int q = 1; q < RN; ++q) u = q == lane_row ? a[q][s] : u;
+                u = from(u, source + t());
+            }
             #pragma unroll
             for (int i = 0; i < RN; ++i)
                 if (below[i] && (first_col(s) > k || col(s) > k))

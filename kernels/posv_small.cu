@@ -53,6 +53,7 @@ __device__ inline int factor_and_solve(const Strided<const scalar_t>& in,
     #pragma unroll
     for (int i = 0; i < RN; ++i) to[i] = row(i);
     if (!both) taken.bytes = 0;
+    taken.lower = !both;
     store(a, out, taken, out_packs, to, wanted);
     solve_positive(a, f, b, x, upper, order, n, nrhs, !f.info);
     return f.info;

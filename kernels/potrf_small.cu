@@ -38,6 +38,7 @@ __device__ inline int factor(const Strided<const scalar_t>& in, const Strided<sc
     if (here) restore(a, in, f, n);
 
     if (!both || (TILES && !line)) taken.bytes = 0;
+    taken.lower = !both;
     store(a, out, taken, out_packs, to, wanted);
     return f.info;
 }

@@ -93,7 +93,8 @@ template <class S> __device__ real_t block_most(real_t x, S& s)
 }
 
 // Factor the rows x PB panel in V: R on and above the diagonal, the reflectors below it; tau and
-// V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector.
+// V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector: a tau
+// of zero, and no step.
 // NEAR: real numbers, by qr.cuh's reflectors without a branch.
 template <bool NEAR = false, class S>
 __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
@@ -108,9 +109,10 @@ __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
             #pragma unroll
             for (int c = 0; c < PB; ++c) a[i][c] = V[r * LD + c];
     }
+    const int steps = count < PB ? count : PB;
     // In step j register c holds column (c + j) % PB, so that the loop is not unrolled.
     #pragma unroll 1
-    for (int j = 0; j < PB; ++j) {
+    for (int j = 0; j < steps; ++j) {
         scalar_t part[PB], x[ROWS];
         #pragma unroll
         for (int i = 0; i < ROWS; ++i)
@@ -127,9 +129,9 @@ __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
         scalar_t sum = block_sums(part, s, j % 2);
         real_t squares = real(of_lane(sum, 0));
         scalar_t alpha = s.row[j % 2][0];
-        bool none = j >= count;
+        bool none = false;
         Power undo{1, 1};
-        if (!none && !(squares >= LEAST)) {           // rare: x is zero, tiny or nan
+        if (!(squares >= LEAST)) {                    // rare: x is zero, tiny or nan
             real_t most = 0;
             #pragma unroll
             for (int i = 0; i < ROWS; ++i) most = larger(most, x[i]);
@@ -181,12 +183,18 @@ __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)
             a[i][PB - 1] = kept;
         }
     }
+    const int done = steps > 0 ? steps : 0;
+    #pragma unroll 1
+    for (int j = done; j < PB; ++j) {
+        if (thread() < j) s.z[first + thread()][first + j] = scalar_t{};
+        if (thread() == j) s.tau[first + j] = scalar_t{};
+    }
     #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
         const int r = thread() + i * THREADS;
         if (r < rows)
             #pragma unroll
-            for (int c = 0; c < PB; ++c) V[r * LD + c] = a[i][c];
+            for (int c = 0; c < PB; ++c) V[r * LD + (c + done) % PB] = a[i][c];
     }
 }
 

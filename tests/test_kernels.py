@@ -145,6 +145,27 @@ def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N80
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
+STAGED = {"packs": ("getrf_small", "s", dict(N=16, LR=8, CV=4)),
+          "a row to a lane": ("gesv_small", "d", dict(N=8, LR=8, CV=2)),
+          "a member to a lane": ("potrf_small", "s", dict(N=8, LR=1, CV=4)),
+          "the triangle": ("posv_small", "c", dict(N=8, LR=2, CV=2)),
+          "lanes left over": ("getrf_small", "z", dict(N=7, LR=7, CV=1, ONE_LINE=2))}
+
+
+@pytest.mark.parametrize("kernel, letter, values", STAGED.values(), ids=STAGED.keys())
+def test_rows_by_shared_memory(folder, kernel, letter, values):
+    """lanes.cuh's STAGED: right, and what is wrong with it is seen."""
+    values = dict(LC=1, WARPS=2, BLOCKS=1, STAGED=1) | values
+    plants = [None]
+    if values["LR"] > 1:
+        plants += [("__syncwarp();\n            read_staged", "read_staged")]
+    if "ONE_LINE" not in values:
+        plants += [("apart_row(e / N) + e % N, A + e", "apart_row(e / N) + e % N, A")]
+    for plant in plants:
+        run = simulate(folder, kernel, letter, values, (values["N"], values["N"] - 3), plant)
+        assert ("ok" in run.stdout) == (plant is None), (plant, run.stderr[-3000:])
+
+
 @every_kernel
 @pytest.mark.parametrize("letter, N", [("d", 32), ("c", 24)])
 def test_members_of_tiles_loaded_as_one_line(folder, kernel, letter, N):  # noqa: N803
