@@ -11,7 +11,7 @@ copied to stacks, one for each shape that occurs, which the `_batched` routine t
 """
 
 import threading
-from functools import cache
+from functools import cache, cached_property
 
 import cupy
 import numpy as np
@@ -462,20 +462,26 @@ def ragged(block):
 
 
 class Column:
-    """One or three numbers for every member, in the order of the classes."""
+    """One or three numbers for every member, in the order of the classes: where these begin."""
 
-    def __init__(self, numbers, start):
+    def __init__(self, numbers, start, firsts):
         self.numbers, self.start = np.ascontiguousarray(numbers, np.int64), start
-        self.width = 1 if numbers.ndim == 1 else 3
+        self.width, self.firsts = 1 if numbers.ndim == 1 else 3, firsts
+
+    @cached_property
+    def mosts(self):
+        """The largest number of each class that has members here, by its first."""
+        firsts = [x for x in self.firsts if x < len(self.numbers)]
+        return dict(zip(firsts, np.maximum.reduceat(self.numbers, firsts).tolist()))
 
 
 class Part:
     """The members of one class; called with parameters, it returns what the kernel is given:
     where the class begins in each column, and numbers that are the same for all."""
 
-    def __init__(self, first, last, table):
+    def __init__(self, first, last, table, whole=False):
         self.first, self.last, self.table, self.members = first, last, table, last - first
-        self.known = {}  # the most of columns
+        self.whole = whole  # it is all of the class
 
     def __call__(self, *parameters):
         cells = []
@@ -489,9 +495,9 @@ class Part:
         return cells
 
     def most(self, column):
-        if column not in self.known:
-            self.known[column] = int(column.numbers[self.first:self.last].max())
-        return self.known[column]
+        if self.whole:
+            return column.mosts[self.first]
+        return int(column.numbers[self.first:self.last].max())
 
 
 class Call:
@@ -505,6 +511,7 @@ class Call:
     def __init__(self, me, wanted, plan, *extents):
         self.me, self.columns, self.cells, self.servers, self.parts = me, [], 0, {}, {}
         self.kept = []  # what kernels use beside the operands, and these where they are vectors
+        self.known = {}  # what columns say: (it, the column)
         self._info = cupy.zeros(len(wanted), INT)
         members = np.flatnonzero(wanted)
         code = 0  # one number for the extents, in their order
@@ -523,22 +530,29 @@ class Call:
                                                             "right").tolist()
         self.classes = [(kernels, first, last)
                         for kernels, first, last in zip(plans, [0] + ends, ends)]
+        self.firsts = [first for _, first, _ in self.classes]
         self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 
     def matrices(self, x, transposed=False):
         """The lines (address, row stride, column stride) of the members of x."""
-        return self.add(lines(x, transposed))
+        return self._once((id(x), transposed), x, lambda: lines(x, transposed))
 
     def vectors(self, x):
         """The addresses of the members of x, vectors whose elements follow each other."""
         self.kept.append(x)  # may be a copy, or a workspace
-        if x.__class__ is Ragged:
-            return self.add(x.data.data.ptr + x.offsets * x.data.itemsize)
-        return self.add(np.array([y.data.ptr for y in x], np.int64))
+        return self._once(id(x), x, lambda: (
+            x.data.data.ptr + x.offsets * x.data.itemsize if x.__class__ is Ragged
+            else np.array([y.data.ptr for y in x], np.int64)))
 
     def sizes(self, x):
         """A size of every member."""
-        return self.add(x)
+        return self._once((x.ctypes.data, x.strides), x, lambda: x)
+
+    def _once(self, key, x, numbers):
+        """The column of these numbers of x, which is kept, so that nothing else has its key."""
+        if key not in self.known:
+            self.known[key] = x, self.add(numbers())
+        return self.known[key][1]
 
     def add(self, numbers):
         """A column of the table from one or three numbers for every member."""
@@ -546,7 +560,7 @@ class Call:
 
     def place(self, numbers):
         """The same from numbers in the order of the classes, of all members or the first."""
-        self.columns.append(Column(numbers, self.cells))
+        self.columns.append(Column(numbers, self.cells, self.firsts))
         self.cells += numbers.size
         return self.columns[-1]
 
@@ -603,7 +617,7 @@ class Call:
     def _parts(self, first, last, table):
         """What is served of a class at a time."""
         some = self.parts.get(first, last - first)
-        return [Part(low, min(low + some, last), table.data.ptr)
+        return [Part(low, min(low + some, last), table.data.ptr, some >= last - first)
                 for low in range(first, last, some)]
 
     def _upload(self, numbers):
