@@ -10,8 +10,9 @@
 // whole sectors, and a rank-one update needs RN + CN numbers from other lanes for RN CN products.
 // A team with whole rows (LC = 1) may have any number of lanes, so that none of its rows is past a
 // small odd N and few lanes of a warp are left over: those have no matrix.
-// STAGED, what all lanes of such a team want of a row or a column goes by shared memory, 16 bytes to a
-// load where a shuffle brings 4; and where packs are of 16 bytes members come and go that way, too.
+// STAGED, what all lanes of such a team want of a row or a column goes by shared memory, 16 bytes
+// to a load where a shuffle brings 4; and where packs are of 16 bytes members come and go that way,
+// too.
 // Every loop is unrolled: an array that is indexed by constants alone stays in registers.
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
@@ -212,8 +213,8 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
         }
 }
 
-// STAGED, what a team's lanes all want of row or column k: N numbers in shared memory, for one k and
-// the next, teams 16 bytes further apart so that they meet no bank twice
+// STAGED, what a team's lanes all want of row or column k: N numbers in shared memory, for one k
+// and the next, teams 16 bytes further apart so that they meet no bank twice
 constexpr bool TOLD = STAGED && TEAM > 1;
 struct alignas(16) Sixteen { scalar_t x[16 / sizeof(scalar_t)]; };
 constexpr int IN_SIXTEEN = 16 / sizeof(scalar_t);
@@ -261,9 +262,9 @@ struct alignas(16) Line {
     word arrived;  // a barrier
 };
 
-// STAGED, those of a warp that are N x N by rows come and go in packs, side by side. In shared memory
-// the rows of a lane lie together, and lanes a pack more than their rows apart: they meet no bank
-// twice.
+// STAGED, those of a warp that are N x N by rows come and go in packs, side by side. In shared
+// memory the rows of a lane lie together, and lanes a pack more than their rows apart: they meet no
+// bank twice.
 constexpr bool BY_WARPS = STAGED && FULL && CV == IN_SIXTEEN && !RAGGED;
 struct alignas(16) Apart { scalar_t x[BY_WARPS ? TEAMS * N * N + 32 * CV : 1]; };
 __device__ inline scalar_t* apart()

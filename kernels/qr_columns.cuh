@@ -93,8 +93,8 @@ template <class S> __device__ real_t block_most(real_t x, S& s)
 }
 
 // Factor the rows x PB panel in V: R on and above the diagonal, the reflectors below it; tau and
-// V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector: a tau
-// of zero, and no step.
+// V^H V go to `s` as those of columns `first` and on. Columns from `count` on get no reflector:
+// a tau of zero, and no step.
 // NEAR: real numbers, by qr.cuh's reflectors without a branch.
 template <bool NEAR = false, class S>
 __device__ void factor_panel(scalar_t* V, S& s, int rows, int count, int first)

@@ -462,7 +462,8 @@ def ragged(block):
 
 
 class Column:
-    """One or three numbers for every member, in the order of the classes: where these begin."""
+    """One or three numbers for every member, in the order of the classes, which begin at the
+    `firsts`."""
 
     def __init__(self, numbers, start, firsts):
         self.numbers, self.start = np.ascontiguousarray(numbers, np.int64), start
