@@ -42,7 +42,7 @@ __device__ inline void cholesky_by_columns(Block& a, Factors& f, int n)
         scalar_t below[N];  // column k, if TOLD
         if constexpr (TOLD) {
             __syncwarp();
-            read_staged(k, k + 1, below);
+            read_row(staged(k), below, k + 1);
         }
         #pragma unroll
         for (int s = 0; s < CN; ++s) {

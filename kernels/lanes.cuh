@@ -20,6 +20,7 @@
 #include "async.cuh"
 #include "barriers.cuh"
 #include "memory.cuh"
+#include "panel_rows.cuh"
 #include "shuffle.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -216,34 +217,10 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 // STAGED, what a team's lanes all want of row or column k: N numbers in shared memory, for one k
 // and the next, teams 16 bytes further apart so that they meet no bank twice
 constexpr bool TOLD = STAGED && TEAM > 1;
-struct alignas(16) Sixteen { scalar_t x[16 / sizeof(scalar_t)]; };
-constexpr int IN_SIXTEEN = 16 / sizeof(scalar_t);
 __device__ inline scalar_t* staged(int k)
 {
-    __shared__ Sixteen of_block[WARPS][2][TEAMS + !FULL][TOLD ? (N - 1) / IN_SIXTEEN + 2 : 1];
+    __shared__ Quad of_block[WARPS][2][TEAMS + !FULL][TOLD ? (N - 1) / PAD + 2 : 1];
     return of_block[threadIdx.x / 32][k % 2][team()]->x;
-}
-// Of these, x[first] and those after it; x may have those before it in the same 16 bytes.
-__device__ inline void read_staged(int k, int first, scalar_t (&x)[N])
-{
-    #pragma unroll
-    for (int s = first / IN_SIXTEEN * IN_SIXTEEN; s < N; s += IN_SIXTEEN) {
-        const Sixteen some = *reinterpret_cast<const Sixteen*>(staged(k) + s);
-        #pragma unroll
-        for (int e = 0; e < IN_SIXTEEN; ++e)
-            if (s + e < N) x[s + e] = some.x[e];
-    }
-}
-// Puts a row of this lane there, from the 16 bytes on that have x[first].
-__device__ inline void write_staged(int k, int first, const scalar_t (&x)[N])
-{
-    #pragma unroll
-    for (int s = first / IN_SIXTEEN * IN_SIXTEEN; s < N; s += IN_SIXTEEN) {
-        Sixteen some;
-        #pragma unroll
-        for (int e = 0; e < IN_SIXTEEN; ++e) some.x[e] = s + e < N ? x[s + e] : scalar_t{};
-        *reinterpret_cast<Sixteen*>(staged(k) + s) = some;
-    }
 }
 
 // Members that follow each other without gaps are one line of memory. ONE_LINE, where their numbers
@@ -265,7 +242,7 @@ struct alignas(16) Line {
 // STAGED, those of a warp that are N x N by rows come and go in packs, side by side. In shared
 // memory the rows of a lane lie together, and lanes a pack more than their rows apart: they meet no
 // bank twice.
-constexpr bool BY_WARPS = STAGED && FULL && CV == IN_SIXTEEN && !RAGGED;
+constexpr bool BY_WARPS = STAGED && FULL && CV == PAD && !RAGGED;
 struct alignas(16) Apart { scalar_t x[BY_WARPS ? TEAMS * N * N + 32 * CV : 1]; };
 __device__ inline scalar_t* apart()
 {

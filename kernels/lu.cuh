@@ -136,14 +136,14 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         scalar_t pivot, pivots[N];  // of the row, if TOLD
         if constexpr (TOLD) {
             #pragma unroll
-            for (int s = k / IN_SIXTEEN * IN_SIXTEEN; s < N; ++s) {
+            for (int s = k / PAD * PAD; s < N; ++s) {
                 pivots[s] = a[0][s];
                 #pragma unroll
                 for (int q = 1; q < RN; ++q) pivots[s] = q == lane_row ? a[q][s] : pivots[s];
             }
-            if (member() == source) write_staged(k, k, pivots);
+            if (member() == source) write_row(staged(k), pivots, k);
             __syncwarp();
-            read_staged(k, k, pivots);
+            read_row(staged(k), pivots, k);
             pivot = pivots[k];
         } else {
             pivot = from(pick(c, lane_row), source);

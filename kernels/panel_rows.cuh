@@ -1,4 +1,4 @@
-// panel_rows.cuh: a panel of 8 columns by rows in shared memory, 16 bytes at a time.
+// panel_rows.cuh: rows in shared memory, of a panel of 8 columns or others, 16 bytes at a time.
 #pragma once
 #include "scalar.cuh"
 
@@ -16,26 +16,30 @@ __device__ inline int panel_row(int r)
 
 struct alignas(16) Quad { scalar_t x[PAD]; };
 
-// Columns `first` and after of a row; those before it in the same 16 bytes come along.
-template <class T> __device__ void read_row(const T* from, Row& x, int first = 0)
+// Columns `first` and after of a row; those before it in the same 16 bytes come along. Of a row
+// that is no whole number of these, what is past its end is written as zero.
+template <class T, int K>
+__device__ void read_row(const T* from, scalar_t (&x)[K], int first = 0)
 {
     #pragma unroll
-    for (int j = 0; j < 8; j += PAD) {
+    for (int j = 0; j < K; j += PAD) {
         if (j + PAD <= first) continue;
         const Quad quad = *reinterpret_cast<const Quad*>(from + j);
         #pragma unroll
-        for (int e = 0; e < PAD; ++e) x[j + e] = quad.x[e];
+        for (int e = 0; e < PAD; ++e)
+            if (j + e < K) x[j + e] = quad.x[e];
     }
 }
 
-__device__ inline void write_row(scalar_t* to, const Row& x, int first = 0)
+template <int K>
+__device__ void write_row(scalar_t* to, const scalar_t (&x)[K], int first = 0)
 {
     #pragma unroll
-    for (int j = 0; j < 8; j += PAD) {
+    for (int j = 0; j < K; j += PAD) {
         if (j + PAD <= first) continue;
         Quad quad;
         #pragma unroll
-        for (int e = 0; e < PAD; ++e) quad.x[e] = x[j + e];
+        for (int e = 0; e < PAD; ++e) quad.x[e] = j + e < K ? x[j + e] : scalar_t{};
         *reinterpret_cast<Quad*>(to + j) = quad;
     }
 }

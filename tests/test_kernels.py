@@ -148,6 +148,7 @@ def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N80
 STAGED = {"packs": ("getrf_small", "s", dict(N=16, LR=8, CV=4)),
           "a row to a lane": ("gesv_small", "d", dict(N=8, LR=8, CV=2)),
           "a member to a lane": ("potrf_small", "s", dict(N=8, LR=1, CV=4)),
+          "without pivots": ("getrf_small", "d", dict(N=16, LR=16, CV=2, UNPIVOTED=1)),
           "the triangle": ("posv_small", "c", dict(N=8, LR=2, CV=2)),
           "lanes left over": ("getrf_small", "z", dict(N=7, LR=7, CV=1, ONE_LINE=2))}
 
@@ -158,7 +159,9 @@ def test_rows_by_shared_memory(folder, kernel, letter, values):
     values = dict(LC=1, WARPS=2, BLOCKS=1, STAGED=1) | values
     plants = [None]
     if values["LR"] > 1:
-        plants += [("__syncwarp();\n            read_staged", "read_staged")]
+        plants += [("__syncwarp();\n            read_row(staged", "read_row(staged")]
+    if "UNPIVOTED" in values:  # nothing else holds lanes up from one step to the next
+        plants += [("[threadIdx.x / 32][k % 2]", "[threadIdx.x / 32][0]")]
     if "ONE_LINE" not in values:
         plants += [("apart_row(e / N) + e % N, A + e", "apart_row(e / N) + e % N, A")]
     for plant in plants:
