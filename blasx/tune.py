@@ -586,7 +586,8 @@ def for_few(kernel, letter, row, gpu):
     """Which rows to the same order serve few columns instead."""
     few = [str(r["lines"]) for r, _ in _tuned.rows(kernel, letter, gpu)
            if r["to"] == row["to"] and "lines" in r]
-    return f"; rows of their own for up to {', '.join(few)} columns or lines" if few else ""
+    own = f"; rows of their own for up to {', '.join(few)} columns, lines or members"
+    return own if few else ""
 
 
 def described(kernel, row, origin):

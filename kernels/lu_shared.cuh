@@ -43,7 +43,7 @@ __host__ __device__ constexpr int whole_panels(int n) { return (n + NB - 1) / NB
 struct alignas(16) Four { int x[4]; };
 struct Head {              // a row that may become the pivot's, on its way to all lanes
     alignas(16) scalar_t row[NB], inverse;
-    Four bid;              // its upper word, its lower word, its place
+    Four bid;              // its upper word, its place, its lower word
 };
 struct Exchange {          // where the rows are that a panel brings to its top, and where those
     Four from[2], to[2];   // there go: how far from the top, in numbers
@@ -65,12 +65,12 @@ using Row = scalar_t[NB];
 __device__ inline Vector& vector_at(scalar_t* p) { return *reinterpret_cast<Vector*>(p); }
 
 // A row of a panel in shared memory, and back; those before column `first` need not come along.
-__device__ inline void read_row(scalar_t* from, Row& x, int first = 0)
+__device__ inline void read_row(const scalar_t* from, Row& x, int first = 0)
 {
     #pragma unroll
     for (int j = 0; j < NB; j += VECTOR) {
         if (j + VECTOR <= first) continue;
-        const Vector v = vector_at(from + j);
+        const Vector v = *reinterpret_cast<const Vector*>(from + j);
         #pragma unroll
         for (int e = 0; e < VECTOR; ++e) x[j + e] = v.x[e];
     }
@@ -194,20 +194,36 @@ template <int P> __device__ void meet()
     }
 }
 
-// The warp whose offer is the pivot
-template <int P> __device__ int best_of(const Head (&head)[PANEL], Four& best)
+// Whether bid a is ahead of b: larger, or as large and in a lower place. Without a branch, across
+// which the bids would be loaded one after the other.
+__device__ inline bool ahead(const Four& a, const Four& b)
 {
-    int who = 0;
-    best = head[0].bid;
+    const unsigned hi = a.x[0], most = b.x[0], lo = a.x[2], second = b.x[2];
+    bool even = hi == most, more = hi > most;
+    if (sizeof(real_t) == 8) more = more | (even & (lo > second)), even = even & (lo == second);
+    return more | (even & (a.x[1] < b.x[1]));
+}
+
+// The pivot among the warps' offers: its bid, its row from column r on, its reciprocal. All bids are
+// on their way before one is looked at; of a warp without a row only the upper word means anything.
+template <int P>
+__device__ Four best_of(const Head (&heads)[PANEL], Row& u, scalar_t& inverse, int r)
+{
+    Four bid[P];
     #pragma unroll
-    for (int w = 1; w < P; ++w) {
-        const Four bid = head[w].bid;
-        const unsigned hi = bid.x[0], most = best.x[0], lo = bid.x[1], second = best.x[1];
-        if (hi > most || (hi == most && (lo > second || (lo == second
-                                                         && bid.x[2] < best.x[2]))))
-            who = w, best = bid;
-    }
-    return who;
+    for (int w = 0; w < P; ++w) bid[w] = heads[w].bid, bid[w].x[3] = w;
+    #pragma unroll
+    for (int apart = 1; apart < P; apart *= 2)
+        #pragma unroll
+        for (int w = 0; w + apart < P; w += 2 * apart) {
+            const bool other = ahead(bid[w + apart], bid[w]);
+            #pragma unroll
+            for (int e = 0; e < 4; ++e) bid[w].x[e] = other ? bid[w + apart].x[e] : bid[w].x[e];
+        }
+    const Head& head = heads[bid[0].x[3]];
+    read_row(head.row, u, r);
+    inverse = head.inverse;
+    return bid[0];
 }
 
 // Step r where rows stay in their order, by way of `head`; true if the pivot is zero
@@ -310,19 +326,23 @@ __device__ int factor_rows(scalar_t* top, int m, int steps, bool update, Shared&
             if (key[q] == most && !none) {
                 write_row(mine.row, x[q], r + 1);
                 mine.inverse = inverse;
-                if (P == 1) mine.bid.x[2] = place[q];
-                else mine.bid = {{int(most), int(lower_word(abs1(x[q][r]))), place[q]}};
+                if (P == 1) mine.bid.x[1] = place[q];
+                else mine.bid = {{int(most), place[q], int(lower_word(abs1(x[q][r])))}};
             }
         if (none && lane_id() == 0) mine.bid.x[0] = 0;
         meet<P>();
         Four bid;
-        Head& head = heads[P == 1 ? 0 : best_of<P>(heads, bid)];
         Row u;
-        inverse = head.inverse;
-        read_row(head.row, u, r + 1);
-        const int chosen = P == 1 ? head.bid.x[2] : bid.x[2];
+        if constexpr (P == 1) {
+            bid.x[1] = mine.bid.x[1];
+            read_row(mine.row, u, r + 1);
+            inverse = mine.inverse;
+        } else {
+            bid = best_of<P>(heads, u, inverse, r + 1);
+        }
+        const int chosen = bid.x[1];
         if (P > 1 && unsigned(bid.x[0]) < least) {
-            if (bid.x[0] == 1 && bid.x[1] == 0 && !info) info = r + 1;
+            if (bid.x[0] == 1 && bid.x[2] == 0 && !info) info = r + 1;
             lift(x, r, place, chosen);
         }
         if (lane_id() == r) partner = chosen;

@@ -75,6 +75,16 @@ def test_the_rows_that_ship_are_in_the_spaces():
                 assert other <= {*tune.RULES} | _spaces.OPTIONAL or "lines" in other
 
 
+def test_rows_for_few_members_are_where_there_are_rows_for_any():
+    """Which kernels serve a member must not hang on how many there are, only their constants."""
+    for kernel, letter in product(("getrf_shared", "gesv_shared"), "sdcz"):
+        rows = _tuned.table(90)[kernel][letter]
+        for few in (row for row in rows if "lines" in row):
+            assert _tuned.capitals(few)
+            assert any(row["to"] == few["to"] and "lines" not in row and _tuned.capitals(row)
+                       for row in rows)
+
+
 @pytest.mark.parametrize("kernel, letter", every())
 def test_stages_reach_every_constant_and_fit_somewhere(kernel, letter):
     values = _spaces.nearest(kernel, letter, 16, {}, HOPPER)

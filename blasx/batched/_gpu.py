@@ -97,8 +97,8 @@ def _by_columns_on(kernel, letter, n, device):
 
 
 def for_columns(kernel, me, n, columns):
-    """The Blocks that serve order n and so many columns, for few of which there may be rows of
-    their own (`lines`)."""
+    """The Blocks that serve order n and so many columns, or members where the bits of a result are
+    the same by every row, for few of which there may be rows of their own (`lines`)."""
     return next(block for lines, block in _by_columns_on(kernel, me.letter, n, current_device())
                 if columns <= lines)
 

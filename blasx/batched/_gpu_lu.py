@@ -13,6 +13,7 @@ from ._gpu import (
     by_columns,
     columns,
     finish,
+    for_columns,
     in_lines,
     infos,
     keeping,
@@ -66,7 +67,7 @@ def getrf(me, a, overwrite_a):
         return lu, cupy.ndarray((batch, min(m, n)), INT), infos(batch, zero=True)
     piv, info = pivots_and_infos(batch, m if m < n else n)
     if m > LARGEST or n > LARGEST:
-        block = blocks("getrf_shared", me, m if m > n else n)
+        block = for_columns("getrf_shared", me, m if m > n else n, batch)
         if block:
             block(batch, shared_bytes(me.dtype, m, block.values), *matrix(a), *matrix(lu),
                   piv.data.ptr, info.data.ptr, m, n, batch)
@@ -125,7 +126,8 @@ def gesv(me, a, b, overwrite_a, overwrite_b, compute_lu=1):
     batch, n, _ = a.shape
     if past(me, n):
         return _large_gesv(me, a, b, overwrite_a, overwrite_b)
-    block = LARGEST < n and nrhs(b) <= BESIDE and b.size and blocks("gesv_shared", me, n)
+    block = (LARGEST < n and nrhs(b) <= BESIDE and b.size
+             and for_columns("gesv_shared", me, n, batch))
     if block:
         return _gesv_in_shared(me, block, a, b, overwrite_a, overwrite_b, compute_lu)
     at_once = n <= LARGEST and kernel("gesv_small", me, n)
