@@ -53,7 +53,9 @@ _MOST_PARAMETERS = 48
 _MOST_BLOCKS = 2**31 - 1
 _NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: this thread has not used its device yet
 _STATIC_SHARED, _MOST_DYNAMIC_SHARED, _LARGE_CLUSTERS = 1, 8, 14  # CU_FUNC_ATTRIBUTE_...
-_TOGETHER, _START_EARLY = 2, 6  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, ..._STREAM_SERIALIZATION
+# CU_LAUNCH_ATTRIBUTE_COOPERATIVE, ..._PROGRAMMATIC_STREAM_SERIALIZATION, ..._COMPLETION_EVENT
+_TOGETHER, _START_EARLY, _BEGUN = 2, 6, 12
+_BEGUN_SINCE = 12030  # the driver
 _PACK_LAUNCH = Struct("7I4xQ").pack_into  # the head of CUlaunchConfig
 _PACK = [Struct(f"{n}q").pack_into for n in range(_MOST_PARAMETERS + 1)]
 
@@ -65,7 +67,10 @@ class _Local(threading.local):
         cells = ffi.new("uint64_t[]", _MOST_PARAMETERS)
         self.cells = ffi.buffer(cells)
         self.parameters = ffi.new("void *[]", [cells + i for i in range(_MOST_PARAMETERS)])
-        self.early = ffi.new("CUlaunchAttribute *", {"id": _START_EARLY, "value": [1]})
+        self.early = ffi.new("CUlaunchAttribute[]", [{"id": _START_EARLY, "value": [1]},
+                                                     {"id": _BEGUN}])
+        self.begun = ffi.cast("uintptr_t *", self.early[1].value)
+        self.recording = False  # whether the next launch records the event that is there
         self.together = ffi.new("CUlaunchAttribute *", {"id": _TOGETHER, "value": [1]})
         self.config = ffi.new("CUlaunchConfig *")
         self.head = ffi.buffer(self.config)
@@ -87,6 +92,23 @@ def _driver():
 def driver_functions(*names):
     """Where they are."""
     return [int(ffi.cast("uintptr_t", ffi.addressof(_library(), name))) for name in names]
+
+
+def records_begun():
+    """Whether the driver knows when all blocks of a kernel have begun."""
+    return gpu(current_device()).driver >= _BEGUN_SINCE
+
+
+def record_begun(event):
+    """Have the next launch of this thread record the event when all its blocks have begun."""
+    _local.begun[0] = event.ptr
+    _local.recording = True
+
+
+def recorded_begun():
+    """Whether one has; if not, none will."""
+    recording, _local.recording = _local.recording, False
+    return not recording
 
 
 def pack(*numbers):
@@ -148,6 +170,9 @@ class Kernel:
         config = _local.config
         config.attributes = _local.together if together else _local.early
         config.count = 1 if together else early
+        if _local.recording and not together:
+            config.attributes, config.count = _local.early + 1 - early, 1 + early
+            _local.recording = False
         status = _driver()(config, function, parameters, _NULL)
         if status == _NO_CONTEXT:
             cupy.cuda.runtime.setDevice(current_device())

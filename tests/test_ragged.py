@@ -292,9 +292,9 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 
 @pytest.mark.parametrize("family, letter", [
-    ("lu", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"), ("lines of L", "c"),
-    ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"), ("by panels", "c"),
-    ("by blocks", "c"), ("by warps", "d"), ("beside", "s"), ("beside", "z"),
+    ("lu", "d"), ("few", "s"), ("few", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"),
+    ("lines of L", "c"), ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"),
+    ("by panels", "c"), ("by blocks", "c"), ("by warps", "d"), ("beside", "s"), ("beside", "z"),
     ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"),
     ("strips", "c"), ("strips", "d"), ("panels", "d"), ("passing", "z"),
     ("blas", "z"), ("eigen", "c"), ("staying", "d"),

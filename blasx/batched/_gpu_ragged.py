@@ -11,12 +11,13 @@ copied to stacks, one for each shape that occurs, which the `_batched` routine t
 """
 
 import threading
+from contextlib import contextmanager
 from functools import cache, cached_property
 
 import cupy
 import numpy as np
 
-from .._kernel import current_device
+from .._kernel import current_device, record_begun, recorded_begun, records_begun
 from .._ragged import Ragged
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up
@@ -36,6 +37,7 @@ from ._gpu import (
     GENERAL,
     INT,
     blocks,
+    for_columns,
     keeping,
     kernel,
     parts_of,
@@ -48,8 +50,7 @@ from ._gpu_cholesky import SIDES
 from ._gpu_jacobi import MEMORY
 from ._gpu_lu import BESIDE
 
-BRANCHES = 15  # streams beside the current one, a class of 16 to each
-FIRST = 4  # of them are of higher priority: blocks of the largest members do not wait for others
+BRANCHES = 31  # streams beside the current one, a class of 32 to each
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 
@@ -79,8 +80,13 @@ def _factor(call, a, lu, piv, shapes):
     of = call.matrices(a), call.matrices(lu), call.vectors(piv), call.infos, m, n
     dtype = call.me.dtype
     call.serve("getrf_small", lambda block, part: block(part.members, *part(*of)))
-    call.serve("getrf_shared", lambda block, part: block(
-        part.members, shared_bytes(dtype, part.most(m), block.values), *part(*of), part.members))
+
+    def in_shared(block, part):
+        block = for_members(block, call.me, part, m, n)
+        block(part.members, shared_bytes(dtype, part.most(m), block.values), *part(*of),
+              part.members)
+
+    call.serve("getrf_shared", in_shared)
     call.serve("getrf_block", lambda block, part: block(
         part.members, lu_bytes(dtype, part.most(m), part.most(n), block.values), *part(*of),
         part.members))
@@ -152,9 +158,13 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     of = (call.matrices(a), call.matrices(lu), call.vectors(piv), call.matrices(b),
           call.matrices(x), call.infos, orders, call.sizes(nrhs))
     call.serve("gesv_small", lambda block, part: block(part.members, *part(*of)))
-    call.serve("gesv_shared", lambda block, part: block(
-        part.members, shared_bytes(me.dtype, part.most(orders), block.values, BESIDE), *part(*of),
-        part.members))
+
+    def in_shared(block, part):
+        block = for_members(block, me, part, orders)
+        block(part.members, shared_bytes(me.dtype, part.most(orders), block.values, BESIDE),
+              *part(*of), part.members)
+
+    call.serve("gesv_shared", in_shared)
     call.run()
     call.larger(lambda a, b: _gpu_lu.gesv(me, a, b, 1, 1), (a, b), (lu, piv, x))
     return like(a, lu), like(a, piv), like(b, x), call.info()
@@ -461,6 +471,13 @@ def ragged(block):
     return block.__class__(own.name, own.letter, own.constants | {"RAGGED": 1})
 
 
+def for_members(block, me, part, *sizes):
+    """The same kernel with the constants for as many members as there are: their bits are the
+    same."""
+    order = max(part.most(x) for x in sizes)
+    return ragged(for_columns(block.kernel.name, me, order, part.members))
+
+
 class Column:
     """One or three numbers for every member, in the order of the classes, which begin at the
     `firsts`."""
@@ -608,7 +625,7 @@ class Call:
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
         with Branches(len(self.classes)) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
-                with branches[i]:
+                with branches.turn(i):
                     for part in self._parts(first, last, table):
                         for step in kernels:
                             block, *way = step if step.__class__ is tuple else (step,)
@@ -659,11 +676,15 @@ class Call:
 
 class Branches:
     """The current stream, and as many beside it as there are other things to do: they begin after
-    what the current stream has done, and it goes on after what they do."""
+    what the current stream has done, and it goes on after what they do. Each thing begins when all
+    blocks of the one before have: what is launched first is not to wait for room that later ones
+    have taken."""
 
     def __init__(self, count):
         self.main = cupy.cuda.get_current_stream()
         self.others = side_streams()[:count - 1] if count > 1 else []
+        self.in_order = records_begun()
+        self.before = None  # the event when all blocks of the thing before have begun
 
     def __enter__(self):
         if self.others:
@@ -672,13 +693,22 @@ class Branches:
                 stream.wait_event(here)
         return self
 
-    def __getitem__(self, i):
-        """The stream of the i-th thing, the current one last: back and forth over them, so that
+    @contextmanager
+    def turn(self, i):
+        """In the stream of the i-th thing, the current one last: back and forth over them, so that
         where the largest come first the smallest follow the largest."""
         turn, i = divmod(i, 1 + len(self.others))
         if turn % 2:
             i = len(self.others) - i
-        return self.others[i] if i < len(self.others) else self.main
+        with self.others[i] if i < len(self.others) else self.main as stream:
+            if self.before:
+                stream.wait_event(self.before)
+            if self.in_order:
+                begun = cupy.cuda.Event(disable_timing=True)
+                record_begun(begun)
+            yield
+            if self.in_order and recorded_begun():
+                self.before = begun
 
     def __exit__(self, *error):
         for stream in self.others:
@@ -688,9 +718,8 @@ class Branches:
 def side_streams():
     """Streams of this thread on the current device: another thread may be capturing with its
     own."""
-    device = cupy.cuda.runtime.getDevice()
+    device = current_device()
     known = _local.__dict__.setdefault("streams", {})
     if device not in known:
-        known[device] = [cupy.cuda.Stream(non_blocking=True, priority=-1 if i < FIRST else 0)
-                         for i in range(BRANCHES)]
+        known[device] = [cupy.cuda.Stream(non_blocking=True) for _ in range(BRANCHES)]
     return known[device]

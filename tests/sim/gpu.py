@@ -140,7 +140,7 @@ def cupy():
         "asarray": lambda x, *of, **kw: (x if x.__class__ is Array and not (of or kw)
                                          else copied(x, *of, **kw)),
         "cuda": SimpleNamespace(
-            alloc=Memory, get_current_stream=lambda: main, Event=lambda **_: None,
+            alloc=Memory, get_current_stream=lambda: main, Event=lambda **_: SimpleNamespace(ptr=0),
             Stream=lambda **_: Stream(),
             Device=lambda i=0: SimpleNamespace(id=0, compute_capability="90",
                                                attributes={"MultiProcessorCount": 4},
@@ -191,6 +191,7 @@ class Kernels:
             numbers = [at if at in self.maps else _kernel.ffi.cast("uint64_t *", p)[0]
                        for at, p in zip(places, parameters)]
         self.launched.append(kernel.name)
+        _kernel.recorded_begun()  # all its blocks begin here
         self.built[key](gx, gy, bx, by, shared, kernel.constants.get("CLUSTER", 1),
                         next(self.schedules), self.ffi.new("uint64_t[]", list(numbers)))
         if _trace._open:

@@ -8,6 +8,7 @@ must come out, to the bit, as from the `_batched` routine's launcher with the sa
 import gc
 import sys
 import weakref
+from math import inf
 from unittest import mock
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from blasx import _tuned
 from blasx._ragged import Ragged
 from blasx._routine import Typed
+from blasx._spaces import HOPPER
 
 from .gpu import copied, install
 from .run import check_solved, general, positive
@@ -32,6 +34,7 @@ TALL = dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1)
 STRIPS = dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0, GROUP=4)
 BY_TWO = dict(posv_small=None, posv_block=None)  # posv is potrf and potrs
 VALUES = {
+    "few": {},
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
            "gesv_shared": dict(TN=16, BLOCKS=1, N=48, WINDOW=48, WARPS=1, PANEL=1),
            "getrs_lines": None, "getrs_warp": WARP,
@@ -152,6 +155,26 @@ def lu(sim, me, members):
     factors, piv, _ = _gpu_ragged.getrf(me, a, 0)
     compare(lambda *x: _gpu_ragged.getrs(me, *x, 2, 0), lambda *x: _gpu_lu.getrs(me, *x, 2, 0), 1,
             factors, piv, b)
+
+
+def few(sim, me, members):
+    """Rows for few members, as alone and all together are here, with the bits of the rows for any
+    number."""
+    from blasx.batched import _gpu_lu, _gpu_ragged
+    a, b = members((40, 40), (39, 39)), members((40, 2), (39, 1))
+    a[1][:, 5] = 0
+    for kernel, many, one, k, operands in (
+            ("getrf_shared", _gpu_ragged.getrf, _gpu_lu.getrf, 2, (a,)),
+            ("gesv_shared", _gpu_ragged.gesv, _gpu_lu.gesv, 3, (a, b))):
+        own, usual = (_tuned.row(kernel, me.letter, 40, HOPPER, lines) for lines in (1, inf))
+        assert own["WARPS"] != usual["WARPS"] and own["to"] == usual["to"] == 40
+        zeros = (0,) * len(operands)
+        compare(lambda *x: many(me, *x, *zeros), lambda *x: one(me, *x, *zeros), k, *operands)
+        with _tuned.using(me.letter, **{kernel: _tuned.capitals(usual)}):
+            alone = [one(me, *(x[i][None] for x in operands), *zeros) for i in range(2)]
+        found = many(me, *operands, *zeros)
+        for j in range(k + 1):
+            same(found[j], [result[j] for result in alone], j)
 
 
 def small(sim, me, members):
@@ -418,7 +441,7 @@ def same_eigen(sim, me, members, *orders):
         same(many, [x[None] for x in one], "larger")
 
 
-FAMILIES = dict(lu=lu, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
+FAMILIES = dict(lu=lu, few=few, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
                     "lines of L": cholesky, "two sweeps": cholesky, "small triangles": cholesky,
