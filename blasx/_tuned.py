@@ -3,7 +3,7 @@
 The first row whose `to` covers n and whose constants fit the GPU (_spaces.fits) wins; its capitals
 are the kernel's compile-time constants. A row without capitals says that there another kernel, or
 NVIDIA's library, is faster. Batch counts are not among the keys, so that results do not depend on
-them.
+them; but in LU, whose bits are the same by every row, some rows are for few members.
 
 The rows that ship are kernels/tuned/<arch>/<kernel>.json, {letter: [row, ...]}; an architecture
 without a folder of its own uses the nearest. What `python -m blasx.tune` measured on a GPU is
@@ -63,8 +63,8 @@ def using(letter, **kernels):
 def row(kernel, letter, n, gpu, lines=inf, plain=False):
     """The row that serves matrices of order `n`, or None where this kernel does not. `gpu`: a Gpu,
     or a compute capability, which asks for the rows that ship. A row may say up to how many `lines`
-    of that order it serves; asked for any, it does not. `plain`: no row that takes members as
-    lines."""
+    (columns, or members) of that order it serves; asked for any, it does not. `plain`: no row that
+    takes members as lines."""
     return why(kernel, letter, n, gpu, lines, plain)[0]
 
 

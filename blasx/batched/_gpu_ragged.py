@@ -6,8 +6,9 @@ panels one for each panel. Rows for equal members as lines (_tuned.by_line) do n
 goes by others, with the same bits, Cholesky to order 32 by their constants, member by member. What
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
-largest members first. Members above 1024, and those that a routine has no kernel for here, are
-copied to stacks, one for each shape that occurs, which the `_batched` routine takes.
+largest members first: a class begins when all blocks of the one before have. Members above 1024,
+and those that a routine has no kernel for here, are copied to stacks, one for each shape that
+occurs, which the `_batched` routine takes.
 """
 
 import threading
