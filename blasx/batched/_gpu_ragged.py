@@ -707,9 +707,11 @@ class Branches:
             if self.in_order:
                 begun = cupy.cuda.Event(disable_timing=True)
                 record_begun(begun)
-            yield
-            if self.in_order and recorded_begun():
-                self.before = begun
+            try:
+                yield
+            finally:  # of what is launched later nothing is to be recorded
+                if self.in_order and recorded_begun():
+                    self.before = begun
 
     def __exit__(self, *error):
         for stream in self.others:

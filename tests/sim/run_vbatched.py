@@ -160,6 +160,7 @@ def lu(sim, me, members):
 def few(sim, me, members):
     """Rows for few members, as alone and all together are here, with the bits of the rows for any
     number."""
+    from blasx import _kernel
     from blasx.batched import _gpu_lu, _gpu_ragged
     a, b = members((40, 40), (39, 39)), members((40, 2), (39, 1))
     a[1][:, 5] = 0
@@ -175,6 +176,11 @@ def few(sim, me, members):
         found = many(me, *operands, *zeros)
         for j in range(k + 1):
             same(found[j], [result[j] for result in alone], j)
+    try:
+        with _gpu_ragged.Branches(1).turn(0):
+            raise ArithmeticError
+    except ArithmeticError:
+        assert _kernel.recorded_begun(), "the next launch would record an event that is gone"
 
 
 def small(sim, me, members):
