@@ -3,7 +3,8 @@
 The first row whose `to` covers n and whose constants fit the GPU (_spaces.fits) wins; its capitals
 are the kernel's compile-time constants. A row without capitals says that there another kernel, or
 NVIDIA's library, is faster. Batch counts are not among the keys, so that results do not depend on
-them; but in LU, whose bits are the same by every row, some rows are for few members.
+them; but in LU, whose bits are the same by every row, some rows are for few members, and some
+leave members of different sizes to the next row (`joins`).
 
 The rows that ship are kernels/tuned/<arch>/<kernel>.json, {letter: [row, ...]}; an architecture
 without a folder of its own uses the nearest. What `python -m blasx.tune` measured on a GPU is

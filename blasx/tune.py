@@ -42,7 +42,7 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
          "chunk", "fp16", "tf32", "pace", "joined", "strip", "turns", "even", "lead", "begins",
          "between", "often", "pairs", "triangles", "fewer", "rest", "rows",
          "part", "every", "apart", "pays", "halved", "unless", "only", "gram", "values", "whole",
-         "least", "narrow", "numbers", "vectors")
+         "least", "narrow", "numbers", "vectors", "joins")
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_small", "getrf_shared", "getrf_block"),
              ("getrs_small", "getrs_lines", "getrs_block")),

@@ -76,13 +76,17 @@ def test_the_rows_that_ship_are_in_the_spaces():
 
 
 def test_rows_for_few_members_are_where_there_are_rows_for_any():
-    """Which kernels serve a member must not hang on how many there are, only their constants."""
+    """Which kernels serve a member must not hang on how many there are, only their constants; nor
+    on whom it goes with, which rows say that join the next."""
     for kernel, letter in product(("getrf_shared", "gesv_shared"), "sdcz"):
         rows = _tuned.table(90)[kernel][letter]
         for few in (row for row in rows if "lines" in row):
             assert _tuned.capitals(few)
             assert any(row["to"] == few["to"] and "lines" not in row and _tuned.capitals(row)
                        for row in rows)
+        usual = [row for row in rows if "lines" not in row]
+        for row, following in zip(usual, usual[1:] + [{}]):
+            assert "joins" not in row or _tuned.capitals(following)
 
 
 @pytest.mark.parametrize("kernel, letter", every())

@@ -18,10 +18,10 @@ from functools import cache, cached_property
 import cupy
 import numpy as np
 
-from .._kernel import current_device, record_begun, recorded_begun, records_begun
+from .._kernel import current_device, gpu, record_begun, recorded_begun, records_begun
 from .._ragged import Ragged
 from .._spaces import MOST
-from .._tuned import LARGEST, looked_up
+from .._tuned import LARGEST, looked_up, row
 from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
@@ -72,7 +72,7 @@ def _factoring(me, n):
         return None
     if n <= LARGEST:
         return kernel("getrf_small", me, n, plain=True),
-    return blocks("getrf_shared", me, n) or blocks("getrf_block", me, n),
+    return shared("getrf_shared", me, n) or blocks("getrf_block", me, n),
 
 
 def _factor(call, a, lu, piv, shapes):
@@ -145,7 +145,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
             return None
         small = n <= LARGEST
         at_once = (kernel("gesv_small", me, n, plain=True) if small
-                   else 0 < nrhs <= BESIDE and blocks("gesv_shared", me, n))
+                   else 0 < nrhs <= BESIDE and shared("gesv_shared", me, n))
         if at_once:
             return at_once,
         solve = (kernel("getrs_small", me, n, ("FACTORED", 1), plain=True) if small
@@ -470,6 +470,22 @@ def ragged(block):
     """A kernel with its constants, compiled for members of their own sizes."""
     own = block.kernel
     return block.__class__(own.name, own.letter, own.constants | {"RAGGED": 1})
+
+
+@looked_up
+def _shared_on(name, letter, n, device):
+    """The order with whose members those of order n go."""
+    while ((found := row(name, letter, n, gpu(device))) and found.get("joins")
+           and row(name, letter, found["to"] + 1, gpu(device))):
+        n = found["to"] + 1
+    return n
+
+
+def shared(name, me, n):
+    """The Blocks of LU for the class of members of order n, or None. Rows that say `joins` leave
+    theirs to the next: a class costs more than what a row of its own brings, and bits are the same
+    by every row."""
+    return blocks(name, me, _shared_on(name, me.letter, n, current_device()))
 
 
 def for_members(block, me, part, *sizes):

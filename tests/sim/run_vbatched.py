@@ -176,6 +176,12 @@ def few(sim, me, members):
         found = many(me, *operands, *zeros)
         for j in range(k + 1):
             same(found[j], [result[j] for result in alone], j)
+    a, b = members((40, 40), (48, 48)), members((40, 1), (48, 1))
+    sim.launched.clear()
+    _gpu_ragged.gesv(me, a, b, 0, 0)
+    assert sim.launched == ["gesv_shared"]  # the row to 40 joins the next
+    compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
+            a, b)
     try:
         with _gpu_ragged.Branches(1).turn(0):
             raise ArithmeticError
