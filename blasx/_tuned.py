@@ -21,7 +21,7 @@ import re
 import warnings
 from bisect import bisect_left
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 
 from . import _cache, _spaces
@@ -34,9 +34,10 @@ _warned = set()
 _caches = []
 
 
-def looked_up(function):
-    """functools.cache for what depends on the table; emptied when the table changes."""
-    cached = cache(function)
+def looked_up(function, most=None):
+    """functools.cache, or of the `most` last ones, for what depends on the table; emptied when the
+    table changes."""
+    cached = lru_cache(most)(function)
     _caches.append(cached.cache_clear)
     return cached
 

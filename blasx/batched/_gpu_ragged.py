@@ -13,7 +13,7 @@ occurs, which the `_batched` routine takes.
 
 import threading
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 import cupy
 import numpy as np
@@ -54,19 +54,22 @@ from ._gpu_lu import BESIDE
 BRANCHES = 31  # streams beside the current one, a class of 32 to each
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
+# What says which kernels serve a member of these sizes on a device; asked for every size of a call
+planned = partial(looked_up, most=2**14)
 
 
 def getrf(me, a, overwrite_a):
     """LU of every member: lu, piv (0-based), info."""
     shapes = extents(a)
     lu, piv = outputs(a, overwrite_a), Ragged.empty_like(cupy.empty(0, INT), shapes.min(1))
-    call = Call(me, shapes.all(1), lambda n: _factoring(me, n), shapes.max(1))
+    call = Call(me, shapes.all(1), partial(_factoring, me, current_device()), shapes.max(1))
     _factor(call, a, lu, piv, shapes).run()
     call.larger(lambda a: _gpu_lu.getrf(me, a, 1), (a,), (lu, piv))
     return like(a, lu), like(a, piv), call.info()
 
 
-def _factoring(me, n):
+@planned
+def _factoring(me, device, n):
     """The kernels for members whose longer side is n."""
     if past(me, n):
         return None
@@ -97,13 +100,14 @@ def _factor(call, a, lu, piv, shapes):
 def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     n, nrhs, x = extents(lu)[:, 0], columns(b), outputs(b, overwrite_b)
-    call = Call(me, n * nrhs > 0, lambda n, nrhs: _substituting(me, n, nrhs), n, nrhs)
+    call = Call(me, n * nrhs > 0, partial(_substituting, me, current_device()), n, nrhs)
     _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run()
     call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,))
     return like(b, x), call.info()
 
 
-def _substituting(me, n, nrhs):
+@planned
+def _substituting(me, device, n, nrhs):
     if past(me, n):
         return None
     if n <= LARGEST:
@@ -133,6 +137,21 @@ def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
     return call
 
 
+@planned
+def _solving(me, device, n, nrhs):
+    """The kernels for a system of order n."""
+    if past(me, n):
+        return None
+    small = n <= LARGEST
+    at_once = (kernel("gesv_small", me, n, plain=True) if small
+               else 0 < nrhs <= BESIDE and shared("gesv_shared", me, n))
+    if at_once:
+        return at_once,
+    solve = (kernel("getrs_small", me, n, ("FACTORED", 1), plain=True) if small
+             else solving("getrs_lines", me, n, nrhs) or blocks("getrs_block", me, n))
+    return _factoring(me, device, n) + ((solve,) if nrhs else ())
+
+
 def gesv(me, a, b, overwrite_a, overwrite_b):
     """Factor and solve every member: lu, piv, x, info."""
     shapes, nrhs = extents(a), columns(b)
@@ -140,19 +159,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     lu, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
     piv = Ragged.empty_like(cupy.empty(0, INT), n)
 
-    def plan(n, nrhs):
-        if past(me, n):
-            return None
-        small = n <= LARGEST
-        at_once = (kernel("gesv_small", me, n, plain=True) if small
-                   else 0 < nrhs <= BESIDE and shared("gesv_shared", me, n))
-        if at_once:
-            return at_once,
-        solve = (kernel("getrs_small", me, n, ("FACTORED", 1), plain=True) if small
-                 else solving("getrs_lines", me, n, nrhs) or blocks("getrs_block", me, n))
-        return _factoring(me, n) + ((solve,) if nrhs else ())
-
-    call = Call(me, n > 0, plan, n, nrhs)
+    call = Call(me, n > 0, partial(_solving, me, current_device()), n, nrhs)
     _factor(call, a, lu, piv, shapes)
     _substitute(call, lu, piv, b, x, n, nrhs, kept=True)
     orders = call.sizes(n)
@@ -175,23 +182,23 @@ def potrf(me, a, lower, overwrite_a):
     """Cholesky of every member's `lower` triangle: c, info; the other triangle is that of `a`."""
     n, c = extents(a)[:, 0], outputs(a, overwrite_a)
     of_c = lines(c, not lower)
-    call = Call(me, n > 0, lambda n, across: _cholesky(me, n, across), n, lies_across(of_c))
+    call = Call(me, n > 0, partial(_cholesky, me, current_device()), n, lies_across(of_c))
     _factor_positive(call, a, of_c, n, lower).run()
     call.larger(lambda a: _gpu_cholesky.potrf(me, a, lower, 1), (a,), (c,))
     return like(a, c), call.info()
 
 
-def _cholesky(me, n, across):
+@planned
+def _cholesky(me, device, n, across):
     if n > MOST:
         return None
-    if panels := _by_panels(me, n, across, current_device()):
+    if panels := _by_panels(me, n, across, device):
         return panels
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
         _gpu_cholesky.factoring(me, n, plain=True))
     return block and (block,)
 
 
-@looked_up
 def _by_panels(me, n, across, device):
     """The kernels of one panel after the other, as _gpu_cholesky._potrf_by_panels has them, each
     with the number of its panel; before them A is copied."""
@@ -274,13 +281,14 @@ def product(m, n, k, hermitian, of, alpha, beta):
 def potrs(me, c, b, lower, overwrite_b):
     """Solve with the Cholesky factors of every member: x, info."""
     n, nrhs, x = extents(c)[:, 0], columns(b), outputs(b, overwrite_b)
-    call = Call(me, n * nrhs > 0, lambda n, nrhs: _positive(me, n, nrhs), n, nrhs)
+    call = Call(me, n * nrhs > 0, partial(_positive, me, current_device()), n, nrhs)
     _substitute_positive(call, c, b, x, n, nrhs, lower).run()
     call.larger(lambda c, b: _gpu_cholesky.potrs(me, c, b, lower, 1), (c, b), (x,))
     return like(b, x), call.info()
 
 
-def _positive(me, n, nrhs):
+@planned
+def _positive(me, device, n, nrhs):
     if n <= LARGEST:
         return kernel("potrs_small", me, n, singly=True),
     for name in "potrs_lines", "potrs_warp", "potrs_block":
@@ -373,20 +381,25 @@ def triangles_by_strips(me, of, n, count):
     return launch
 
 
+@planned
+def _solving_positive(me, device, n, nrhs, across):
+    """The kernels for a system of order n."""
+    small = n <= LARGEST
+    if block := _gpu_cholesky.at_once(me, n, nrhs, plain=not small, singly=small):
+        return block,
+    factor = _cholesky(me, device, n, across)
+    solve = _positive(me, device, n, nrhs) if nrhs else ()
+    return None if factor is None or solve is None else factor + solve
+
+
 def posv(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
     n, nrhs = extents(a)[:, 0], columns(b)
     c, x = outputs(a, overwrite_a), outputs(b, overwrite_b)
 
-    def plan(n, nrhs, across):
-        small = n <= LARGEST
-        if block := _gpu_cholesky.at_once(me, n, nrhs, plain=not small, singly=small):
-            return block,
-        factor, solve = _cholesky(me, n, across), _positive(me, n, nrhs) if nrhs else ()
-        return None if factor is None or solve is None else factor + solve
-
     of_c = lines(c, not lower)
-    call = Call(me, n > 0, plan, n, nrhs, lies_across(of_c))
+    call = Call(me, n > 0, partial(_solving_positive, me, current_device()), n, nrhs,
+                lies_across(of_c))
     _factor_positive(call, a, of_c, n, lower)
     _substitute_positive(call, c, b, x, n, nrhs, lower, kept=True)
     orders = call.sizes(n)
