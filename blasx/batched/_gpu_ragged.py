@@ -6,9 +6,9 @@ panels one for each panel. Rows for equal members as lines (_tuned.by_line) do n
 goes by others, with the same bits, Cholesky to order 32 by their constants, member by member. What
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
-largest members first: a class begins when all blocks of the one before have. Members above 1024,
-and those that a routine has no kernel for here, are copied to stacks, one for each shape that
-occurs, which the `_batched` routine takes.
+largest members first, in most routines so that a class begins when all blocks of the one before
+have. Members above 1024, and those that a routine has no kernel for here, are copied to stacks, one
+for each shape that occurs, which the `_batched` routine takes.
 """
 
 import threading
@@ -101,7 +101,7 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     n, nrhs, x = extents(lu)[:, 0], columns(b), outputs(b, overwrite_b)
     call = Call(me, n * nrhs > 0, partial(_substituting, me, current_device()), n, nrhs)
-    _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run()
+    _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run(in_order=False)
     call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,))
     return like(b, x), call.info()
 
@@ -645,15 +645,16 @@ class Call:
         """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""
         self.servers[name] = launch
 
-    def run(self):
-        """Bring the table to the GPU, and launch."""
+    def run(self, in_order=True):
+        """Bring the table to the GPU, and launch; `in_order`: a class begins when all blocks of the
+        one before have, which pays where a block takes much of a multiprocessor."""
         if self.classes:
-            self._launch()
+            self._launch(in_order)
         self.servers.clear()  # which know this call: its memory would wait for Python's collector
 
-    def _launch(self):
+    def _launch(self, in_order):
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
-        with Branches(len(self.classes)) as branches:
+        with Branches(len(self.classes), in_order) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
                 with branches.turn(i):
                     for part in self._parts(first, last, table):
@@ -706,14 +707,14 @@ class Call:
 
 class Branches:
     """The current stream, and as many beside it as there are other things to do: they begin after
-    what the current stream has done, and it goes on after what they do. Each thing begins when all
-    blocks of the one before have: what is launched first is not to wait for room that later ones
-    have taken."""
+    what the current stream has done, and it goes on after what they do. `in_order`: each thing
+    begins when all blocks of the one before have, so that what is launched first does not wait for
+    room that later ones have taken."""
 
-    def __init__(self, count):
+    def __init__(self, count, in_order):
         self.main = cupy.cuda.get_current_stream()
         self.others = side_streams()[:count - 1] if count > 1 else []
-        self.in_order = records_begun()
+        self.in_order = in_order and records_begun()
         self.before = None  # the event when all blocks of the thing before have begun
 
     def __enter__(self):

@@ -183,7 +183,7 @@ def few(sim, me, members):
     compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
             a, b)
     try:
-        with _gpu_ragged.Branches(1).turn(0):
+        with _gpu_ragged.Branches(1, True).turn(0):
             raise ArithmeticError
     except ArithmeticError:
         assert _kernel.recorded_begun(), "the next launch would record an event that is gone"
