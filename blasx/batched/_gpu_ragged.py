@@ -82,18 +82,11 @@ def _factor(call, a, lu, piv, shapes):
     """Register the kernels of an LU factorization."""
     m, n = call.sizes(shapes[:, 0]), call.sizes(shapes[:, 1])
     of = call.matrices(a), call.matrices(lu), call.vectors(piv), call.infos, m, n
-    dtype = call.me.dtype
     call.serve("getrf_small", lambda block, part: block(part.members, *part(*of)))
-
-    def in_shared(block, part):
-        block = for_members(block, call.me, part, m, n)
-        block(part.members, shared_bytes(dtype, part.most(m), block.values), *part(*of),
-              part.members)
-
-    call.serve("getrf_shared", in_shared)
+    serve_in_shared(call, "getrf_shared", of, m, n)
     call.serve("getrf_block", lambda block, part: block(
-        part.members, lu_bytes(dtype, part.most(m), part.most(n), block.values), *part(*of),
-        part.members))
+        part.members, lu_bytes(call.me.dtype, part.most(m), part.most(n), block.values),
+        *part(*of), part.members))
     return call
 
 
@@ -166,13 +159,7 @@ def gesv(me, a, b, overwrite_a, overwrite_b):
     of = (call.matrices(a), call.matrices(lu), call.vectors(piv), call.matrices(b),
           call.matrices(x), call.infos, orders, call.sizes(nrhs))
     call.serve("gesv_small", lambda block, part: block(part.members, *part(*of)))
-
-    def in_shared(block, part):
-        block = for_members(block, me, part, orders)
-        block(part.members, shared_bytes(me.dtype, part.most(orders), block.values, BESIDE),
-              *part(*of), part.members)
-
-    call.serve("gesv_shared", in_shared)
+    serve_in_shared(call, "gesv_shared", of, orders, beside=BESIDE)
     call.run()
     call.larger(lambda a, b: _gpu_lu.gesv(me, a, b, 1, 1), (a, b), (lu, piv, x))
     return like(a, lu), like(a, piv), like(b, x), call.info()
@@ -501,11 +488,16 @@ def shared(name, me, n):
     return blocks(name, me, _shared_on(name, me.letter, n, current_device()))
 
 
-def for_members(block, me, part, *sizes):
-    """The same kernel with the constants for as many members as there are: their bits are the
-    same."""
-    order = max(part.most(x) for x in sizes)
-    return ragged(for_columns(block.kernel.name, me, order, part.members))
+def serve_in_shared(call, name, of, rows, *columns, beside=0):
+    """Launch LU in shared memory with the constants for as many members as there are, whose bits
+    are the same; `rows`, and columns if they may be more, are their sizes."""
+    def launch(block, part):
+        order = max(part.most(x) for x in (rows, *columns))
+        block = ragged(for_columns(name, call.me, order, part.members))
+        room = shared_bytes(call.me.dtype, part.most(rows), block.values, beside)
+        block(part.members, room, *part(*of), part.members)
+
+    call.serve(name, launch)
 
 
 class Column:
