@@ -61,7 +61,7 @@ OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT"
             "BULK", "STAGED", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED",
-         "BULK", "STAGED")
+         "BULK")
 SINCE = {"BULK": 90}  # of these the compute capability that GPUs must have
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
@@ -185,19 +185,31 @@ def team_stages(letter, n):
     return teams, [dict(WARPS=w, BLOCKS=b) for w, b in rations]
 
 
-def team_fits(letter, n, v, gpu, most=PART):
+def lu_team_stages(letter, n):
+    """STAGED in both ways."""
+    teams, rations = team_stages(letter, n)
+    return teams + [v | {"STAGED": 2} for v in teams if "STAGED" in v and v["LR"] > 1], rations
+
+
+def team_fits(letter, n, v, gpu, most=PART, ways=1):
+    """`ways`: the largest STAGED."""
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
     part = -(-N // LR) * (N // LC) * size
     tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
     members, line, staged = 32 // (LR * LC) * v["WARPS"], v.get("ONE_LINE", 0), v.get("STAGED", 0)
     shared = v["WARPS"] * N * (4 * N * size + 16) * tiles + bool(line) * (
-        4 * size * N * (members * N + -N % LR) + 16) + staged * 4 * size * (
+        4 * size * N * (members * N + -N % LR) + 16) + bool(staged) * 4 * size * (
         members * N * N + 32 * CV * v["WARPS"] + 2 * (members + v["WARPS"]) * (N + 8 // size))
     return (n <= N and N % (LC * CV) == 0
             and (N % LR == 0 if 32 % (LR * LC) == 0 else LC == 1 and LR <= 16)
             and 4 * size * CV <= 16 and part <= most and 32 * v["WARPS"] <= 1024
             and part * 32 * v["WARPS"] * v["BLOCKS"] <= 49152
-            and line <= 2 and (not staged or LC == 1) and shared <= BY_DEFAULT)
+            and line <= 2 and staged <= ways and (not staged or LC == 1) and shared <= BY_DEFAULT)
+
+
+def lu_team_fits(letter, n, v, gpu):
+    """A lane alone has nobody to tell."""
+    return team_fits(letter, n, v, gpu, ways=2 if v["LR"] > 1 else 1)
 
 
 def team_solve_fits(letter, n, v, gpu):
@@ -226,7 +238,7 @@ def cholesky_team_fits(sides):
         scratch = v["WARPS"] * (4 * size * (N * ((12 if letter == "z" else 8) + sides) + 144)
                                 + 16 * (N // 2 + 16))
         return (32 * sides < n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART
-                and v.get("ONE_LINE", 0) <= 1
+                and v.get("ONE_LINE", 0) <= 1 and "STAGED" not in v
                 and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
                 and 32 * v["WARPS"] <= 1024
                 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
@@ -1750,8 +1762,8 @@ def polar_fits(letter, n, v, gpu):
 
 
 SPACES = {
-    "getrf_small": Space("getrf", team_stages, team_fits, orders=(4, 8, 16, 32)),
-    "gesv_small": Space("gesv", team_stages, team_fits, (4, 8, 16, 32), True),
+    "getrf_small": Space("getrf", lu_team_stages, lu_team_fits, orders=(4, 8, 16, 32)),
+    "gesv_small": Space("gesv", lu_team_stages, lu_team_fits, (4, 8, 16, 32), True),
     **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
        for routine in ("getrs", "potrs")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,

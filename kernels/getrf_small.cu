@@ -24,7 +24,8 @@ getrf_small(const scalar_t* A, size a_row, size a_col, size a_next,
          [=](int i, int j) { return i < rows && j < cols; });
     Tags tag;
     Factors f;
-    lu(a, tag, f, m, n);
+    if constexpr (TEAM > 1) lu(a, tag, f, m, n);
+    else lu_alone(a, tag, f, m, n);
 
     int to[RN];
     #pragma unroll

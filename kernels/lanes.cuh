@@ -12,7 +12,7 @@
 // small odd N and few lanes of a warp are left over: those have no matrix.
 // STAGED, what all lanes of such a team want of a row or a column goes by shared memory, 16 bytes
 // to a load where a shuffle brings 4; and where packs are of 16 bytes members come and go that way,
-// too.
+// too. STAGED of 2, in LU, the pivot's reciprocal and tag go with its row.
 // Every loop is unrolled: an array that is indexed by constants alone stays in registers.
 // No lane ever leaves early: the shuffles want the full warp. A team past the end of the batch
 // works on a matrix of zero rows and columns.
@@ -31,7 +31,8 @@ constexpr int CV = 2;       // neighbouring columns in a lane
 constexpr int WARPS = 1;    // warps per block
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 constexpr int ONE_LINE = 0;  // 1: a block's members are stored as one line; 2: loaded, too
-constexpr int STAGED = 0;    // 1: teams with whole rows tell each other by shared memory
+constexpr int STAGED = 0;    // 1: teams with whole rows tell each other by shared memory; 2: LU's
+                             // pivots with their reciprocals and tags
 #endif
 constexpr int TEAM = LR * LC, TEAMS = 32 / TEAM, RN = (N + LR - 1) / LR, CN = N / LC;
 constexpr int KEEP = (N + TEAM - 1) / TEAM;
@@ -39,6 +40,7 @@ constexpr int MEMBERS = WARPS * TEAMS;          // of a block
 constexpr bool FULL = TEAMS * TEAM == 32;       // each lane is of a team
 constexpr bool TILES = LR == 8 && LC == 4 && CV == (sizeof(scalar_t) == 16 ? 1 : 2);  // tiles.cuh
 static_assert(!STAGED || LC == 1);
+static_assert(STAGED < 2 || TEAM > 1);
 static_assert((FULL ? (LR & (LR - 1)) == 0 && N % LR == 0 : LC == 1) && N % (LC * CV) == 0
               && CV * sizeof(scalar_t) <= 16);
 
@@ -60,8 +62,8 @@ __host__ __device__ constexpr int t_of(int k) { return k / CV % LC; }
 __host__ __device__ constexpr int first_col(int s) { return CV * LC * (s / CV) + s % CV; }
 __host__ __device__ constexpr int last_col(int s) { return first_col(s) + CV * (LC - 1); }
 
-// The number of the team's matrix in the batch. A team past the end, or of lanes left over, looks at
-// another's, has `here` false, and neither loads nor stores.
+// The number of the team's matrix in the batch. A team past the end, or of lanes left over, looks
+// at another's, has `here` false, and neither loads nor stores.
 struct Place {
     size b;
     bool here;
@@ -215,11 +217,13 @@ __device__ void store(const Block& a, const Strided<scalar_t>& A, bool packs,
 }
 
 // STAGED, what a team's lanes all want of row or column k: N numbers in shared memory, for one k
-// and the next, teams 16 bytes further apart so that they meet no bank twice
+// and the next, teams 16 bytes further apart so that they meet no bank twice. STAGED of 2, in these
+// is what LU tells beside a row, z's in 32.
 constexpr bool TOLD = STAGED && TEAM > 1;
+constexpr int BESIDE = STAGED == 2 && PAD == 1 ? 2 : 1;
 __device__ inline scalar_t* staged(int k)
 {
-    __shared__ Quad of_block[WARPS][2][TEAMS + !FULL][TOLD ? (N - 1) / PAD + 2 : 1];
+    __shared__ Quad of_block[WARPS][2][TEAMS + !FULL][TOLD ? (N - 1) / PAD + 1 + BESIDE : 1];
     return of_block[threadIdx.x / 32][k % 2][team()]->x;
 }
 

@@ -1,7 +1,8 @@
 // lu.cuh: LU of the matrix of a team, with partial pivoting unless UNPIVOTED.
 //
-// Rows never move. Each carries a tag, its place in the factor so far and its number in the lane's
-// matrix; interchanging two rows is exchanging their places, and storing to them applies P.
+// Rows never move, but in a lane alone. Each carries a tag, its place in the factor so far and its
+// number in the lane's matrix; interchanging two rows is exchanging their places, and storing to
+// them applies P.
 // The pivot is LAPACK's: the largest |re| + |im|, of equals the one in the lowest place.
 #pragma once
 #include "factors.cuh"
@@ -87,6 +88,80 @@ __device__ inline int choose(const Column& c, const Tags& tag, int k)
     return int(APART ? settled_apart(best, its) : settled(best, its));
 }
 
+// TOLD, row `at` of the lane of which it is said, from column k on, to all lanes of its team
+__device__ inline void tell(const Block& a, int at, bool said, int k, scalar_t (&row)[N])
+{
+    #pragma unroll
+    for (int s = k / PAD * PAD; s < N; ++s) {
+        row[s] = a[0][s];
+        #pragma unroll
+        for (int q = 1; q < RN; ++q) row[s] = q == at ? a[q][s] : row[s];
+    }
+    if (said) write_row(staged(k), row, k);
+    __syncwarp();
+    read_row(staged(k), row, k);
+}
+
+struct alignas(16) Beside { scalar_t inverse; int tag; };
+__device__ inline Beside& beside(int k)  // the row that is told, STAGED of 2
+{
+    static_assert(STAGED < 2 || sizeof(Beside) == BESIDE * sizeof(Quad));
+    return *reinterpret_cast<Beside*>(staged(k) + ((N - 1) / PAD + 1) * PAD);
+}
+
+struct Pivot {
+    scalar_t row[N];   // from column k on
+    scalar_t inverse;  // near_reciprocal
+    unsigned high;
+    int tag;
+};
+// STAGED of 2, that of step k: a lane has the reciprocal of the best of its rows before it is known
+// which lane's is the pivot; that one tells all, and nobody asks whose row it is.
+__device__ inline Pivot told(const Block& a, const Column& c, const Tags& tag, int k)
+{
+    Pivot p;
+    unsigned hi[RN], own = 0;
+    int at = 0;
+    scalar_t best = c[0];
+    #pragma unroll
+    for (int i = 0; i < RN; ++i) {
+        const bool takes_part = UNPIVOTED ? row(i) == k : tag[i] >= k << PLACE;
+        hi[i] = takes_part ? high(c[i]) : 0;
+        const bool more = hi[i] > own;
+        own = more ? hi[i] : own, at = more ? i : at, best = more ? c[i] : best;
+    }
+    scalar_t inverse = near_reciprocal(best);
+    bool mine = own != 0;
+    if constexpr (!UNPIVOTED) {
+        p.high = team_max(own);
+        mine = own == p.high;
+        bool twice = false;
+        #pragma unroll
+        for (int i = 0; i < RN; ++i) twice = twice || (i != at && hi[i] == p.high);
+        const unsigned lanes = team_ballot(mine);
+        const bool tie = (twice || (lanes & (lanes - 1)) != 0) && (FULL || team() < TEAMS);
+        if (TEAM == 32 ? tie : __any_sync(ALL, tie)) {  // of 32 each has one row: the same tie
+            unsigned lower = 0, its = ALL;
+            #pragma unroll
+            for (int i = 0; i < RN; ++i) {
+                const unsigned size = low(c[i]);
+                if (hi[i] == p.high && (size > lower || (size == lower && unsigned(tag[i]) < its)))
+                    lower = size, its = tag[i];
+            }
+            const int chosen = int(APART ? settled_apart(lower, its) : settled(lower, its));
+            mine = false;
+            #pragma unroll
+            for (int i = 0; i < RN; ++i)
+                if (tag[i] == chosen) mine = true, at = i, inverse = near_reciprocal(c[i]);
+        }
+    }
+    if (mine) beside(k) = {inverse, pick(tag, at)};
+    tell(a, at, mine, k, p.row);
+    p.inverse = beside(k).inverse, p.tag = beside(k).tag;
+    if (UNPIVOTED) p.high = high(p.row[k]);
+    return p;
+}
+
 // What is left to do of N steps where N - 1 are done: the last row is the pivot, of a team that has
 // N of them.
 __device__ inline void last_step(const Block& a, const Tags& tag, Factors& f, bool active)
@@ -127,29 +202,19 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         Column c;
         column(a, k, c);
         int chosen = k << PLACE | k;
-        if constexpr (!UNPIVOTED) chosen = choose(c, tag, k);
+        Pivot its;
+        if constexpr (STAGED == 2) its = told(a, c, tag, k);
+        if constexpr (!UNPIVOTED) chosen = STAGED == 2 ? its.tag : choose(c, tag, k);
         const int p = chosen & ROW;
         const int lane_row = p / LR, source = p % LR * LC;
         keep(f.piv, k, place(chosen));
         keep(f.order, k, p);
 
-        scalar_t pivot, pivots[N];  // of the row, if TOLD
-        if constexpr (TOLD) {
-            #pragma unroll
-            for (int s = k / PAD * PAD; s < N; ++s) {
-                pivots[s] = a[0][s];
-                #pragma unroll
-                for (int q = 1; q < RN; ++q) pivots[s] = q == lane_row ? a[q][s] : pivots[s];
-            }
-            if (member() == source) write_row(staged(k), pivots, k);
-            __syncwarp();
-            read_row(staged(k), pivots, k);
-            pivot = pivots[k];
-        } else {
-            pivot = from(pick(c, lane_row), source);
-        }
-        scalar_t r = near_reciprocal(pivot);
-        if (high(pivot) - high(TINY) >= high(HUGE) - high(TINY)) {
+        if constexpr (TOLD && STAGED < 2) tell(a, lane_row, member() == source, k, its.row);
+        const scalar_t pivot = TOLD ? its.row[k] : from(pick(c, lane_row), source);
+        scalar_t r = STAGED == 2 ? its.inverse : near_reciprocal(pivot);
+        const unsigned size = STAGED == 2 ? its.high : high(pivot);
+        if (size - high(TINY) >= high(HUGE) - high(TINY)) {
             const Unusual u = APART ? unusual_apart(pivot) : unusual(pivot);
             if (u.zero && !f.info && active) f.info = k + 1;
             f.lifted |= unsigned(u.tiny) << k;
@@ -178,7 +243,7 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
             if (last_col(s) <= k) continue;
             scalar_t u = a[0][s];
             if constexpr (TOLD) {
-                u = pivots[s];
+                u = its.row[s];
             } else {
                 #pragma unroll
                 for (int q = 1; q < RN; ++q) u = q == lane_row ? a[q][s] : u;
@@ -191,6 +256,54 @@ __device__ inline void lu_by_columns(Block& a, Tags& tag, Factors& f, int m, int
         }
     }
     if (steps == N) last_step(a, tag, f, !RAGGED || own == N);
+}
+
+// The matrix of a team that is one lane, which interchanges its rows: their tags are those of their
+// numbers. Of f only info and piv are set.
+__device__ inline void lu_alone(Block& a, Tags& tag, Factors& f, int m, int n)
+{
+    const int steps = m < n ? m : n;
+    f.info = 0;
+    #pragma unroll
+    for (int i = 0; i < N; ++i) tag[i] = i < m ? i << PLACE | i : -1;
+    #pragma unroll
+    for (int k = 0; k < N; ++k) {
+        if (k >= steps) return;
+        int at = k;
+        unsigned most = high(a[k][k]), second = low(a[k][k]);
+        #pragma unroll
+        for (int i = k + 1; i < N && !UNPIVOTED; ++i) {
+            const unsigned hi = i < m ? high(a[i][k]) : 0, lo = low(a[i][k]);
+            const bool more = (hi > most) | ((sizeof(real_t) == 8) & (hi == most) & (lo > second));
+            most = more ? hi : most, second = more ? lo : second, at = more ? i : at;
+        }
+        f.piv[k] = at;
+        #pragma unroll
+        for (int s = 0; s < N && !UNPIVOTED; ++s) {
+            const scalar_t leaves = a[k][s];
+            #pragma unroll
+            for (int i = k + 1; i < N; ++i) {
+                const scalar_t x = a[i][s];
+                a[k][s] = at == i ? x : a[k][s];
+                a[i][s] = at == i ? leaves : x;
+            }
+        }
+        const scalar_t pivot = a[k][k];
+        scalar_t r = near_reciprocal(pivot);
+        if (high(pivot) - high(TINY) >= high(HUGE) - high(TINY)) {
+            const Unusual u = unusual_apart(pivot);
+            if (u.zero && !f.info) f.info = k + 1;
+            r = u.inverse;
+            #pragma unroll
+            for (int i = k + 1; i < N; ++i) if (u.tiny) a[i][k] = mul(a[i][k], LIFT);
+        }
+        #pragma unroll
+        for (int i = k + 1; i < N; ++i) {
+            a[i][k] = mul(a[i][k], r);
+            #pragma unroll
+            for (int s = k + 1; s < N; ++s) a[i][s] = minus_product(a[i][s], a[i][k], a[k][s]);
+        }
+    }
 }
 
 #include "lu_tiles.cuh"

@@ -145,27 +145,48 @@ def test_members_loaded_as_one_line(folder, kernel, letter, N, LR):  # noqa: N80
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
-STAGED = {"packs": ("getrf_small", "s", dict(N=16, LR=8, CV=4)),
+STAGED = {"a lane alone": ("getrf_small", "s", dict(N=8, LR=1, CV=4)),
+          "a lane alone, in doubles": ("getrf_small", "d", dict(N=4, LR=1, CV=2)),
+          "a lane alone, without pivots": ("getrf_small", "c", dict(N=4, LR=1, CV=2, UNPIVOTED=1)),
+          "a lane alone, by a line": ("getrf_small", "s", dict(N=7, LR=1, CV=1, ONE_LINE=2)),
+          "packs": ("getrf_small", "s", dict(N=16, LR=8, CV=4)),
           "a row to a lane": ("gesv_small", "d", dict(N=8, LR=8, CV=2)),
           "a member to a lane": ("potrf_small", "s", dict(N=8, LR=1, CV=4)),
           "without pivots": ("getrf_small", "d", dict(N=16, LR=16, CV=2, UNPIVOTED=1)),
           "the triangle": ("posv_small", "c", dict(N=8, LR=2, CV=2)),
-          "lanes left over": ("getrf_small", "z", dict(N=7, LR=7, CV=1, ONE_LINE=2))}
+          "lanes left over": ("getrf_small", "z", dict(N=7, LR=7, CV=1, ONE_LINE=2)),
+          "more, packs": ("getrf_small", "s", dict(N=16, LR=8, CV=4, STAGED=2)),
+          "more, in doubles": ("gesv_small", "d", dict(N=8, LR=2, CV=2, STAGED=2)),
+          "more, a row to a lane": ("gesv_small", "c", dict(N=8, LR=8, CV=2, STAGED=2)),
+          "more, a warp": ("getrf_small", "s", dict(N=32, LR=32, CV=4, STAGED=2)),
+          "more, without pivots": ("getrf_small", "d",
+                                   dict(N=16, LR=16, CV=2, STAGED=2, UNPIVOTED=1)),
+          "more, lanes left over": ("gesv_small", "z", dict(N=7, LR=7, CV=1, STAGED=2, ONE_LINE=2)),
+          "more, rows past the last": ("getrf_small", "s",
+                                       dict(N=17, LR=9, CV=1, STAGED=2, ONE_LINE=2))}
 
 
 @pytest.mark.parametrize("kernel, letter, values", STAGED.values(), ids=STAGED.keys())
 def test_rows_by_shared_memory(folder, kernel, letter, values):
-    """lanes.cuh's STAGED: right, and what is wrong with it is seen."""
+    """lanes.cuh's STAGED, and lanes alone: right, and what is wrong is seen."""
     values = dict(LC=1, WARPS=2, BLOCKS=1, STAGED=1) | values
+    N, LR = values["N"], values["LR"]  # noqa: N806
     plants = [None]
-    if values["LR"] > 1:
-        plants += [("__syncwarp();\n            read_row(staged", "read_row(staged")]
-    if "UNPIVOTED" in values:  # nothing else holds lanes up from one step to the next
-        plants += [("[threadIdx.x / 32][k % 2]", "[threadIdx.x / 32][0]")]
+    if LR > 1:
+        indent = (12 if kernel.startswith("po") else 4) * " "
+        plants += [(f"__syncwarp();\n{indent}read_row(staged", "read_row(staged")]
+        if "UNPIVOTED" in values:  # nothing else holds lanes up from one step to the next
+            plants += [("[threadIdx.x / 32][k % 2]", "[threadIdx.x / 32][0]")]
+        elif values["STAGED"] == 2 and LR < N:
+            plants += [("inverse, pick(tag, at)", "inverse, tag[0]")]
+            if N % (2 * LR) == 0:  # rows 0 and N / 2, which tie, are one lane's
+                plants += [("at = i, inverse = near_reciprocal(c[i])", "at = i")]
+    elif kernel == "getrf_small" and "UNPIVOTED" not in values:
+        plants += [("(hi > most)", "(hi >= most)")]  # a tie to the last
     if "ONE_LINE" not in values:
         plants += [("apart_row(e / N) + e % N, A + e", "apart_row(e / N) + e % N, A")]
     for plant in plants:
-        run = simulate(folder, kernel, letter, values, (values["N"], values["N"] - 3), plant)
+        run = simulate(folder, kernel, letter, values, (N, N - 3), plant)
         assert ("ok" in run.stdout) == (plant is None), (plant, run.stderr[-3000:])
 
 
@@ -191,12 +212,21 @@ def test_a_warps_member_as_one_line(folder, letter, N, WARPS):  # noqa: N803
         assert ("ok" in run.stdout) == (plant is None), run.stderr[-3000:]
 
 
-@every_kernel
-@pytest.mark.parametrize("letter", "dc")
-def test_a_ragged_batch_gives_members_what_they_give_alone(folder, kernel, letter):
+RAGGED = {"a lane alone": ("getrf_small", "d", dict(N=5, LR=1, STAGED=1)),
+          "staged": ("gesv_small", "s", dict(N=8, LR=4, STAGED=1)),
+          "staged, more": ("getrf_small", "d", dict(N=8, LR=8, STAGED=2)),
+          "staged, more, lanes left over": ("gesv_small", "c", dict(N=11, LR=6, STAGED=2)),
+          "staged, more, without pivots": ("getrf_small", "s",
+                                           dict(N=8, LR=4, STAGED=2, UNPIVOTED=1)),
+          **{f"{kernel} {letter}": (kernel, letter, {}) for kernel in KERNELS for letter in "dc"}}
+
+
+@pytest.mark.parametrize("kernel, letter, values", RAGGED.values(), ids=RAGGED.keys())
+def test_a_ragged_batch_gives_members_what_they_give_alone(folder, kernel, letter, values):
     """The same kernel compiled RAGGED, members of all orders (tests/sim/run_ragged.py)."""
     from tests.sim.build import build
-    values = constants(kernel, letter, 8)
+    values = dict(LC=1, CV=1, WARPS=2, BLOCKS=1) | values if values else constants(
+        kernel, letter, 8)
     libraries = [build(folder / name, kernel, letter, values | more)
                  for name, more in (("equal", {}), ("ragged", {"RAGGED": 1}))]
     run = under_sanitizers("run_ragged", *libraries, kernel, letter, json.dumps(values))
@@ -214,10 +244,10 @@ def test_small_products_run_on_the_cpu(folder, letter):
         assert run.returncode == 0 and "ok" in run.stdout, run.stderr[-3000:]
 
 
-FACTOR = "    lu(a, tag, f, m, n);"
+FACTOR = "lu(a, tag, f, m, n);"
 PLANTED = {  # bug: what the text says, what it shall say, what is reported
     "a row past the end": ("i < rows && j < cols", "i <= rows && j < cols", "AddressSanitizer"),
-    "a lane that leaves": (FACTOR, "    if (row(RN - 1) == N - 1) return;\n" + FACTOR,
+    "a lane that leaves": (FACTOR, "{ if (row(RN - 1) == N - 1) return; " + FACTOR + " }",
                            "a warp is split"),
     "a tie to the last": ("team_min(low == second ? tag : ALL)",
                           "team_max(low == second && tag != ALL ? tag : 0)", "AssertionError"),

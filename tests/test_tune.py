@@ -100,6 +100,24 @@ def test_stages_reach_every_constant_and_fit_somewhere(kernel, letter):
             assert not _spaces.fits(kernel, letter, 16, values | {name: wrong}, HOPPER)
 
 
+def test_what_teams_may_be_told():
+    """STAGED of 2 is LU's, of teams of more lanes than one; the tuner tries it where it tries 1."""
+    def allowed(kernel, **more):
+        row = dict(N=8, LR=4, LC=1, CV=1, WARPS=2, BLOCKS=1) | more
+        return [x for x in range(1, 4)
+                if _spaces.fits(kernel, "s", 8, row | {"STAGED": x}, HOPPER)]
+
+    for kernel in ("getrf_small", "gesv_small"):
+        assert allowed(kernel) == [1, 2] and allowed(kernel, LR=1) == [1]
+        assert allowed(kernel, LC=2) == []
+        for letter, n in product("sdcz", (8, 16)):
+            tried = [(v["LR"], v["STAGED"]) for v in SPACES[kernel].stages(letter, n)[0]
+                     if "STAGED" in v]
+            assert tried and {r for r, x in tried if x == 2} == {r for r, _ in tried} - {1}
+    for kernel in ("getrs_small", "potrs_small", "potrf_small", "posv_small"):
+        assert allowed(kernel) == [1]
+
+
 def test_a_smaller_gpu_gets_what_fits():
     for kernel, letter in every():
         for n in (4, 16, 32, 64, 128, 256):

@@ -91,8 +91,10 @@ def general(rng, dtype, batch, m, n):
     smallest = np.finfo(dtype).smallest_subnormal
     last = np.eye(m, n)
     last[-1:, -1:] = 0  # of a square one, the last pivot alone is zero
+    tied = a[0].copy()  # after the first interchange the lower of two equals is the later row
+    tied[:, :2], tied[-1:, :1], tied[:1, 1:2], tied[m // 2:m // 2 + 1, 1:2] = 0, 1, 1, -1
     awkward = [rng.integers(-1, 2, (m, n)), np.zeros((m, n)), last, np.ones((m, n)),
-               np.full((m, n), np.nan), a[0] * (smallest * 64), np.eye(m, n)[::-1]]
+               np.full((m, n), np.nan), a[0] * (smallest * 64), np.eye(m, n)[::-1], tied]
     for i, x in enumerate(awkward[:max(batch - 1, 0)]):
         a[i + 1] = x
     return a
