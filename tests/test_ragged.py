@@ -293,7 +293,8 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("few", "s"), ("few", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"),
-    ("lines of L", "c"), ("two sweeps", "d"), ("small triangles", "z"), ("by panels", "d"),
+    ("columns", "d"), ("lines of L", "c"), ("two sweeps", "d"), ("small triangles", "z"),
+    ("by panels", "d"),
     ("by panels", "c"), ("by blocks", "c"), ("by warps", "d"), ("beside", "s"), ("beside", "z"),
     ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"),
     ("strips", "c"), ("strips", "d"), ("panels", "d"), ("passing", "z"),

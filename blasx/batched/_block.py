@@ -40,6 +40,11 @@ def cholesky_bytes(dtype, n, constants):
     return 64 * dtype.itemsize * tiles
 
 
+def above_bytes(dtype, constants):
+    """kernels/potrf_columns.cu: what is above the diagonal, two lines as one of N + 8."""
+    return -(-constants["N"] // 16) * 8 * (constants["N"] + 8) * dtype.itemsize
+
+
 def posv_bytes(dtype, n):
     """kernels/posv_block.cu: L in tiles and a right-hand side."""
     rows = -(-n // 8)

@@ -7,7 +7,14 @@ from .. import cholesky
 from .._kernel import current_device, gpu
 from .._spaces import MOST
 from .._tuned import LARGEST, looked_up, row
-from ._block import cholesky_bytes, inverse_bytes, posv_bytes, potrs_bytes, square_bytes
+from ._block import (
+    above_bytes,
+    cholesky_bytes,
+    inverse_bytes,
+    posv_bytes,
+    potrs_bytes,
+    square_bytes,
+)
 from ._gpu import (
     INT,
     Teams,
@@ -47,14 +54,23 @@ def potrf(me, a, lower, overwrite_a):
         if block.__class__ is Teams:
             block(batch, *of)
         else:
-            block(batch, cholesky_bytes(me.dtype, n, block.values), *of, 0)
+            launch_factoring(block, me, batch, n, c is a, *of)
     return c, info
 
 
 def factoring(me, n, plain=False):
     """The kernel that factors members of order n in one launch, or None; `plain`: not one that
     takes members as lines."""
-    return kernel("potrf_small", me, n, plain=plain) or blocks("potrf_block", me, n)
+    return (kernel("potrf_small", me, n, plain=plain) or blocks("potrf_columns", me, n)
+            or blocks("potrf_block", me, n))
+
+
+def launch_factoring(block, me, members, n, in_place, *of):
+    """Launch a kernel that gives a block to each member, of order n at most."""
+    if block.kernel.name == "potrf_columns":
+        block(members, 0 if in_place else above_bytes(me.dtype, block.values), *of)
+    else:
+        block(members, cholesky_bytes(me.dtype, n, block.values), *of, 0)
 
 
 @looked_up

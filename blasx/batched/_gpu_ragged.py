@@ -52,6 +52,7 @@ from ._gpu_jacobi import MEMORY
 from ._gpu_lu import BESIDE
 
 BRANCHES = 31  # streams beside the current one, a class of 32 to each
+WIDE = 128  # threads of a block for which it pays that others wait: small ones find room anyway
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 # What says which kernels serve a member of these sizes on a device; asked for every size of a call
@@ -94,7 +95,7 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     """Solve op(A) X = B with the factors of every member: x, info."""
     n, nrhs, x = extents(lu)[:, 0], columns(b), outputs(b, overwrite_b)
     call = Call(me, n * nrhs > 0, partial(_substituting, me, current_device()), n, nrhs)
-    _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run(in_order=False)
+    _substitute(call, lu, contiguous(piv), b, x, n, nrhs, trans).run()
     call.larger(lambda lu, piv, b: _gpu_lu.getrs(me, lu, piv, b, trans, 1), (lu, piv, b), (x,))
     return like(b, x), call.info()
 
@@ -207,8 +208,9 @@ def _factor_positive(call, a, of_c, order, lower):
     n, c = call.sizes(order), call.add(of_c)
     of = call.matrices(a, not lower), c, call.infos, n
     call.serve("potrf_small", lambda block, part: block(part.members, *part(*of)))
-    call.serve("potrf_block", lambda block, part: block(
-        part.members, cholesky_bytes(call.me.dtype, part.most(n), block.values), *part(*of), 0))
+    for name in "potrf_columns", "potrf_block":
+        call.serve(name, lambda block, part: _gpu_cholesky.launch_factoring(
+            block, call.me, part.members, part.most(n), False, *part(*of)))
     call.serve(("lascl_batched", "copy"), scaling(of[0], c, call.infos, n, n))  # infos: as yet 0
     if panels := call.ways("potrf_block"):
         members, device = call.order[:max(panels.values())], current_device()
@@ -637,21 +639,20 @@ class Call:
         """`launch(kernel, part)` launches the kernel of this name, or name and way, for a class."""
         self.servers[name] = launch
 
-    def run(self, in_order=True):
-        """Bring the table to the GPU, and launch; `in_order`: a class begins when all blocks of the
-        one before have, which pays where a block takes much of a multiprocessor."""
+    def run(self):
+        """Bring the table to the GPU, and launch."""
         if self.classes:
-            self._launch(in_order)
+            self._launch()
         self.servers.clear()  # which know this call: its memory would wait for Python's collector
 
-    def _launch(self, in_order):
+    def _launch(self):
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
-        with Branches(len(self.classes), in_order) as branches:
+        with Branches(len(self.classes)) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
-                with branches.turn(i):
+                steps = [step if step.__class__ is tuple else (step,) for step in kernels]
+                with branches.turn(i, any(block.threads >= WIDE for block, *_ in steps)):
                     for part in self._parts(first, last, table):
-                        for step in kernels:
-                            block, *way = step if step.__class__ is tuple else (step,)
+                        for block, *way in steps:
                             name = block.kernel.name
                             self.servers[(name, *way) if way else name](ragged(block), part)
 
@@ -699,15 +700,13 @@ class Call:
 
 class Branches:
     """The current stream, and as many beside it as there are other things to do: they begin after
-    what the current stream has done, and it goes on after what they do. `in_order`: each thing
-    begins when all blocks of the one before have, so that what is launched first does not wait for
-    room that later ones have taken."""
+    what the current stream has done, and it goes on after what they do."""
 
-    def __init__(self, count, in_order):
+    def __init__(self, count):
         self.main = cupy.cuda.get_current_stream()
         self.others = side_streams()[:count - 1] if count > 1 else []
-        self.in_order = in_order and records_begun()
-        self.before = None  # the event when all blocks of the thing before have begun
+        self.in_order = count > 1 and records_begun()
+        self.before = None  # the event when all blocks of the last `wide` thing have begun
 
     def __enter__(self):
         if self.others:
@@ -717,22 +716,25 @@ class Branches:
         return self
 
     @contextmanager
-    def turn(self, i):
+    def turn(self, i, wide):
         """In the stream of the i-th thing, the current one last: back and forth over them, so that
-        where the largest come first the smallest follow the largest."""
+        where the largest come first the smallest follow the largest. What follows a `wide` one
+        begins when all its blocks have, so that these do not wait for room that later ones have
+        taken."""
         turn, i = divmod(i, 1 + len(self.others))
         if turn % 2:
             i = len(self.others) - i
         with self.others[i] if i < len(self.others) else self.main as stream:
             if self.before:
                 stream.wait_event(self.before)
-            if self.in_order:
+            wide = wide and self.in_order
+            if wide:
                 begun = cupy.cuda.Event(disable_timing=True)
                 record_begun(begun)
             try:
                 yield
             finally:  # of what is launched later nothing is to be recorded
-                if self.in_order and recorded_begun():
+                if wide and recorded_begun():
                     self.before = begun
 
     def __exit__(self, *error):

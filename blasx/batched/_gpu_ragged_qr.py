@@ -51,7 +51,7 @@ def geqrf(me, a, overwrite_a):
     factoring = Factoring(me)
     call = Call(me, shapes.all(1), factoring.plan, shapes.max(1), shapes[:, 0], shapes[:, 1])
     factoring.serve(call, call.matrices(a), call.matrices(qr), tau, shapes[:, 0], shapes[:, 1])
-    call.run(in_order=False)
+    call.run()
     call.larger(lambda a: _gpu_qr.geqrf(me, a, 1), (a,), (qr, tau))
     return like(a, qr), like(a, tau), call.info()
 
@@ -110,7 +110,7 @@ def ormqr(me, side, trans, a, tau, c, overwrite_c):
         (trans != "N") != right, right and me.is_complex)
     for name, launch in launches.items():
         call.serve(name, launch)
-    call.run(in_order=False)
+    call.run()
     call.larger(lambda a, tau, c: _gpu_qr.ormqr(me, side, trans, a, tau, c, 1), (a, tau, c), (cq,))
     return like(c, cq), call.info()
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from blasx.batched._block import (
+    above_bytes,
     cholesky_bytes,
     dealt,
     inverse_bytes,
@@ -61,6 +62,14 @@ def members(sim, rng, n, turn):
 def potrf_block(sim, rng, n, order, in_place, lower, turn):
     def launch(schedule, batch, *numbers):
         sim.run(schedule, batch, cholesky_bytes(sim.dtype, n, sim.constants), *numbers, 0)
+
+    factored(sim, launch, rng, n, order, in_place, lower, turn)
+
+
+def potrf_columns(sim, rng, n, order, in_place, lower, turn):
+    def launch(schedule, batch, *numbers):
+        room = 0 if in_place else above_bytes(sim.dtype, sim.constants)
+        sim.run(schedule, batch, room, *numbers)
 
     factored(sim, launch, rng, n, order, in_place, lower, turn)
 

@@ -32,7 +32,7 @@ BY_STRIPS = dict(NB=16, COLUMNS=16, WARPS=2, BLOCKS=1)
 PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
 TALL = dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1)
 STRIPS = dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0, GROUP=4)
-BY_TWO = dict(posv_small=None, posv_block=None)  # posv is potrf and potrs
+BY_TWO = dict(posv_small=None, posv_block=None, potrf_columns=None)  # posv is potrf and potrs
 VALUES = {
     "few": {},
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
@@ -43,9 +43,12 @@ VALUES = {
                 "gesv_shared": dict(TN=16, BLOCKS=1, N=72, WINDOW=32, WARPS=8, PANEL=2),
                 "getrs_lines": LINES},
     "cholesky": BY_TWO | {
-        "potrf_block": TALL, "potrs_lines": None, "potrs_warp": WARP,
+        "potrf_small": None, "potrf_block": TALL, "potrs_lines": None, "potrs_warp": WARP,
         "potrs_block": dict(WARPS=2, BLOCKS=1, UPTO=32)},
     "lines of L": BY_TWO | {"potrf_block": TALL, "potrs_lines": LINES},
+    "columns": BY_TWO | {
+        "potrf_small": None, "potrf_columns": dict(N=48, WARPS=2, BLOCKS=1, AHEAD=0),
+        "potrf_block": None, "potrs_lines": LINES},
     "by blocks": {"posv_small": None, "posv_block": dict(WARPS=3, COLUMNS=6, ROWS=2, BLOCKS=1)},
     "by warps": {"posv_block": None},
     "two sweeps": BY_TWO | {
@@ -183,7 +186,7 @@ def few(sim, me, members):
     compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
             a, b)
     try:
-        with _gpu_ragged.Branches(1, True).turn(0):
+        with _gpu_ragged.Branches(2).turn(0, True):
             raise ArithmeticError
     except ArithmeticError:
         assert _kernel.recorded_begun(), "the next launch would record an event that is gone"
@@ -247,12 +250,12 @@ def windows(sim, me, members):
 
 def cholesky(sim, me, members):
     from blasx.batched import _gpu_cholesky, _gpu_ragged
-    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in (33, 0, 41)]
+    a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in (41, 0, 44)]
     a[2][0, 0] = -1
     for lower in (0, 1):
         compare(lambda x: _gpu_ragged.potrf(me, x, lower, 0),
                 lambda x: _gpu_cholesky.potrf(me, x, lower, 0), 1, a)
-        b = members((33, 1), (0, 2), (41, 9))
+        b = members((41, 1), (0, 2), (44, 9))
         compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
                 lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
 
@@ -456,7 +459,8 @@ def same_eigen(sim, me, members, *orders):
 FAMILIES = dict(lu=lu, few=few, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
                 left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
                 blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
-                    "lines of L": cholesky, "two sweeps": cholesky, "small triangles": cholesky,
+                    "lines of L": cholesky, "columns": cholesky, "two sweeps": cholesky,
+                    "small triangles": cholesky,
                     "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
                     "beside": beside, "strips": strips,
                     "rotations of rows": rotations}
