@@ -40,6 +40,8 @@ KERNELS = {
     "geqrf_small": (("qr_lanes.cuh", "geqrf_small.cu", "qr.cuh"),
                     ("tests/test_kernels_qr.py",
                      "runs_on_the_cpu and geqrf_small or windows_of_registers")),
+    "potrf_columns": (("potrf_columns.cu",),
+                      ("tests/test_kernels_cholesky.py", "runs_on_the_cpu and potrf_columns")),
     "posv_small": (("posv_small.cu", "cholesky_large.cuh"),
                    ("tests/test_kernels_cholesky.py", "runs_on_the_cpu and posv_small")),
     "posv_block": (("posv_block.cu", "cholesky_block.cuh", "solve_up.cuh"),
