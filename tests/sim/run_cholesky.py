@@ -43,7 +43,8 @@ from .run_lu import Simulated
 
 
 def members(sim, rng, n, turn):
-    """Two positive definite members and two that fail, in full; the info of each."""
+    """Two members that fail and two positive definite ones, after which nothing is to be written;
+    in full, and the info of each."""
     a = positive(rng, sim.dtype, 1, n).repeat(4, 0)
     a[1] *= np.finfo(a.dtype).tiny * 2.0**30
     a[2:] += np.array([1, 2]).reshape(-1, 1, 1) * np.eye(n, dtype=a.dtype)
@@ -56,7 +57,7 @@ def members(sim, rng, n, turn):
         else:
             a[i, n - 1, 0] = a[i, 0, n - 1] = np.nan
         info.append(at[0] + 1 if at else n)
-    return a, info
+    return a[::-1].copy(), info[::-1]
 
 
 def potrf_block(sim, rng, n, order, in_place, lower, turn):
