@@ -1812,7 +1812,7 @@ SPACES = {
                                  (4, 8, 16, 32, 48, 64), True, needed=32 * sides, largest=96)
        for routine, sides in (("potrf", 0), ("posv", 1))},
     "potrf_columns": Space("potrf", cholesky_columns_stages, cholesky_columns_fit, (64, 128), True,
-                           smallest=33, largest=160),
+                           smallest=33, largest=200),
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
     "posv_block": Space("posv", positive_system_stages, positive_system_fits, (64, 128), True,
