@@ -8,7 +8,7 @@ using Row = scalar_t[8];                            // a lane's row of the panel
 
 // Where row r of a panel begins in shared memory: 8 lanes at a time find 8 banks of 16 bytes, both
 // with a row to a lane, as in factoring, and with a row or two to them all, as in tiles.
-__device__ inline int panel_row(int r)
+__host__ __device__ constexpr int panel_row(int r)
 {
     constexpr int width = sizeof(scalar_t) == 16 ? 12 : 8, bend = sizeof(scalar_t) == 4 ? 4 : 2;
     return r * width + r / bend * PAD;
