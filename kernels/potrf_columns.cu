@@ -21,6 +21,7 @@
 #include "launch.cuh"
 #include "panel_rows.cuh"
 #include "reciprocal.cuh"
+#include "shuffle.cuh"
 #include "tile.cuh"
 
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -56,46 +57,98 @@ __device__ inline bool has(int J, int first, int I)
 
 // -- to memory and from there
 
-// f(x, where, I) for the tiles I of column J of A, `where` the lane's first number of it is
+// Rows that lie as lines but not in pairs are moved by eight lanes each: else a load touches all rows
+// of a tile, for every other number of them. Lane 8 r + c moves the numbers (r, c) and (r + 4, c ^ 1)
+// of a tile: an even lane's first is in an even column, an odd one's second. So all numbers of even
+// columns go to the lanes whose parts they are at once, one from each lane and one to each, and then
+// all others. That it is so is the warp's word: the compiler knows then that it goes as one.
+template <class T> __device__ bool by_rows(const Strided<T>& A, bool packs)
+{
+    return PAIR == 2 && __all_sync(ALL, A.cs == 1 && !packs);
+}
+struct Moved {  // where in a tile the two numbers are that a lane moves
+    int row[2], col[2];
+
+    __device__ Moved(bool rows)
+    {
+        const int lane = threadIdx.x % 32;
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            row[e] = rows ? lane / 8 + 4 * e : tile_row();
+            col[e] = rows ? lane % 8 ^ e : tile_col(e);
+        }
+    }
+    template <class T> __device__ size beside(const Strided<T>& A) const
+    {
+        return (row[1] - row[0]) * A.rs + (col[1] - col[0]) * A.cs;
+    }
+};
+// f(x, where, I) for the tiles I of column J of A, `where` the first is that the lane moves of it
 template <class T, class F>
-__device__ __forceinline__ void each_tile(Column& c, int J, int first, const Strided<T>& A, F f)
+__device__ __forceinline__ void each_tile(Column& c, int J, int first, const Strided<T>& A,
+                                          const Moved& its, F f)
 {
     const size down = 8 * A.rs;
-    T* where = &A(8 * first + tile_row(), 8 * J + tile_col(0));
+    T* where = &A(8 * first + its.row[0], 8 * J + its.col[0]);
     #pragma unroll
     for (int I = first; I < NT; ++I, where += down)
         if (has(J, first, I)) f(c[I], where, I);
 }
 
-// The lower triangle of A, in `packs` by pairs
-__device__ __forceinline__ void load(Columns& a, const Strided<const scalar_t>& A, int n,
-                                     bool packs)
+// From what lanes move of a tile, by rows, to their parts of it, and back
+__device__ inline Tile to_parts(const Tile& x)
 {
-    const size beside = (tile_col(1) - tile_col(0)) * A.cs;
-    const bool first = tile_col(0) <= tile_row(), second = tile_col(1) <= tile_row();
+    const bool odd = threadIdx.x % 2;
+    const int from = g() % 4 * 8 + 2 * t() + g() / 4;
+    return {of_lane(odd ? x.x[1] : x.x[0], from), of_lane(odd ? x.x[0] : x.x[1], from ^ 1)};
+}
+__device__ inline Tile to_rows(const Tile& x)
+{
+    const int lane = threadIdx.x % 32, odd = lane % 2;
+    const int from = lane / 8 * 4 + lane % 8 / 2 + 16 * odd;
+    const scalar_t of_even = of_lane(x.x[0], from), of_odd = of_lane(x.x[1], from ^ 16);
+    return {odd ? of_odd : of_even, odd ? of_even : of_odd};
+}
+// All tiles x := f(x)
+template <class F> __device__ __forceinline__ void exchange(Columns& a, F f)
+{
+    each_column(a, [&](Column& c, int J, int top) {
+        #pragma unroll
+        for (int I = top; I < NT; ++I)
+            if (has(J, top, I)) c[I] = f(c[I]);
+    });
+}
+
+// The lower triangle of A, in `packs` by pairs, and in rows past n that of the identity; by rows what
+// lanes move is yet to go to their parts, so that nothing waits for it here
+__device__ __forceinline__ void load(Columns& a, const Strided<const scalar_t>& A, int n,
+                                     bool packs, bool rows)
+{
+    const Moved its(rows);
+    const size beside = its.beside(A);
+    const bool first = its.col[0] <= its.row[0], second = its.col[1] <= its.row[1];
     if (PAIR == 2 && packs) {
         each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, A, [&](Tile& x, const scalar_t* p, int I) {
+            each_tile(c, J, top, A, its, [&](Tile& x, const scalar_t* p, int I) {
                 x = {};
-                if ((I > J || first) && (I < NT - 1 || 8 * I + tile_row() < n))
+                if ((I > J || first) && (I < NT - 1 || 8 * I + its.row[0] < n))
                     x = *reinterpret_cast<const Tile*>(p);
             });
         });
     } else {
         each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, A, [&](Tile& x, const scalar_t* p, int I) {
-                const bool is = I < NT - 1 || 8 * I + tile_row() < n;
+            each_tile(c, J, top, A, its, [&](Tile& x, const scalar_t* p, int I) {
                 x = {};
-                if ((I > J || first) && is) x.x[0] = p[0];
-                if ((I > J || second) && is) x.x[1] = p[beside];
+                if ((I > J || first) && (I < NT - 1 || 8 * I + its.row[0] < n)) x.x[0] = p[0];
+                if ((I > J || second) && (I < NT - 1 || 8 * I + its.row[1] < n)) x.x[1] = p[beside];
             });
         });
     }
-    const bool past = warp() == (NT - 1) % WARPS && 8 * NT - 8 + tile_row() >= n;
     #pragma unroll
     for (int e = 0; e < 2; ++e) {
+        const bool past = warp() == (NT - 1) % WARPS && 8 * NT - 8 + its.row[e] >= n;
         scalar_t& x = a[(NT - 1) / WARPS][NT - 1].x[e];
-        x = past ? scalar_t{real_t(tile_row() == tile_col(e))} : x;
+        x = past ? scalar_t{real_t(its.row[e] == its.col[e])} : x;
     }
 }
 
@@ -103,25 +156,27 @@ __device__ __forceinline__ void load(Columns& a, const Strided<const scalar_t>& 
 __device__ __forceinline__ void store(Columns& a, const Strided<scalar_t>& C, int n, int end,
                                       bool packs)
 {
-    const size beside = (tile_col(1) - tile_col(0)) * C.cs;
     const auto wanted = [=](int i, int j) {
         return i < n && j <= i && (j < end || (j == end && i == j));
     };
+    const bool rows = by_rows(C, packs);
+    const Moved its(rows);
     if (PAIR == 2 && packs && end == n) {
         each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, C, [&](Tile& x, scalar_t* p, int I) {
-                if (I < NT - 1 || 8 * I + tile_row() < n) {
-                    if (I > J || tile_col(1) <= tile_row()) *reinterpret_cast<Tile*>(p) = x;
-                    else if (tile_col(0) <= tile_row()) *p = x.x[0];
+            each_tile(c, J, top, C, its, [&](Tile& x, scalar_t* p, int I) {
+                if (I < NT - 1 || 8 * I + its.row[0] < n) {
+                    if (I > J || its.col[1] <= its.row[1]) *reinterpret_cast<Tile*>(p) = x;
+                    else if (its.col[0] <= its.row[0]) *p = x.x[0];
                 }
             });
         });
     } else {
+        const size beside = its.beside(C);
+        if (rows) exchange(a, to_rows);
         each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, C, [&](Tile& x, scalar_t* p, int I) {
-                const int i = 8 * I + tile_row();
-                if (wanted(i, 8 * J + tile_col(0))) p[0] = x.x[0];
-                if (wanted(i, 8 * J + tile_col(1))) p[beside] = x.x[1];
+            each_tile(c, J, top, C, its, [&](Tile& x, scalar_t* p, int I) {
+                if (wanted(8 * I + its.row[0], 8 * J + its.col[0])) p[0] = x.x[0];
+                if (wanted(8 * I + its.row[1], 8 * J + its.col[1])) p[beside] = x.x[1];
             });
         });
     }
@@ -175,6 +230,70 @@ __device__ __forceinline__ void put_above(scalar_t* room, const Strided<scalar_t
                     (across ? C(line, i + e) : C(i + e, line)) = x[e];
         }
     });
+}
+
+// Lines that begin anywhere in 16 bytes, but those of C where those of A do, are moved 16 bytes at a
+// time where all of these is above the diagonal, and in shared memory a line begins as they do. Lines
+// L and N - 1 - L have N - 1 numbers there, and with what is before each and between them N + 8.
+template <class T> __device__ Strided<T> lines_of(const Strided<T>& A, bool across)
+{
+    return across ? A : Strided<T>{A.p, A.cs, A.rs};
+}
+template <class T, class U>
+__device__ bool alike(const Strided<T>& A, const Strided<U>& C, bool across)
+{
+    const auto a = lines_of(A, across);
+    const auto c = lines_of(C, across);
+    return PAD > 1 && a.cs == 1 && c.cs == 1
+           && (size(a.p) - size(c.p) | (a.rs - c.rs) * size(sizeof(scalar_t))) % 16 == 0;
+}
+// whole(p, x) for 16 bytes of A at p with their place x in shared memory, one(p, x) for a number
+template <class T, class Whole, class One>
+__device__ __forceinline__ void each_shifted(scalar_t* room, const Strided<T>& A, int n, bool across,
+                                             Whole whole, One one)
+{
+    constexpr int EACH = THREADS / 8;
+    const auto lines = lines_of(A, across);
+    const unsigned begin = unsigned(size(lines.p)) / sizeof(scalar_t), apart = unsigned(lines.rs);
+    #pragma unroll 1
+    for (int L = thread() / EACH; 2 * L < N; L += 8) {
+        scalar_t* const its = room + L * (N + 8);
+        const int length = ((across ? N - 1 - L : L) + 2 * PAD - 2) / PAD * PAD;
+        #pragma unroll 1
+        for (int c = thread() % EACH * PAD; c < N + 8; c += EACH * PAD) {
+            const bool second = c >= length;
+            const int line = second ? N - 1 - L : L;
+            const int first = across ? line + 1 : 0, end = across ? n : line < n ? line : 0;
+            const int i = first - int((begin + line * apart + first) % PAD) + c - second * length;
+            T* const p = lines.p + line * lines.rs + i;
+            if (i >= first && i + PAD <= end) {
+                whole(p, its + c);
+            } else {
+                #pragma unroll
+                for (int e = 0; e < PAD; ++e)
+                    if (i + e >= first && i + e < end) one(p + e, its + c + e);
+            }
+        }
+    }
+}
+__device__ __forceinline__ void fetch_shifted(scalar_t* room, const Strided<const scalar_t>& A,
+                                              int n, bool across)
+{
+    constexpr int bytes = sizeof(scalar_t);
+    each_shifted(room, A, n, across,
+                 [](const scalar_t* p, scalar_t* x) { copy_async<16>(x, p, 16); },
+                 [](const scalar_t* p, scalar_t* x) { copy_async<bytes>(x, p, bytes); });
+    end_group();
+}
+__device__ __forceinline__ void put_shifted(scalar_t* room, const Strided<scalar_t>& C, int n,
+                                            bool across)
+{
+    await_groups<0>();  // as above
+    each_shifted(room, C, n, across,
+                 [](scalar_t* p, const scalar_t* x) {
+                     *reinterpret_cast<Quad*>(p) = *reinterpret_cast<const Quad*>(x);
+                 },
+                 [](scalar_t* p, const scalar_t* x) { *p = *x; });
 }
 
 // -- a column
@@ -329,12 +448,16 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
         const int n = size_of(ns, b);
         const auto in = matrix_of(A, a_row, a_col, a_next, b);
         const auto out = matrix_of(C, c_row, c_col, c_next, b);
-        load(a, in, n, in.in_packs<PAIR>(n, a_next));
+        const bool packs = in.in_packs<PAIR>(n, a_next);
+        const bool rows = by_rows(in, packs);
+        load(a, in, n, packs, rows);
         if (in.p != out.p) {
             if (in.in_packs<PAD>(n, a_next) && out.in_packs<PAD>(n, c_next))
                 fetch_above<PAD>(above, in, n, true);
+            else if (alike(in, out, in.cs == 1)) fetch_shifted(above, in, n, in.cs == 1);
             else fetch_above<1>(above, in, n, in.cs == 1);
         }
+        if (rows) exchange(a, to_parts);
     }
     __syncthreads();
     factor_from<0>(a, s);
@@ -348,6 +471,7 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
     if (in.p != out.p) {
         if (in.in_packs<PAD>(n, a_next) && out.in_packs<PAD>(n, c_next))
             put_above<PAD>(above, out, n, true);
+        else if (alike(in, out, in.cs == 1)) put_shifted(above, out, n, in.cs == 1);
         else put_above<1>(above, out, n, in.cs == 1);
         if (found)  // what it has not reached, as A has it
             for_each(n, n, out.cs == 1, [=](int i, int j) {

@@ -111,8 +111,9 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     orders = orders or (("33", "20", "37") if "N" not in values else
                         (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
-    if kernel == "potrf_columns":  # rows, columns, no unit stride, rows by pairs, columns apart
-        orders = [str(values["N"] - less) for less in (0, 3, 7, 2, 5)]
+    if kernel == "potrf_columns":  # rows, columns, no unit stride, rows by pairs, columns apart;
+        orders = [str(values["N"] - less)  # lines that begin anywhere
+                  for less in (0, 3, 7, 2, 5, 1, 3, 0, 1, 0, 6)]
     if "ONE_LINE" in values:  # members begin in the midst of 16 bytes; the first are out of place
         orders = orders[::-1]
     if kernel == "potrs_warp":  # rows as one line, columns, no unit stride, rows of even length

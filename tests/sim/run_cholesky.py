@@ -42,6 +42,32 @@ from .run import (
 from .run_lu import Simulated
 
 
+class Apart(Memory):
+    """An array that begins `skip` numbers past a multiple of 16 bytes, and between its lines there
+    are `gap` numbers, which nobody is to change."""
+
+    def __init__(self, like, order, skip, gap, between):
+        _, *lines, long = shape = like.shape
+        self.whole = Memory(np.full(skip + np.prod(shape[:-1]) * (long + gap) - gap, between,
+                                    like.dtype))
+        apart = np.array([lines[0] * (long + gap), long + gap, 1]) * like.itemsize
+        self.address = self.whole.address + skip * like.itemsize
+        a = np.lib.stride_tricks.as_strided(self.whole.array[skip:], shape, apart)
+        self.array = a if order == "C" else a.swapaxes(1, 2)
+        self.array[...] = like
+        rest = np.ones(self.whole.array.shape, bool)
+        np.lib.stride_tricks.as_strided(rest[skip:], shape, apart // like.itemsize)[...] = False
+        self.rest, self.between = rest, between
+
+    def __del__(self):
+        pass
+
+    def check(self):
+        found = self.whole.array[self.rest]
+        right = np.full_like(found, self.between)
+        assert np.array_equal(found, right, equal_nan=True), "between lines"
+
+
 def members(sim, rng, n, turn):
     """Two members that fail and two positive definite ones, after which nothing is to be written;
     in full, and the info of each."""
@@ -93,11 +119,19 @@ def factored(sim, launch, rng, n, order, in_place, lower, turn):
         a.imag[:, range(n), range(n)] = np.abs(full[:, 1, :1])
     outputs = []
     for schedule in SCHEDULES:
-        source = Memory(a, order)
-        target = source if in_place else poisoned(a.shape, a.dtype, order)
+        if isinstance(order, str):
+            source = Memory(a, order)
+            target = source if in_place else poisoned(a.shape, a.dtype, order)
+        else:  # of A and of C: what is before them, and between their lines
+            source, target = (Apart(x, order[0], *where, between) for x, where, between in
+                              ((a, order[1], np.nan), (np.full_like(a, np.nan), order[2], 5)))
+            target = source if in_place else target
         info = poisoned((len(a),), np.int32, "C")
         launch(schedule, len(a), *source.matrix(not lower), *target.matrix(not lower),
                info.address, n)
+        for x in (source, target):
+            if isinstance(x, Apart):
+                x.check()
         outputs.append([x.array.copy() for x in (target, info)])
     c, info = same_under_all_schedules(outputs)
     assert list(info) == expected, (info, expected)
@@ -274,7 +308,10 @@ def main(library, name, letter, constants, *orders):
     sim = Simulated(library, name, letter, json.loads(constants))
     rng = np.random.default_rng(7)
     layouts = [("C", False, 1), ("F", True, 1), ("batch last", False, 0), ("C", False, 1),
-               ("C", False, 0)]
+               ("C", False, 0), ("C", False, 1), ("F", True, 0)]
+    # Lines as far past 16 bytes in A as in C, lines that are not, columns that are, and in place
+    layouts += [(("C", (1, 1), (1, 5)), False, 1), (("C", (0, 0), (1, 0)), False, 1),
+                (("C", (3, 1), (3, 1)), False, 0), (("F", (1, 1), (1, 1)), True, 0)]
     for i, n in enumerate(map(int, orders)):
         with np.errstate(all="ignore"):
             globals()[name](sim, rng, n, *layouts[i], i)
