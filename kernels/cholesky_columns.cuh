@@ -271,6 +271,11 @@ __device__ __forceinline__ int factor(Column& a, int k, int first, scalar_t* pan
             #pragma unroll
             for (int i = c; i < 8; ++i) d[i][c] = minus_product(d[i][c], d[i][j], conj(d[c][j]));
     }
+    if constexpr (SIDE) {
+        if (threadIdx.x % 32 == 0)
+            #pragma unroll
+            for (int j = 0; j < 8; ++j) side->inverse[8 * k + j] = r[j];
+    }
     #pragma unroll 1
     for (int i = 8 * k + threadIdx.x % 32; i < N; i += 32) {
         Row x;
@@ -283,11 +288,6 @@ __device__ __forceinline__ int factor(Column& a, int k, int first, scalar_t* pan
             for (int c = j + 1; c < 8; ++c) x[c] = minus_product(x[c], x[j], conj(d[c][j]));
         }
         write_row(panel + panel_row(i), x);
-    }
-    if constexpr (SIDE) {
-        if (threadIdx.x % 32 == 0)
-            #pragma unroll
-            for (int j = 0; j < 8; ++j) side->inverse[8 * k + j] = r[j];
     }
     __syncwarp();
     #pragma unroll

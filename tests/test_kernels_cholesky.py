@@ -9,8 +9,8 @@ from blasx import _spaces, _tuned
 from blasx.batched._block import upper_bytes
 from tests.sim.process import under_sanitizers
 
-KERNELS = ("potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel", "potri_small",
-           "potri_shared", "potri_parts")
+KERNELS = ("potrf_block", "posv_block", "potrf_columns", "posv_columns", "potrs_block",
+           "potrs_lines", "potrf_panel", "potri_small", "potri_shared", "potri_parts")
 
 
 def rows(letter, kernel):
