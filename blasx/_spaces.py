@@ -362,19 +362,22 @@ def cholesky_fits(letter, n, v, gpu):
 
 
 def cholesky_columns_stages(letter, n):
-    """potrf_columns: rows as many as fill the tiles."""
+    """potrf_columns, posv_columns: rows as many as fill the tiles."""
     return (options(N=(-(-n // 8) * 8,), WARPS=(4, 3, 5, 6, 8, 2), AHEAD=(1, 0)),
             options(BLOCKS=(2, 1, 3, 4, 5, 6)))
 
 
-def cholesky_columns_fit(letter, n, v, gpu):
-    size, rows = words(letter), v["N"] // 8
-    part = 2 * size * sum(range(rows, 0, -v["WARPS"]))  # of a warp's columns
-    need = max(part + 24, 64 if letter in "dz" else 0)  # as cholesky_fits has it
-    panels = 4 * size * (27 if letter == "z" else 18) * v["N"] + 64
-    return (v["N"] == 8 * -(-n // 8) and v["WARPS"] <= rows and need <= PART + 40
-            and need * 32 * v["WARPS"] * v["BLOCKS"] <= 65536 and panels <= BY_DEFAULT
-            and panels + above_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+def cholesky_columns_fit(sides):
+    def fits(letter, n, v, gpu):
+        size, rows = words(letter), v["N"] // 8
+        part = 2 * size * sum(range(rows, 0, -v["WARPS"]))  # of a warp's columns
+        need = max(part + 24, 64 if letter in "dz" else 0)  # as cholesky_fits has it
+        panels = 4 * size * (27 if letter == "z" else 18) * v["N"] + 64
+        panels += sides * v["N"] * (TYPES[letter].dtype.itemsize + TYPES[letter].real.itemsize)
+        return (v["N"] == 8 * -(-n // 8) and v["WARPS"] <= rows and need <= PART + 40
+                and need * 32 * v["WARPS"] * v["BLOCKS"] <= 65536 and panels <= BY_DEFAULT
+                and panels + above_bytes(TYPES[letter].dtype, v) <= gpu.shared)
+    return fits
 
 
 def positive_system_stages(letter, n):
@@ -1811,8 +1814,9 @@ SPACES = {
     **{f"{routine}_small": Space(routine, cholesky_team_stages, cholesky_team_fits(sides),
                                  (4, 8, 16, 32, 48, 64), True, needed=32 * sides, largest=96)
        for routine, sides in (("potrf", 0), ("posv", 1))},
-    "potrf_columns": Space("potrf", cholesky_columns_stages, cholesky_columns_fit, (64, 128), True,
-                           smallest=33, largest=200),
+    **{f"{routine}_columns": Space(routine, cholesky_columns_stages, cholesky_columns_fit(sides),
+                                   (64, 128), True, smallest=33, largest=200)
+       for routine, sides in (("potrf", 0), ("posv", 1))},
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),
     "posv_block": Space("posv", positive_system_stages, positive_system_fits, (64, 128), True,

@@ -9,8 +9,8 @@ from blasx import _spaces, _tuned
 from blasx.batched._block import upper_bytes
 from tests.sim.process import under_sanitizers
 
-KERNELS = ("potrf_block", "posv_block", "potrs_block", "potrs_lines", "potrf_panel", "potri_small",
-           "potri_shared", "potri_parts")
+KERNELS = ("potrf_block", "posv_block", "potrf_columns", "posv_columns", "potrs_block",
+           "potrs_lines", "potrf_panel", "potri_small", "potri_shared", "potri_parts")
 
 
 def rows(letter, kernel):
@@ -77,7 +77,8 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_small", "s", large(88)), ("potrf_small", "c", large(56)),
         ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
-        *(("potrf_columns", x, dict(N=n, WARPS=w, BLOCKS=1, AHEAD=ahead))
+        *((f"{routine}_columns", x, dict(N=n, WARPS=w, BLOCKS=1, AHEAD=ahead))
+          for routine in ("potrf", "posv")
           for x, n, w, ahead in (("s", 64, 2, 1), ("d", 72, 2, 0), ("d", 40, 4, 1), ("c", 40, 3, 0),
                                  ("z", 40, 2, 0))),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
@@ -111,7 +112,7 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     orders = orders or (("33", "20", "37") if "N" not in values else
                         (str(values["N"]), "33", str(values["N"] - 7)))
     module = "run_cholesky"
-    if kernel == "potrf_columns":  # rows, columns, no unit stride, rows by pairs, columns apart;
+    if kernel.endswith("_columns"):  # rows, columns, no unit stride, rows by pairs, columns apart;
         orders = [str(values["N"] - less)  # lines that begin anywhere
                   for less in (0, 3, 7, 2, 5, 1, 3, 0, 1, 0, 6)]
     if "ONE_LINE" in values:  # members begin in the midst of 16 bytes; the first are out of place

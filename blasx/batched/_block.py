@@ -41,7 +41,7 @@ def cholesky_bytes(dtype, n, constants):
 
 
 def above_bytes(dtype, constants):
-    """kernels/potrf_columns.cu: what is above the diagonal, two lines as one of N + 8."""
+    """kernels/cholesky_columns.cuh: what is above the diagonal, two lines as one of N + 8."""
     return -(-constants["N"] // 16) * 8 * (constants["N"] + 8) * dtype.itemsize
 
 

@@ -73,6 +73,14 @@ def launch_factoring(block, me, members, n, in_place, *of):
         block(members, cholesky_bytes(me.dtype, n, block.values), *of, 0)
 
 
+def launch_solving(block, me, members, n, in_place, *of):
+    """The same of one that solves, too."""
+    if block.kernel.name == "posv_columns":
+        block(members, 0 if in_place else above_bytes(me.dtype, block.values), *of)
+    else:
+        block(members, posv_bytes(me.dtype, n), *of)
+
+
 @looked_up
 def width_of(letter, n, device):
     """The columns of a panel of members of order n, all about as wide; None: no panels."""
@@ -134,7 +142,7 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
         if block.__class__ is Teams:
             block(batch, *of)
         else:
-            block(batch, posv_bytes(me.dtype, n), *of)
+            launch_solving(block, me, batch, n, c is a, *of)
     return c, x, info
 
 
@@ -143,7 +151,9 @@ def at_once(me, n, sides, plain=False, singly=False):
     past LARGEST it is for one. `plain`, `singly`: as `kernel` has them."""
     small = n <= LARGEST or sides == 1
     found = small and kernel("posv_small", me, n, plain=plain, singly=singly)
-    return found or (blocks("posv_block", me, n) if sides == 1 else None)
+    if sides == 1:
+        found = found or blocks("posv_columns", me, n) or blocks("posv_block", me, n)
+    return found or None
 
 
 def _each(one, a, overwrite_a):

@@ -26,7 +26,6 @@ from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
     cholesky_bytes,
     lu_bytes,
-    posv_bytes,
     potrs_bytes,
     shared_bytes,
     small_triangle_bytes,
@@ -395,8 +394,9 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     of = (call.matrices(a, not lower), call.matrices(c, not lower), call.matrices(b),
           call.matrices(x), call.infos, not lower, orders, call.sizes(nrhs))
     call.serve("posv_small", lambda block, part: block(part.members, *part(*of)))
-    call.serve("posv_block", lambda block, part: block(
-        part.members, posv_bytes(me.dtype, part.most(orders)), *part(*of)))
+    for name in "posv_columns", "posv_block":
+        call.serve(name, lambda block, part: _gpu_cholesky.launch_solving(
+            block, me, part.members, part.most(orders), False, *part(*of)))
     call.run()
     call.larger(lambda a, b: _gpu_cholesky.posv(me, a, b, lower, 1, 1), (a, b), (c, x))
     return like(a, c), like(b, x), call.info()

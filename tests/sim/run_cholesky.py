@@ -41,6 +41,8 @@ from .run import (
 )
 from .run_lu import Simulated
 
+MEMBERS = 4  # of a batch
+
 
 class Apart(Memory):
     """An array that begins `skip` numbers past a multiple of 16 bytes, and between its lines there
@@ -71,7 +73,7 @@ class Apart(Memory):
 def members(sim, rng, n, turn):
     """Two members that fail and two positive definite ones, after which nothing is to be written;
     in full, and the info of each."""
-    a = positive(rng, sim.dtype, 1, n).repeat(4, 0)
+    a = positive(rng, sim.dtype, 1, n).repeat(MEMBERS, 0)
     a[1] *= np.finfo(a.dtype).tiny * 2.0**30
     a[2:] += np.array([1, 2]).reshape(-1, 1, 1) * np.eye(n, dtype=a.dtype)
     panel, middle = min(8, n - 1), n // 2
@@ -140,21 +142,31 @@ def factored(sim, launch, rng, n, order, in_place, lower, turn):
     return full, expected
 
 
-def posv_block(sim, rng, n, order, in_place, lower, turn):
-    """Members as in a factorization; one that fails keeps its right-hand side."""
-    warp = "N" in sim.constants  # posv_small: a warp to a member
-    b, outputs = general(rng, sim.dtype, 1, 4 * n, 1)[0].reshape(4, n, 1), []
+def posv_block(sim, *of):
+    systems(sim, *of, MEMBERS, lambda n, in_place: posv_bytes(sim.dtype, n))
+
+
+def posv_columns(sim, *of):
+    systems(sim, *of, MEMBERS,
+            lambda n, in_place: 0 if in_place else above_bytes(sim.dtype, sim.constants))
+
+
+def posv_small(sim, *of):
+    systems(sim, *of, -(-MEMBERS // sim.constants["WARPS"]),
+            lambda n, in_place: upper_bytes(sim.letter, sim.constants), MEMBERS)
+
+
+def systems(sim, rng, n, order, in_place, lower, turn, blocks, room, *more):
+    """Members as in a factorization; one that fails keeps its right-hand side. `room`: shared
+    memory of a block, by n and whether in place."""
+    b, outputs = general(rng, sim.dtype, 1, MEMBERS * n, 1)[0].reshape(-1, n, 1), []
 
     def launch(schedule, batch, *numbers):
         *of, info, n = numbers
         given = Memory(b, order)
         x = given if in_place else poisoned(b.shape, b.dtype, order)
-        blocks, room, more = batch, posv_bytes(sim.dtype, n), ()
-        if warp:
-            blocks, more = -(-batch // sim.constants["WARPS"]), (batch,)
-            room = upper_bytes(sim.letter, sim.constants)
-        sim.run(schedule, blocks, room, *of, *given.matrix(), *x.matrix(), info, not lower, n, 1,
-                *more)
+        sim.run(schedule, blocks, room(n, in_place), *of, *given.matrix(), *x.matrix(), info,
+                not lower, n, 1, *more)
         outputs.append([x.array.copy()])
 
     full, info = factored(sim, launch, rng, n, order, in_place, lower, turn)
@@ -163,9 +175,6 @@ def posv_block(sim, rng, n, order, in_place, lower, turn):
             assert np.array_equal(x, given)
         else:
             assert residual(given, a, x) < PASS
-
-
-posv_small = posv_block
 
 
 def potrs_block(sim, rng, n, order, in_place, lower, turn):

@@ -18,11 +18,11 @@ from .gpu import Array, install
 ORDERS = 33, 500, 513, 1000  # and where rows end and begin
 SIDES = 1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64
 FREE = {"trsm_small": ("LANES", "WARPS", "BLOCKS"), "trsm_block": ("WARPS", "BLOCKS")}
-CHOLESKY = "potrf_small", "potrf_columns", "potrf_block", "posv_small", "posv_block"
-KERNELS = ("gesv_shared getrf_shared potrf_small potrf_columns potrf_block posv_small posv_block "
-           "getrs_warp getrs_lines getrs_block potrs_warp potrs_lines potrs_block trsm_lines "
-           "trsm_small trsm_block geqrf_small geqrf_shared geqrf_left gels_small gels_shared "
-           "gels_warp ormqr_small ormqr_warp ormqr_strips ormqr_block").split()
+CHOLESKY = "potrf_small", "potrf_columns", "potrf_block", "posv_small", "posv_columns", "posv_block"
+KERNELS = ("gesv_shared getrf_shared potrf_small potrf_columns potrf_block posv_small posv_columns "
+           "posv_block getrs_warp getrs_lines getrs_block potrs_warp potrs_lines potrs_block "
+           "trsm_lines trsm_small trsm_block geqrf_small geqrf_shared geqrf_left gels_small "
+           "gels_shared gels_warp ormqr_small ormqr_warp ormqr_strips ormqr_block").split()
 
 
 def routines(letter):

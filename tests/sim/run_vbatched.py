@@ -8,6 +8,7 @@ must come out, to the bit, as from the `_batched` routine's launcher with the sa
 import gc
 import sys
 import weakref
+from functools import partial
 from math import inf
 from unittest import mock
 
@@ -32,7 +33,8 @@ BY_STRIPS = dict(NB=16, COLUMNS=16, WARPS=2, BLOCKS=1)
 PASSING = dict(N=32, UPTO=2, LANES=32, NB=8, WARPS=1, BLOCKS=1)
 TALL = dict(WARPS=3, COLUMNS=2, ROWS=2, BLOCKS=1)
 STRIPS = dict(WARPS=2, N=16, R=16, STAGES=2, BLOCKS=1, DEEP=1, RESIDENT=0, GROUP=4)
-BY_TWO = dict(posv_small=None, posv_block=None, potrf_columns=None)  # posv is potrf and potrs
+BY_TWO = dict(posv_small=None, posv_columns=None, posv_block=None,
+              potrf_columns=None)  # posv is potrf and potrs
 VALUES = {
     "few": {},
     "lu": {"getrf_block": LU | dict(RESIDENT=0), "getrf_shared": None,
@@ -49,7 +51,9 @@ VALUES = {
     "columns": BY_TWO | {
         "potrf_small": None, "potrf_columns": dict(N=48, WARPS=2, BLOCKS=1, AHEAD=0),
         "potrf_block": None, "potrs_lines": LINES},
-    "by blocks": {"posv_small": None, "posv_block": dict(WARPS=3, COLUMNS=6, ROWS=2, BLOCKS=1)},
+    "by blocks": {"posv_small": None, "posv_columns": None,
+                  "posv_block": dict(WARPS=3, COLUMNS=6, ROWS=2, BLOCKS=1)},
+    "by columns": {"posv_small": None, "posv_columns": dict(N=48, WARPS=2, BLOCKS=1, AHEAD=0)},
     "by warps": {"posv_block": None},
     "two sweeps": BY_TWO | {
         "potrf_block": TALL, "potrs_warp": None, "potrs_block": None, "potrs_lines": None,
@@ -260,10 +264,10 @@ def cholesky(sim, me, members):
                 lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
 
 
-def at_once(sim, me, members):
+def at_once(sim, me, members, orders=(33, 40, 0, 41, 48, 40)):
     """posv of one right-hand side; of two it is another matter, and beside them."""
     from blasx.batched import _gpu_cholesky, _gpu_ragged
-    orders, sides = (33, 40, 0, 41, 48, 40), (1, 1, 1, 1, 1, 2)
+    sides = 1, 1, 1, 1, 1, 2
     a = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in orders]
     a[3][17, 17], a[4] = -1, copied(np.asfortranarray(a[4]))
     b = members(*zip(orders, sides))
@@ -271,7 +275,8 @@ def at_once(sim, me, members):
         sim.launched.clear()
         compare(lambda *x: _gpu_ragged.posv(me, *x, lower, 0, 0),
                 lambda *x: _gpu_cholesky.posv(me, *x, lower, 0, 0), 2, a, b)
-        assert len({"posv_small", "posv_block"} & set(sim.launched)) == 1, sim.launched
+        kernels = {"posv_small", "posv_columns", "posv_block"}
+        assert len(kernels & set(sim.launched)) == 1, sim.launched
 
 
 def by_panels(sim, me, members):
@@ -462,6 +467,7 @@ FAMILIES = dict(lu=lu, few=few, small=small, windows=windows, cholesky=cholesky,
                     "lines of L": cholesky, "columns": cholesky, "two sweeps": cholesky,
                     "small triangles": cholesky,
                     "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
+                    "by columns": partial(at_once, orders=(43, 44, 0, 41, 48, 44)),
                     "beside": beside, "strips": strips,
                     "rotations of rows": rotations}
 
