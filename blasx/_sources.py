@@ -13,7 +13,7 @@ CHOSEN = ("RAGGED", "A_ACROSS", "B_ACROSS", "COMPLEX", "BIAS", "ACTIVATION",
           "SINGLY", "HIGH_ONLY", "MARKED", "PAIRS", "FOURS", "FIRST_PASS", "OF_SUMS", "ROUNDED",
           "KNOWN", "FEWER", "HALF_OF_C", "SCALE_OF", "CELL", "ONE_LINE", "SLIM", "BORDER", "SPREAD",
           "STAY", "TIGHT", "TILED", "FACTORED", "ADJACENT", "PADDED", "BULK", "UNPIVOTED",
-          "STAGED")
+          "STAGED", "ODD_ROWS")
 
 
 def program(name, scalar, constants):

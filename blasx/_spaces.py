@@ -56,13 +56,13 @@ from .batched._block import (
 from .large._bytes import apply_bytes, columns_bytes, moved_bytes, reflectors_bytes, wide_bytes
 from .large._bytes import panel_bytes as cluster_bytes
 
-# Of lanes.cuh, products.cuh and svd.cuh, 0 unless given; and what only the launch is told, 1 unless
-# given
+# Of lanes.cuh, products.cuh, svd.cuh and cholesky_columns.cuh, 0 unless given; and what only the
+# launch is told, 1 unless given
 OPTIONAL = {"ONE_LINE", "BORDER", "SPREAD", "STAY", "TIGHT", "TILED", "ADJACENT", "PADDED",
-            "BULK", "STAGED", "multiple"}
+            "BULK", "STAGED", "ODD_ROWS", "multiple"}
 # 0 or 1; every other constant is at least 1
 FLAGS = ("RESIDENT", "SHARED", "SPREAD", "STAY", "TIGHT", "AHEAD", "KEPT", "TWOFOLD", "PADDED",
-         "BULK")
+         "BULK", "ODD_ROWS")
 SINCE = {"BULK": 90}  # of these the compute capability that GPUs must have
 MOST = 1024  # the largest order of the kernels that give a block to a matrix
 BY_DEFAULT = 48 * 1024  # bytes of shared memory that a block has without asking
@@ -363,8 +363,9 @@ def cholesky_fits(letter, n, v, gpu):
 
 def cholesky_columns_stages(letter, n):
     """potrf_columns, posv_columns: rows as many as fill the tiles."""
+    odd = ({"ODD_ROWS": 1},) if n % 2 and letter != "z" else ()
     return (options(N=(-(-n // 8) * 8,), WARPS=(4, 3, 5, 6, 8, 2), AHEAD=(1, 0)),
-            options(BLOCKS=(2, 1, 3, 4, 5, 6)))
+            ({}, *odd), options(BLOCKS=(2, 1, 3, 4, 5, 6)))
 
 
 def cholesky_columns_fit(sides):
@@ -1811,11 +1812,11 @@ SPACES = {
     "lascl_batched": Space("gels", interchange_stages, interchange_fits),
     "potrf_panels": Space("potrf", cholesky_panels_stages, cholesky_panels_fit,
                           (256, 512, 1024), True, compiled=False, smallest=161),
-    **{f"{routine}_small": Space(routine, cholesky_team_stages, cholesky_team_fits(sides),
-                                 (4, 8, 16, 32, 48, 64), True, needed=32 * sides, largest=96)
-       for routine, sides in (("potrf", 0), ("posv", 1))},
     **{f"{routine}_columns": Space(routine, cholesky_columns_stages, cholesky_columns_fit(sides),
                                    (64, 128), True, smallest=33, largest=200)
+       for routine, sides in (("potrf", 0), ("posv", 1))},
+    **{f"{routine}_small": Space(routine, cholesky_team_stages, cholesky_team_fits(sides),
+                                 (4, 8, 16, 32, 48, 64), True, needed=32 * sides, largest=96)
        for routine, sides in (("potrf", 0), ("posv", 1))},
     "potrf_block": Space("potrf", cholesky_stages, cholesky_fits, (256,), True,
                          smallest=33, largest=256),

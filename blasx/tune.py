@@ -46,7 +46,7 @@ RULES = ("side", "depth", "block", "panel", "ahead", "cusolver", "width", "upto"
 LATER = {  # kernels that serve a routine past the rows of its own, the first of each that has a row
     "gesv": (("getrf_small", "getrf_shared", "getrf_block"),
              ("getrs_small", "getrs_lines", "getrs_block")),
-    "posv": (("potrf_panels", "potrf_small", "potrf_columns", "potrf_block"),
+    "posv": (("potrf_panels", "potrf_columns", "potrf_small", "potrf_block"),
              ("potrs_lines", "potrs_warp", "potrs_block", "trsm_lines", "trsm_block")),
     "potrs": (("trsm_lines", "trsm_block"),),
     "ormqr_one": (("ormqr_small", "ormqr_strips", "ormqr_block"),)}

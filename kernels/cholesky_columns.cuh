@@ -34,6 +34,7 @@
 constexpr int N = 128;      // the order in whole tiles
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 constexpr int AHEAD = 0;    // 1: of a column in shared memory a pair of tiles waits for the last
+constexpr int ODD_ROWS = 0; // 1: rows are of odd length, as those of a member of odd order
 #endif
 constexpr int NT = N / 8, COLUMNS = (NT + WARPS - 1) / WARPS;
 static_assert(N % 8 == 0);
@@ -67,126 +68,152 @@ __device__ inline bool has(int J, int first, int I)
 
 // -- to memory and from there
 
-// Rows that lie as lines but not in pairs are moved by eight lanes each: else a load touches all rows
-// of a tile, for every other number of them. Lane 8 r + c moves the numbers (r, c) and (r + 4, c ^ 1)
-// of a tile: an even lane's first is in an even column, an odd one's second. So all numbers of even
-// columns go to the lanes whose parts they are at once, one from each lane and one to each, and then
-// all others. That it is so is the warp's word: the compiler knows then that it goes as one.
-template <class T> __device__ bool by_rows(const Strided<T>& A, bool packs)
+// Of a tile a lane moves its part, the pair at once where rows lie in pairs. Rows of odd length (ODD_ROWS)
+// are moved by EIGHT lanes each: else a load touches all rows of a tile for every other number of
+// them. Lane 8 r + c has the numbers (r, c) and (r + 4, c ^ 1): the first of an even lane is in an
+// even column, and the second of an odd one. So the numbers of even columns go to the lanes whose
+// parts they are at once, one from each lane and one to each, and then all others.
+template <bool EIGHT> __device__ inline int moved_row(int e)
 {
-    return PAIR == 2 && __all_sync(ALL, A.cs == 1 && !packs);
+    return EIGHT ? threadIdx.x % 32 / 8 + 4 * e : tile_row();
 }
-struct Moved {  // where in a tile the two numbers are that a lane moves
-    int row[2], col[2];
-
-    __device__ Moved(bool rows)
-    {
-        const int lane = threadIdx.x % 32;
-        #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            row[e] = rows ? lane / 8 + 4 * e : tile_row();
-            col[e] = rows ? lane % 8 ^ e : tile_col(e);
-        }
-    }
-    template <class T> __device__ size beside(const Strided<T>& A) const
-    {
-        return (row[1] - row[0]) * A.rs + (col[1] - col[0]) * A.cs;
-    }
-};
-// f(x, where, I) for the tiles I of column J of A, `where` the first is that the lane moves of it
-template <class T, class F>
-__device__ __forceinline__ void each_tile(Column& c, int J, int first, const Strided<T>& A,
-                                          const Moved& its, F f)
+template <bool EIGHT> __device__ inline int moved_col(int e)
 {
-    const size down = 8 * A.rs;
-    T* where = &A(8 * first + its.row[0], 8 * J + its.col[0]);
-    #pragma unroll
-    for (int I = first; I < NT; ++I, where += down)
-        if (has(J, first, I)) f(c[I], where, I);
+    return EIGHT ? threadIdx.x % 8 ^ e : tile_col(e);
 }
-
-// From what lanes move of a tile, by rows, to their parts of it, and back
-__device__ inline Tile to_parts(const Tile& x)
+// From what lanes move to their parts, and back; by value, else on Blackwell the compiler chooses by
+// address and keeps all tiles in memory
+__device__ inline Tile to_parts(Tile x)
 {
     const bool odd = threadIdx.x % 2;
     const int from = g() % 4 * 8 + 2 * t() + g() / 4;
     return {of_lane(odd ? x.x[1] : x.x[0], from), of_lane(odd ? x.x[0] : x.x[1], from ^ 1)};
 }
-__device__ inline Tile to_rows(const Tile& x)
+__device__ inline Tile to_rows(Tile x)
 {
     const int lane = threadIdx.x % 32, odd = lane % 2;
     const int from = lane / 8 * 4 + lane % 8 / 2 + 16 * odd;
     const scalar_t of_even = of_lane(x.x[0], from), of_odd = of_lane(x.x[1], from ^ 16);
     return {odd ? of_odd : of_even, odd ? of_even : of_odd};
 }
-// All tiles x := f(x)
-template <class F> __device__ __forceinline__ void exchange(Columns& a, F f)
+__device__ __forceinline__ void all_to_parts(Columns& a)
 {
     each_column(a, [&](Column& c, int J, int top) {
         #pragma unroll
         for (int I = top; I < NT; ++I)
-            if (has(J, top, I)) c[I] = f(c[I]);
+            if (has(J, top, I)) c[I] = to_parts(c[I]);
     });
 }
 
-// The lower triangle of A, in `packs` by pairs, and in rows past n that of the identity; by rows what
-// lanes move is yet to go to their parts, so that nothing waits for it here
-__device__ __forceinline__ void load(Columns& a, const Strided<const scalar_t>& A, int n,
-                                     bool packs, bool rows)
+// Whether rows of A are moved by pairs, or if ODD_ROWS by eight lanes: the warp's word, by which the
+// compiler knows that its lanes stay together
+template <class T> __device__ bool in_rows(const Strided<T>& A, int n, size next)
 {
-    const Moved its(rows);
-    const size beside = its.beside(A);
-    const bool first = its.col[0] <= its.row[0], second = its.col[1] <= its.row[1];
-    if (PAIR == 2 && packs) {
-        each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, A, its, [&](Tile& x, const scalar_t* p, int I) {
-                x = {};
-                if ((I > J || first) && (I < NT - 1 || 8 * I + its.row[0] < n))
-                    x = *reinterpret_cast<const Tile*>(p);
-            });
+    if constexpr (PAIR < 2) return false;
+    else if constexpr (ODD_ROWS) return __all_sync(ALL, A.cs == 1);
+    else return A.template in_packs<PAIR>(n, next);
+}
+
+// f(x, where, I) for the tiles I of column J of A, `where` the first is that the lane moves of it
+template <bool EIGHT, class T, class F>
+__device__ __forceinline__ void each_tile(Column& c, int J, int first, const Strided<T>& A, F f)
+{
+    const size down = 8 * A.rs;
+    T* where = &A(8 * first + moved_row<EIGHT>(0), 8 * J + moved_col<EIGHT>(0));
+    #pragma unroll
+    for (int I = first; I < NT; ++I, where += down)
+        if (has(J, first, I)) f(c[I], where, I);
+}
+// From the first number that a lane moves of a tile to the second
+template <bool EIGHT, class T> __device__ inline size beside(const Strided<T>& A)
+{
+    return (EIGHT ? 4 * A.rs : size(0)) + (moved_col<EIGHT>(1) - moved_col<EIGHT>(0)) * A.cs;
+}
+
+// What lanes move of the lower triangle of A, zeros elsewhere
+template <bool EIGHT>
+__device__ __forceinline__ void load_numbers(Columns& a, const Strided<const scalar_t>& A, int n)
+{
+    const size apart = beside<EIGHT>(A);
+    const auto wanted = [=](int I, int J, int e) {
+        return (I > J || moved_col<EIGHT>(e) <= moved_row<EIGHT>(e))
+               && (I < NT - 1 || 8 * I + moved_row<EIGHT>(e) < n);
+    };
+    each_column(a, [&](Column& c, int J, int top) {
+        each_tile<EIGHT>(c, J, top, A, [&](Tile& x, const scalar_t* p, int I) {
+            x = {};
+            if (wanted(I, J, 0)) x.x[0] = p[0];
+            if (wanted(I, J, 1)) x.x[1] = p[apart];
         });
+    });
+}
+__device__ __forceinline__ void load(Columns& a, const Strided<const scalar_t>& A, int n, bool rows)
+{
+    if (PAIR == 2 && rows) {
+        if constexpr (ODD_ROWS) {
+            load_numbers<true>(a, A, n);
+        } else {
+            const bool first = tile_col(0) <= tile_row();
+            each_column(a, [&](Column& c, int J, int top) {
+                each_tile<false>(c, J, top, A, [&](Tile& x, const scalar_t* p, int I) {
+                    x = {};
+                    if ((I > J || first) && (I < NT - 1 || 8 * I + tile_row() < n))
+                        x = *reinterpret_cast<const Tile*>(p);
+                });
+            });
+        }
     } else {
-        each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, A, its, [&](Tile& x, const scalar_t* p, int I) {
-                x = {};
-                if ((I > J || first) && (I < NT - 1 || 8 * I + its.row[0] < n)) x.x[0] = p[0];
-                if ((I > J || second) && (I < NT - 1 || 8 * I + its.row[1] < n)) x.x[1] = p[beside];
-            });
-        });
+        load_numbers<false>(a, A, n);
     }
+}
+// Rows past n := those of the identity
+__device__ __forceinline__ void ones_past(Columns& a, int n)
+{
+    const bool past = warp() == (NT - 1) % WARPS && 8 * NT - 8 + tile_row() >= n;
     #pragma unroll
     for (int e = 0; e < 2; ++e) {
-        const bool past = warp() == (NT - 1) % WARPS && 8 * NT - 8 + its.row[e] >= n;
         scalar_t& x = a[(NT - 1) / WARPS][NT - 1].x[e];
-        x = past ? scalar_t{real_t(its.row[e] == its.col[e])} : x;
+        x = past ? scalar_t{real_t(tile_row() == tile_col(e))} : x;
     }
 }
 
 // The lower triangle to C; of a failed factorization the columns before `end`
 __device__ __forceinline__ void store(Columns& a, const Strided<scalar_t>& C, int n, int end,
-                                      bool packs)
+                                      bool rows)
 {
     const auto wanted = [=](int i, int j) {
         return i < n && j <= i && (j < end || (j == end && i == j));
     };
-    const bool rows = by_rows(C, packs);
-    const Moved its(rows);
-    if (PAIR == 2 && packs && end == n) {
-        each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, C, its, [&](Tile& x, scalar_t* p, int I) {
-                if (I < NT - 1 || 8 * I + its.row[0] < n) {
-                    if (I > J || its.col[1] <= its.row[1]) *reinterpret_cast<Tile*>(p) = x;
-                    else if (its.col[0] <= its.row[0]) *p = x.x[0];
-                }
+    if (PAIR == 2 && rows && (ODD_ROWS || end == n)) {
+        if constexpr (ODD_ROWS) {
+            const size apart = beside<true>(C);
+            each_column(a, [&](Column& c, int J, int top) {
+                each_tile<true>(c, J, top, C, [&](const Tile& x, scalar_t* p, int I) {
+                    const Tile y = to_rows(x);
+                    const auto at = [=](int e) {
+                        return wanted(8 * I + moved_row<true>(e), 8 * J + moved_col<true>(e));
+                    };
+                    if (at(0)) p[0] = y.x[0];
+                    if (at(1)) p[apart] = y.x[1];
+                });
             });
-        });
+        } else {
+            each_column(a, [&](Column& c, int J, int top) {
+                each_tile<false>(c, J, top, C, [&](Tile& x, scalar_t* p, int I) {
+                    if (I < NT - 1 || 8 * I + tile_row() < n) {
+                        if (I > J || tile_col(1) <= tile_row()) *reinterpret_cast<Tile*>(p) = x;
+                        else if (tile_col(0) <= tile_row()) *p = x.x[0];
+                    }
+                });
+            });
+        }
     } else {
-        const size beside = its.beside(C);
-        if (rows) exchange(a, to_rows);
+        const size apart = beside<false>(C);
         each_column(a, [&](Column& c, int J, int top) {
-            each_tile(c, J, top, C, its, [&](Tile& x, scalar_t* p, int I) {
-                if (wanted(8 * I + its.row[0], 8 * J + its.col[0])) p[0] = x.x[0];
-                if (wanted(8 * I + its.row[1], 8 * J + its.col[1])) p[beside] = x.x[1];
+            each_tile<false>(c, J, top, C, [&](Tile& x, scalar_t* p, int I) {
+                const int i = 8 * I + tile_row();
+                if (wanted(i, 8 * J + tile_col(0))) p[0] = x.x[0];
+                if (wanted(i, 8 * J + tile_col(1))) p[apart] = x.x[1];
             });
         });
     }
@@ -487,16 +514,16 @@ __device__ __forceinline__ void fetch(Columns& a, const Strided<const scalar_t>&
                                       const Strided<scalar_t>& C, size c_next, int n)
 {
     scalar_t* const above = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const bool packs = A.in_packs<PAIR>(n, a_next);
-    const bool rows = by_rows(A, packs);
-    load(a, A, n, packs, rows);
+    const bool rows = in_rows(A, n, a_next);
+    load(a, A, n, rows);
     if (A.p != C.p) {
         if (A.in_packs<PAD>(n, a_next) && C.in_packs<PAD>(n, c_next))
             fetch_above<PAD>(above, A, n, true);
         else if (alike(A, C, A.cs == 1)) fetch_shifted(above, A, n, A.cs == 1);
         else fetch_above<1>(above, A, n, A.cs == 1);
     }
-    if (rows) exchange(a, to_parts);
+    if (ODD_ROWS && rows) all_to_parts(a);
+    ones_past(a, n);
 }
 // L to C, with what is above the diagonal, and what a failed factorization has not reached, as A has
 // it. Returns info.
@@ -505,7 +532,7 @@ __device__ __forceinline__ int put_back(Columns& a, Shared& s, const Strided<con
 {
     scalar_t* const above = reinterpret_cast<scalar_t*>(dynamic_shared);
     const int found = s.info[0] + s.info[1];
-    store(a, C, n, found ? found - 1 : n, C.in_packs<PAIR>(n, c_next));
+    store(a, C, n, found ? found - 1 : n, in_rows(C, n, c_next));
     if (A.p != C.p) {
         if (A.in_packs<PAD>(n, a_next) && C.in_packs<PAD>(n, c_next))
             put_above<PAD>(above, C, n, true);

@@ -77,10 +77,11 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
         ("potrf_small", "s", large(88)), ("potrf_small", "c", large(56)),
         ("potrf_small", "s", large(48, WARPS=2)), ("potrf_small", "d", large(48)),
         ("potrf_small", "c", large(40)), ("potrf_small", "z", large(40, 1)),
-        *((f"{routine}_columns", x, dict(N=n, WARPS=w, BLOCKS=1, AHEAD=ahead))
+        *((f"{routine}_columns", x, dict(N=n, WARPS=w, BLOCKS=1, AHEAD=ahead) | more)
           for routine in ("potrf", "posv")
           for x, n, w, ahead in (("s", 64, 2, 1), ("d", 72, 2, 0), ("d", 40, 4, 1), ("c", 40, 3, 0),
-                                 ("z", 40, 2, 0))),
+                                 ("z", 40, 2, 0))
+          for more in ({}, {"ODD_ROWS": 1})[:1 + (x != "z")]),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)),

@@ -513,7 +513,7 @@ def test_what_a_kernel_prepares_for_is_not_switched_off():
     ("geqrf", 40, "geqrf_shared"), ("geqrf", 600, "geqrf_left"),
     ("ormqr_one", 300, "larft_panels ormqr_strips"),
     ("orgqr", 300, "larft_panels orgqr_strips"), ("ormqr", 300, "larft_panels ormqr_strips"),
-    ("posv", 40, "posv_small"), ("posv", 100, "posv_block"),
+    ("posv", 40, "posv_small"), ("posv", 100, "posv_columns"), ("posv", 101, "posv_block"),
     ("posv", 240, "potrf_panels potrs_lines"),
     ("symm", 8, "gemm_warp"), ("getrf_nopiv", 16, "getrf_small"),
     ("getrf_nopiv", 100, "getrf_shared"), ("getrf_nopiv", 600, "getrf_nopiv"),

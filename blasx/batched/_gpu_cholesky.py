@@ -61,7 +61,7 @@ def potrf(me, a, lower, overwrite_a):
 def factoring(me, n, plain=False):
     """The kernel that factors members of order n in one launch, or None; `plain`: not one that
     takes members as lines."""
-    return (kernel("potrf_small", me, n, plain=plain) or blocks("potrf_columns", me, n)
+    return (blocks("potrf_columns", me, n) or kernel("potrf_small", me, n, plain=plain)
             or blocks("potrf_block", me, n))
 
 
@@ -149,11 +149,10 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
 def at_once(me, n, sides, plain=False, singly=False):
     """The kernel that factors members of order n and solves for so many right-hand sides, or None:
     past LARGEST it is for one. `plain`, `singly`: as `kernel` has them."""
-    small = n <= LARGEST or sides == 1
-    found = small and kernel("posv_small", me, n, plain=plain, singly=singly)
-    if sides == 1:
-        found = found or blocks("posv_columns", me, n) or blocks("posv_block", me, n)
-    return found or None
+    one, small = sides == 1, n <= LARGEST or sides == 1
+    return ((blocks("posv_columns", me, n) if one else None)
+            or (kernel("posv_small", me, n, plain=plain, singly=singly) if small else None)
+            or (blocks("posv_block", me, n) if one else None))
 
 
 def _each(one, a, overwrite_a):

@@ -160,11 +160,12 @@ def systems(sim, rng, n, order, in_place, lower, turn, blocks, room, *more):
     """Members as in a factorization; one that fails keeps its right-hand side. `room`: shared
     memory of a block, by n and whether in place."""
     b, outputs = general(rng, sim.dtype, 1, MEMBERS * n, 1)[0].reshape(-1, n, 1), []
+    of_b = order if isinstance(order, str) else order[0]
 
     def launch(schedule, batch, *numbers):
         *of, info, n = numbers
-        given = Memory(b, order)
-        x = given if in_place else poisoned(b.shape, b.dtype, order)
+        given = Memory(b, of_b)
+        x = given if in_place else poisoned(b.shape, b.dtype, of_b)
         sim.run(schedule, blocks, room(n, in_place), *of, *given.matrix(), *x.matrix(), info,
                 not lower, n, 1, *more)
         outputs.append([x.array.copy()])
