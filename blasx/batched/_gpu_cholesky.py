@@ -58,11 +58,19 @@ def potrf(me, a, lower, overwrite_a):
     return c, info
 
 
-def factoring(me, n, plain=False):
+def factoring(me, n, plain=False, anywhere=False):
     """The kernel that factors members of order n in one launch, or None; `plain`: not one that
-    takes members as lines."""
-    return (blocks("potrf_columns", me, n) or kernel("potrf_small", me, n, plain=plain)
-            or blocks("potrf_block", me, n))
+    takes members as lines; `anywhere`: as _by_columns has it."""
+    return (_by_columns("potrf_columns", me, n, anywhere)
+            or kernel("potrf_small", me, n, plain=plain) or blocks("potrf_block", me, n))
+
+
+def _by_columns(name, me, n, anywhere):
+    """The Blocks of Cholesky by columns, or None. Where members begin `anywhere`, as in one buffer,
+    those of even orders go by the row of the odd ones, if there is one, and so in fewer launches:
+    the bits are the same, and their rows are rarely in pairs."""
+    found = blocks(name, me, n)
+    return anywhere and found and blocks(name, me, n - 1 + n % 2) or found
 
 
 def launch_factoring(block, me, members, n, in_place, *of):
@@ -146,11 +154,12 @@ def posv(me, a, b, lower, overwrite_a, overwrite_b):
     return c, x, info
 
 
-def at_once(me, n, sides, plain=False, singly=False):
+def at_once(me, n, sides, plain=False, singly=False, anywhere=False):
     """The kernel that factors members of order n and solves for so many right-hand sides, or None:
-    past LARGEST it is for one. `plain`, `singly`: as `kernel` has them."""
+    past LARGEST it is for one. `plain`, `singly`: as `kernel` has them; `anywhere`: as
+    _by_columns."""
     one, small = sides == 1, n <= LARGEST or sides == 1
-    return ((blocks("posv_columns", me, n) if one else None)
+    return ((_by_columns("posv_columns", me, n, anywhere) if one else None)
             or (kernel("posv_small", me, n, plain=plain, singly=singly) if small else None)
             or (blocks("posv_block", me, n) if one else None))
 

@@ -182,7 +182,7 @@ def _cholesky(me, device, n, across):
     if panels := _by_panels(me, n, across, device):
         return panels
     block = n <= LARGEST and kernel("potrf_small", me, n, singly=True) or (
-        _gpu_cholesky.factoring(me, n, plain=True))
+        _gpu_cholesky.factoring(me, n, plain=True, anywhere=True))
     return block and (block,)
 
 
@@ -373,7 +373,7 @@ def triangles_by_strips(me, of, n, count):
 def _solving_positive(me, device, n, nrhs, across):
     """The kernels for a system of order n."""
     small = n <= LARGEST
-    if block := _gpu_cholesky.at_once(me, n, nrhs, plain=not small, singly=small):
+    if block := _gpu_cholesky.at_once(me, n, nrhs, not small, small, anywhere=True):
         return block,
     factor = _cholesky(me, device, n, across)
     solve = _positive(me, device, n, nrhs) if nrhs else ()
