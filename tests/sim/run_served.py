@@ -3,7 +3,8 @@ that ship for Hopper; nothing is computed:  python -m tests.sim.run_served FOLDE
 
 A member has the bits of `_batched` if the same kernels serve it with the same constants. What may
 differ: copies; how many warps a block has whose columns know nothing of each other (`narrower` of
-_gpu_triangular.py); who has which tiles of Cholesky's (tests/sim/run_vbatched.py sees the bits).
+_gpu_triangular.py); who has which tiles of Cholesky's, by columns of as many (tests/sim/
+run_vbatched.py sees the bits).
 """
 
 import sys
@@ -87,7 +88,9 @@ def main(folder, letter):
         if kernel.name == "lascl_batched":
             return
         free = kernel.constants if kernel.name in CHOLESKY else FREE.get(kernel.name, ())
-        constants = {k: v for k, v in kernel.constants.items() if k not in ("RAGGED", *free)}
+        kept = ("N",) if kernel.name.endswith("_columns") else ()
+        constants = {k: v for k, v in kernel.constants.items()
+                     if k in kept or k not in ("RAGGED", *free)}
         served.append((kernel.name, constants))
 
     kernels.launch = launch
