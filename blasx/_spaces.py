@@ -192,11 +192,16 @@ def lu_team_stages(letter, n):
     return teams + [v | {"STAGED": 2} for v in teams if "STAGED" in v and v["LR"] > 1], rations
 
 
+def has_tiles(letter, v):
+    """TILES of lanes.cuh: a warp to a member (tiles.cuh)."""
+    return (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
+
+
 def team_fits(letter, n, v, gpu, most=PART, ways=1):
     """`ways`: the largest STAGED."""
     size, N, LR, LC, CV = words(letter), v["N"], v["LR"], v["LC"], v["CV"]
     part = -(-N // LR) * (N // LC) * size
-    tiles = (LR, LC, CV) == (8, 4, 1 if letter == "z" else 2)  # tiles.cuh, in shared memory
+    tiles = has_tiles(letter, v)  # in shared memory
     members, line, staged = 32 // (LR * LC) * v["WARPS"], v.get("ONE_LINE", 0), v.get("STAGED", 0)
     shared = v["WARPS"] * N * (4 * N * size + 16) * tiles + bool(line) * (
         4 * size * N * (members * N + -N % LR) + 16) + bool(staged) * 4 * size * (
@@ -240,8 +245,7 @@ def cholesky_team_fits(sides):
                                 + 16 * (N // 2 + 16))
         return (32 * sides < n <= N <= 96 and N % 8 == 0 and part <= LARGE_PART
                 and v.get("ONE_LINE", 0) <= 1 and "STAGED" not in v
-                and (v["LR"], v["LC"], v["CV"]) == (8, 4, 1 if letter == "z" else 2)
-                and 32 * v["WARPS"] <= 1024
+                and has_tiles(letter, v) and 32 * v["WARPS"] <= 1024
                 and (part + 24) * 32 * v["WARPS"] * v["BLOCKS"] <= 65536
                 and scratch <= BY_DEFAULT and scratch + upper_bytes(letter, v) <= gpu.shared)
     return fits

@@ -292,9 +292,9 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 
 @pytest.mark.parametrize("family, letter", [
-    ("lu", "d"), ("few", "s"), ("few", "d"), ("small", "s"), ("windows", "s"), ("cholesky", "s"),
-    ("columns", "d"), ("lines of L", "c"), ("two sweeps", "d"), ("small triangles", "z"),
-    ("by panels", "d"),
+    ("lu", "d"), ("few", "s"), ("few", "d"), ("small", "s"), ("joined", "s"), ("joined", "z"),
+    ("windows", "s"), ("cholesky", "s"), ("columns", "d"), ("lines of L", "c"), ("two sweeps", "d"),
+    ("small triangles", "z"), ("by panels", "d"),
     ("by panels", "c"), ("by blocks", "c"), ("by columns", "s"), ("by warps", "d"),
     ("beside", "s"), ("beside", "z"),
     ("qr", "c"), ("tiles", "s"), ("left", "d"), ("mixed", "d"), ("lanes", "c"), ("lanes", "s"),

@@ -7,8 +7,9 @@ goes by others, with the same bits, Cholesky to order 32 by their constants, mem
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
 largest members first, in most routines so that a class begins when all blocks of the one before
-have. Members above 1024, and those that a routine has no kernel for here, are copied to stacks, one
-for each shape that occurs, which the `_batched` routine takes.
+have. Classes of FEW small members go with the next larger one where bits allow it. Members above
+1024, and those that a routine has no kernel for here, are copied to stacks, one for each shape that
+occurs, which the `_batched` routine takes.
 """
 
 import threading
@@ -20,7 +21,7 @@ import numpy as np
 
 from .._kernel import current_device, gpu, record_begun, recorded_begun, records_begun
 from .._ragged import Ragged
-from .._spaces import MOST
+from .._spaces import MOST, has_tiles
 from .._tuned import LARGEST, looked_up, row
 from . import _gpu_cholesky, _gpu_lu, _gpu_triangular
 from ._block import (
@@ -36,6 +37,7 @@ from ._block import (
 from ._gpu import (
     GENERAL,
     INT,
+    Teams,
     blocks,
     for_columns,
     keeping,
@@ -52,6 +54,7 @@ from ._gpu_lu import BESIDE
 
 BRANCHES = 31  # streams beside the current one, a class of 32 to each
 WIDE = 128  # threads of a block for which it pays that others wait: small ones find room anyway
+FEW = 1024  # members for which a launch of their own costs more than the next larger one's kernel
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 # What says which kernels serve a member of these sizes on a device; asked for every size of a call
@@ -502,6 +505,31 @@ def serve_in_shared(call, name, of, rows, *columns, beside=0):
     call.serve(name, launch)
 
 
+def _joined(classes):
+    """The classes, those of FEW members with the one before them, of larger members, where that
+    gives the same bits."""
+    found = []
+    for kernels, first, last in classes:
+        if found and last - first < FEW and _serves(found[-1][0], kernels):
+            kernels, first, _ = found.pop()
+        found.append((kernels, first, last))
+    return found
+
+
+def _serves(kernels, others):
+    """Whether the one kernel of a class gives the members of another, which are no larger, the same
+    bits as theirs does: LU and Cholesky by teams do where both have tiles or neither has, LU of
+    other types than complex double anyway."""
+    if len(kernels) > 1 or len(others) > 1 or {x.__class__ for x in kernels + others} != {Teams}:
+        return False
+    one, other = kernels[0].kernel, others[0].kernel
+    if (one.name != other.name or one.name not in ("getrf_small", "gesv_small", "potrf_small")
+            or one.constants["N"] > LARGEST):
+        return False
+    tiles, others_have = (has_tiles(x.letter, x.constants) for x in (one, other))
+    return tiles == others_have or one.name != "potrf_small" and one.letter != "z"
+
+
 class Column:
     """One or three numbers for every member, in the order of the classes, which begin at the
     `firsts`."""
@@ -570,8 +598,7 @@ class Call:
         within = np.lexsort((-order, rank))
         self.order, ends = members[within], np.searchsorted(rank[within], np.arange(len(plans)),
                                                             "right").tolist()
-        self.classes = [(kernels, first, last)
-                        for kernels, first, last in zip(plans, [0] + ends, ends)]
+        self.classes = _joined(zip(plans, [0] + ends, ends))
         self.firsts = [first for _, first, _ in self.classes]
         self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 

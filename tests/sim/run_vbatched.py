@@ -99,7 +99,7 @@ VALUES = {
                  "lasr_rows": dict(ROWS=32, EACH=1, WAVE=2, WARPS=1),
                  "stedc_leaf": dict(WARPS=2, values=1), "stedc_merge": dict(WARPS=2),
                  "ormqr_warp": None, "ormqr_small": None, "ormqr_strips": BY_STRIPS},
-    "small": {},
+    "small": {}, "joined": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -223,6 +223,26 @@ def small(sim, me, members):
             lambda *x: _gpu_cholesky.posv(me, *x, 1, 0, 0), 2, a, b)
     compare(lambda *x: _gpu_ragged.potrs(me, *x, 1, 0),
             lambda *x: _gpu_cholesky.potrs(me, *x, 1, 0), 1, a, b)
+
+
+def joined(sim, me, members):
+    """Few small members go with the next larger ones, where these have tiles as they have, and LU
+    of other types than complex double anyway."""
+    from blasx.batched import _gpu_cholesky, _gpu_lu, _gpu_ragged
+    orders = 2, 26, 31, 8, 13, 5
+    a, b = members(*((n, n) for n in orders)), members(*((n, 1) for n in orders))
+    p = [copied(positive(np.random.default_rng(n), me.dtype, 1, n)[0]) for n in orders]
+    compare(lambda x: _gpu_ragged.getrf(me, x, 0), lambda x: _gpu_lu.getrf(me, x, 0), 2, a)
+    compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
+            a, b)
+    compare(lambda x: _gpu_ragged.potrf(me, x, 1, 0),
+            lambda x: _gpu_cholesky.potrf(me, x, 1, 0), 1, p)
+    lu = 1 + (me.letter == "z")
+    for routine, of, launched in ((_gpu_ragged.getrf, (a, 0), lu * ["getrf_small"]),
+                                  (_gpu_ragged.potrf, (p, 1, 0), 2 * ["potrf_small"])):
+        sim.launched.clear()
+        routine(me, *of)
+        assert sim.launched == launched
 
 
 def solved_by_two(me, members, n, k):
@@ -461,9 +481,10 @@ def same_eigen(sim, me, members, *orders):
         same(many, [x[None] for x in one], "larger")
 
 
-FAMILIES = dict(lu=lu, few=few, small=small, windows=windows, cholesky=cholesky, qr=qr, tiles=tiles,
-                left=left, mixed=mixed, lanes=lanes, panels=panels, passing=passing,
-                blas=blas, eigen=eigen, staying=staying, rotations=rotations, division=division) | {
+FAMILIES = dict(lu=lu, few=few, small=small, joined=joined, windows=windows, cholesky=cholesky,
+                qr=qr, tiles=tiles, left=left, mixed=mixed, lanes=lanes, panels=panels,
+                passing=passing, blas=blas, eigen=eigen, staying=staying, rotations=rotations,
+                division=division) | {
                     "lines of L": cholesky, "columns": cholesky, "two sweeps": cholesky,
                     "small triangles": cholesky,
                     "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
