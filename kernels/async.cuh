@@ -20,6 +20,7 @@ __device__ void copy_async(void* to, const void* from, int valid)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
                      :: "r"(at), "l"(from), "n"(BYTES), "r"(valid) : "memory");
 #else
+    if ((uintptr_t(to) | uintptr_t(from)) % BYTES) sim::fail("a copy of bytes", __LINE__);
     memset(to, 0, BYTES);
     memcpy(to, from, valid);
 #endif
