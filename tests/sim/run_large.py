@@ -148,7 +148,8 @@ def getrf_wide(sim, rng):
     v = sim.constants
     for columns, width, part, below in ((v["COLUMNS"] + 3, 192, 64, 20), (5, 70, 32, 0),
                                         (1, 33, 32, 9), (v["COLUMNS"], 96, 96, 0)):
-        m, top = 2 + width + below + 1, 2
+        top = 4  # and columns begin at multiples of 16 bytes
+        m = -(-(top + width + below + 1) // 4) * 4
         lu = factored(sim, rng, width, width)[0]
         B, order = general(rng, sim.dtype, 1, m, columns)[0], np.arange(m, dtype=np.int32)
         moving = top + rng.permutation(width + below)[:width // 2]
