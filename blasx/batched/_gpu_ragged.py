@@ -54,7 +54,7 @@ from ._gpu_lu import BESIDE
 
 BRANCHES = 31  # streams beside the current one, a class of 32 to each
 WIDE = 128  # threads of a block for which it pays that others wait: small ones find room anyway
-FEW = 1024  # members for which a launch of their own costs more than the next larger one's kernel
+FEW = 1024  # members for which a launch of their own costs more than a larger order's kernel does
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 # What says which kernels serve a member of these sizes on a device; asked for every size of a call
@@ -516,6 +516,7 @@ def _joined(classes):
     return found
 
 
+@planned
 def _serves(kernels, others):
     """Whether the one kernel of a class gives the members of another, which are no larger, the same
     bits as theirs does: LU and Cholesky by teams do where both have tiles or neither has, LU of

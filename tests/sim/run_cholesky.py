@@ -62,7 +62,7 @@ class Apart(Memory):
         self.rest, self.between = rest, between
 
     def __del__(self):
-        pass
+        """What is around it is freed by `whole`, and it with that."""
 
     def check(self):
         found = self.whole.array[self.rest]
