@@ -51,9 +51,9 @@ def calls(letter, a):
     half = a[:, :, :max(1, n // 2)].copy()
     made, line = cupy.empty_like(a), a[:, :, 0].copy()
     return {
-        "gemm": lambda: named("gemm")(1, a, a, 0, made, overwrite_c=1),
+        "gemm": lambda: named("gemm")(1, a, x, 0, made, overwrite_c=1),
         "gemv": lambda: named("gemv")(1, a, line),
-        h + "mm": lambda: named(h + "mm")(1, a, a, 0, made, overwrite_c=1),
+        h + "mm": lambda: named(h + "mm")(1, a, x, 0, made, overwrite_c=1),
         h + "rk": lambda: named(h + "rk")(1, a),
         "trsv": lambda: named("trsv")(a, line, lower=1),
         "trsm": lambda: named("trsm")(1, a, half, lower=1),

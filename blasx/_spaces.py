@@ -973,10 +973,11 @@ def line_options(letter, n):
 
 
 def neighbour_stages(letter, n):
-    """How rows are read from different banks: as they lie or, where they may be, apart."""
+    """How rows are read from different banks: as they lie or, where they may be, apart. Of single
+    numbers neighbours are faster at most orders that are no multiple of four, too."""
     size = TYPES[letter].dtype.itemsize
-    adjacent = [dict(ADJACENT=1)] if n % (4 if letter == "s" else 2) == 0 else [{}]
-    return adjacent * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
+    return ([{}, dict(ADJACENT=1)] * (n * size % 128 != 0)
+            + [dict(PADDED=1)] * (n * size % 16 == 0))
 
 
 def line_fits(letter, n, v, gpu):
@@ -1789,8 +1790,6 @@ def polar_fits(letter, n, v, gpu):
 SPACES = {
     "getrf_small": Space("getrf", lu_team_stages, lu_team_fits, orders=(4, 8, 16, 32)),
     "gesv_small": Space("gesv", lu_team_stages, lu_team_fits, (4, 8, 16, 32), True),
-    **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
-       for routine in ("getrs", "potrs")},
     "getrf_shared": Space("getrf", shared_stages, shared_fits(0), optional=True, smallest=33,
                           largest=512),
     "gesv_shared": Space("gesv", shared_stages, shared_fits(8), optional=True, smallest=33,
@@ -1799,8 +1798,10 @@ SPACES = {
     "getrf_nopiv": Space("getrf_nopiv", lu_stages, lu_fits, smallest=33),
     **{f"{routine}_lines": Space(routine, line_solve_stages, line_solve_fits, (64, 128, 256, 512),
                                  True, smallest=33) for routine in ("getrs", "potrs")},
-    **{f"{routine}_warp": Space(routine, warp_solve_stages, warp_solve_fits, (40, 48, 64), True,
-                                smallest=33, largest=160) for routine in ("getrs", "potrs")},
+    **{f"{routine}_warp": Space(routine, warp_solve_stages, warp_solve_fits, (32, 40, 48, 64), True,
+                                smallest=17, largest=160) for routine in ("getrs", "potrs")},
+    **{f"{routine}_small": Space(routine, team_stages, team_solve_fits, orders=(4, 8, 16, 32))
+       for routine in ("getrs", "potrs")},
     "getrs_block": Space("getrs", substitution_stages, substitution_fits, smallest=33),
     "getri_small": Space("getri", inverse_stages, inverse_fits, (4, 8, 16, 32, 64), True,
                          largest=96),
@@ -1887,8 +1888,8 @@ SPACES = {
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256), True),
     "other_triangle": Space("symm", mirror_stages, mirror_fits, (8, 16, 64)),
     "syrk_lines": Space("syrk", circle_stages, circle_fits,
-                        (17, 33, 49, 65, 81, 97, 113, 129, 145, 161, 177, 193, 225), True,
-                        smallest=17, largest=256, unaligned=True),
+                        (9, 17, 33, 49, 65, 81, 97, 113, 129, 145, 161, 177, 193, 225), True,
+                        smallest=5, largest=256, unaligned=True),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),
                         True, letters="sc"),

@@ -120,27 +120,13 @@ def _potrf_by_panels(me, a, lower, overwrite_a, width):
     return c, info
 
 
-def potrs(me, c, b, lower, overwrite_b):
-    """Solve with the Cholesky factors of every member: x, info."""
-    batch, n, _ = c.shape
-    if n > LARGEST:
-        return _large_potrs(me, c, b, lower, overwrite_b)
-    x, upper = like(b, overwrite_b), not lower
-    info = infos(batch, zero=not b.size)
-    if b.size:
-        kernel("potrs_small", me, n)(
-            batch, *matrix(c, upper), *columns(b), *columns(x), info.data.ptr, upper, n,
-            nrhs(b))
-    return x, info
-
-
 def posv(me, a, b, lower, overwrite_a, overwrite_b):
     """Factor the `lower` triangle and solve, for every member: c, x, info."""
     batch, n, _ = a.shape
     block = at_once(me, n, nrhs(b), plain=overwrite_a and n > LARGEST)
     if block is None:
         c, info = potrf(me, a, lower, overwrite_a)
-        x, _ = _large_potrs(me, c, b, lower, overwrite_b, info)
+        x, _ = potrs(me, c, b, lower, overwrite_b, info)
         return c, x, info
     c, x, upper = like(a, overwrite_a), like(b, overwrite_b), not lower
     info = infos(batch, zero=not a.size)
@@ -174,27 +160,33 @@ def _each(one, a, overwrite_a):
     return c, info
 
 
-def _large_potrs(me, c, b, lower, overwrite_b, failed=None):
-    """One launch as far as the tuned rows go, else two triangular solves; where `failed` is not
-    zero, b."""
-    x, info = like(b, overwrite_b), infos(len(b), zero=True)
+def potrs(me, c, b, lower, overwrite_b, failed=None):
+    """Solve with the Cholesky factors of every member: x, info. One launch as far as the tuned rows
+    go, else two triangular solves; where `failed` is not zero, b, which is for orders past
+    LARGEST."""
+    n, sides = c.shape[1], nrhs(b)
+    lines, warp = (solving(name, me, n, sides) for name in ("potrs_lines", "potrs_warp"))
+    small = n <= LARGEST and not lines and not warp and b.size
+    x, info = like(b, overwrite_b), infos(len(b), zero=not small)
     if not b.size:
         return x, info
-    n, sides = c.shape[1], nrhs(b)
-    of = (*matrix(c, not lower), *columns(b), *columns(x), 0 if failed is None else failed.data.ptr,
-          not lower, n, sides)
-    if warps := solving("potrs_lines", me, n, sides):
-        solve_by_lines(warps, me.dtype, len(b), n, sides, *of)
+    operands = *matrix(c, not lower), *columns(b), *columns(x)
+    of = *operands, 0 if failed is None else failed.data.ptr, not lower, n, sides
+    if lines:
+        solve_by_lines(lines, me.dtype, len(b), n, sides, *of)
         return x, info
-    if warp := solving("potrs_warp", me, n, sides):
+    if warp:
         warp(len(b), square_bytes(me.dtype, n), *of)
+        return x, info
+    if small:
+        kernel("potrs_small", me, n)(len(b), *operands, info.data.ptr, not lower, n, sides)
         return x, info
     if block := solving("potrs_block", me, n, sides):
         slabs = -(-sides // SIDES)
         block(len(b) * slabs, potrs_bytes(me.dtype, n), *of, slabs)
         return x, info
     y, out = stacked(b), stacked(x)
-    if c.shape[1] > MOST:
+    if n > MOST:
         for i in range(len(b)):
             out[i] = _one_potrs(c[i], y[i], lower)
         return (x if failed is None else unsolved(b, x, failed, overwrite_b)), info

@@ -86,19 +86,15 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
     batch, n, _ = lu.shape
     if past(me, n):
         return _large_getrs(me, lu, piv, b, trans, overwrite_b)
-    x = like(b, overwrite_b)
-    if n > LARGEST and b.size:
-        info, piv = infos(batch), cupy.ascontiguousarray(piv)
+    x, info = like(b, overwrite_b), infos(batch, zero=not b.size)
+    if b.size:
+        piv = cupy.ascontiguousarray(piv)
         warp = not solving("getrs_lines", me, n, nrhs(b)) and solving("getrs_warp", me, n, nrhs(b))
         if warp:
             warp(batch, square_bytes(me.dtype, n), *matrix(lu, trans != 0), piv.data.ptr,
                  *columns(b), *columns(x), info.data.ptr, trans, n, nrhs(b))
         else:
             _substitute(me, lu, piv, b, x, info, trans)
-        return x, info
-    info = infos(batch, zero=not b.size)
-    if b.size:
-        _substitute(me, lu, cupy.ascontiguousarray(piv), b, x, info, trans)
     return x, info
 
 

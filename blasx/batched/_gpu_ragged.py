@@ -106,10 +106,9 @@ def getrs(me, lu, piv, b, trans, overwrite_b):
 def _substituting(me, device, n, nrhs):
     if past(me, n):
         return None
-    if n <= LARGEST:
-        return kernel("getrs_small", me, n, plain=True),
     return (solving("getrs_lines", me, n, nrhs) or solving("getrs_warp", me, n, nrhs)
-            or blocks("getrs_block", me, n)),
+            or (kernel("getrs_small", me, n, plain=True) if n <= LARGEST
+                else blocks("getrs_block", me, n))),
 
 
 def _substitute(call, lu, piv, b, x, n, nrhs, trans=0, kept=False):
@@ -280,11 +279,11 @@ def potrs(me, c, b, lower, overwrite_b):
 
 @planned
 def _positive(me, device, n, nrhs):
-    if n <= LARGEST:
-        return kernel("potrs_small", me, n, singly=True),
-    for name in "potrs_lines", "potrs_warp", "potrs_block":
-        if block := solving(name, me, n, nrhs):
-            return block,
+    block = solving("potrs_lines", me, n, nrhs) or solving("potrs_warp", me, n, nrhs) or (
+        kernel("potrs_small", me, n, singly=True) if n <= LARGEST
+        else solving("potrs_block", me, n, nrhs))
+    if block:
+        return block,
     if n > MOST:
         return None
     block = _gpu_triangular.serving(me, "trsm", n, nrhs)
