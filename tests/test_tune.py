@@ -543,8 +543,8 @@ def test_show_names_both_kernels_of_a_solution_by_two(folder):
     ("symm", "s", 8, "other_triangle gemm_thread"), ("symm", "d", 8, "gemm_warp"),
     ("symm", "s", 64, "symm_block"), ("symm", "d", 33, "symm_lines"),
     ("symm", "c", 64, "symm_lines"), ("symm", "d", 170, "other_triangle gemm_block"),
-    ("syrk", "s", 8, "gemm_warp"), ("syrk", "s", 16, "syrk_split"),
-    ("syrk", "s", 64, "syrk_split"), ("syrk", "s", 24, "syrk_lines"),
+    ("syrk", "d", 8, "gemm_warp"), ("syrk", "s", 16, "syrk_lines"),
+    ("syrk", "c", 16, "syrk_split"), ("syrk", "s", 64, "syrk_split"),
     ("syrk", "d", 32, "syrk_block"), ("syrk", "d", 33, "syrk_lines")])
 def test_show_asks_as_the_launcher_of_products_does(folder, routine, letter, n, kernels):
     line, = tune.show([routine], letter, [n], HOPPER)
