@@ -13,6 +13,7 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
 {
     wait_for_stream();
     __shared__ Shared s;
+    __shared__ Sides sides;
     if (thread() < 2) s.info[thread()] = 0;
     Columns a;
     {
@@ -20,15 +21,15 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
         const int n = size_of(ns, b);
         const auto in = matrix_of(A, a_row, a_col, a_next, b);
         const auto out = matrix_of(C, c_row, c_col, c_next, b);
-        fetch(a, in, a_next, out, c_next, n);
+        fetch(a, sides, in, a_next, out, c_next, n);
     }
     __syncthreads();
-    factor_from<0>(a, s);
+    const int found = factored(a, s, sides);
 
     const size b = block();
     const int n = size_of(ns, b);
     const auto in = matrix_of(A, a_row, a_col, a_next, b);
     const auto out = matrix_of(C, c_row, c_col, c_next, b);
-    const int found = put_back(a, s, in, a_next, out, c_next, n);
+    put_back(a, sides, found, in, a_next, out, c_next, n);
     if (thread() == 0) *array_of(info, size(1), b) = found;
 }
