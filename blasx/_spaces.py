@@ -366,12 +366,10 @@ def cholesky_fits(letter, n, v, gpu):
 
 
 def cholesky_columns_stages(letter, n):
-    """potrf_columns, posv_columns: rows as many as fill the tiles, or one more."""
+    """potrf_columns, posv_columns: rows as many as fill the tiles."""
     odd = ({"ODD_ROWS": 1},) if n % 2 and letter != "z" else ()
-    shapes = options(N=(-(-n // 8) * 8,), WARPS=(4, 3, 5, 6, 8, 2), AHEAD=(1, 0))
-    if n % 8 == 1 and letter in "sc":
-        shapes += [v | {"N": n - 1, "BORDER": 1} for v in shapes]
-    return shapes, ({}, *odd), options(BLOCKS=(2, 1, 3, 4, 5, 6))
+    return (options(N=(-(-n // 8) * 8,), WARPS=(4, 3, 5, 6, 8, 2), AHEAD=(1, 0)),
+            ({}, *odd), options(BLOCKS=(2, 1, 3, 4, 5, 6)))
 
 
 def cholesky_columns_fit(sides):
@@ -380,11 +378,8 @@ def cholesky_columns_fit(sides):
         part = 2 * size * sum(range(rows, 0, -v["WARPS"]))  # of a warp's columns
         need = max(part + 24, 64 if letter in "dz" else 0)  # as cholesky_fits has it
         panels = 4 * size * (27 if letter == "z" else 18) * v["N"] + 64
-        border = v.get("BORDER", 0)  # in single precision, whose sums are in order
-        panels += (sides + border) * v["N"] * TYPES[letter].dtype.itemsize
-        panels += min(1, sides + border) * v["N"] * TYPES[letter].real.itemsize
-        return (v["N"] == (n - 1 if border else 8 * -(-n // 8)) and border in (0, letter in "sc")
-                and v["WARPS"] <= rows and need <= PART + 40
+        panels += sides * v["N"] * (TYPES[letter].dtype.itemsize + TYPES[letter].real.itemsize)
+        return (v["N"] == 8 * -(-n // 8) and v["WARPS"] <= rows and need <= PART + 40
                 and need * 32 * v["WARPS"] * v["BLOCKS"] <= 65536 and panels <= BY_DEFAULT
                 and panels + above_bytes(TYPES[letter].dtype, v) <= gpu.shared)
     return fits

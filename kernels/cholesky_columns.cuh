@@ -1,5 +1,5 @@
 // cholesky_columns.cuh: A = L L^H of one matrix by a block, the lower triangle in its registers. N is
-// the order n rounded up to whole tiles of 8, or with a BORDER n - 1, which is whole tiles.
+// the order n rounded up to whole tiles of 8.
 //
 // Columns of 8 x 8 tiles are dealt to the warps, warp w has those numbered w, w + WARPS, ..., from
 // the diagonal down (tile.cuh). A warp factors its column alone, every lane the diagonal tile for
@@ -11,9 +11,7 @@
 //
 // A right-hand SIDE is in shared memory. It goes down one column behind the factorization, so that
 // no column waits for it: while the next is factored, the warp that has just factored one solves
-// with its diagonal tile and takes what is below that off the side. So does the last row of a matrix
-// with a BORDER, whose conjugate is L^-1 of the conjugate of A's, with the bits that it has in a tile
-// of its own: real_t is float, whose sums are in order. On the way up L stays in the
+// with its diagonal tile and takes what is below that off the side. On the way up L stays in the
 // registers: as soon as a tile of the solution is known, all lanes multiply it by their numbers of L
 // in its rows, each for a part of the sums over rows, which the warp that has the next column adds
 // up before it solves with the diagonal tile, every lane for itself: a barrier to a column, too.
@@ -37,22 +35,17 @@ constexpr int N = 128;      // the order in whole tiles
 constexpr int BLOCKS = 1;   // blocks per multiprocessor for which registers are rationed
 constexpr int AHEAD = 0;    // 1: of a column in shared memory a pair of tiles waits for the last
 constexpr int ODD_ROWS = 0; // 1: rows are of odd length, as those of a member of odd order
-constexpr int BORDER = 0;   // 1: the order is N + 1, and its last row goes down as a side does
 #endif
 constexpr int NT = N / 8, COLUMNS = (NT + WARPS - 1) / WARPS;
-constexpr int SIDES = BORDER + SIDE, WHOLE = N + 8 * BORDER;  // all of it in whole tiles
-static_assert(N % 8 == 0 && !(BORDER && TENSOR));
+static_assert(N % 8 == 0);
 
 struct Shared {
     alignas(16) scalar_t panel[2][panel_row(N)];
     int info[2];            // by the columns of either parity: read before it is written again
 };
-struct Sides {              // of the last row, then of b
-    // Its conjugate, then that of L's; b, then from above L^-1 b, then from below L^-H L^-1 b
-    alignas(16) scalar_t x[SIDES + !SIDES][SIDES ? N : 2];
-    scalar_t last[2];       // of the last row and of b the last number, from the first on less all else
-    alignas(16) real_t inverse[SIDES ? N : 2], inverse_last;  // of the diagonal of L
-    int info;               // of the last row
+struct Side {               // b, then from above L^-1 b, then from below L^-H L^-1 b
+    alignas(16) scalar_t x[N];
+    alignas(16) real_t inverse[N];  // of the diagonal of L
 };
 using Column = Tile[NT];    // a lane's part; of column J what is above tile J means nothing
 using Columns = Column[COLUMNS];
@@ -228,19 +221,19 @@ __device__ __forceinline__ void store(Columns& a, const Strided<scalar_t>& C, in
 
 // move(line, i, x) for a thread's part of what is above the diagonal, V numbers from the i-th of a
 // line on with their place x in shared memory. Lines are rows if `across`, else columns; an eighth of
-// the threads has one of 8 neighbours, and one as far from the end: together they are WHOLE + 8 long.
+// the threads has one of 8 neighbours, and one as far from the end: together they are N + 8 long.
 template <int V, class Move>
 __device__ __forceinline__ void each_above(scalar_t* room, int n, bool across, Move move)
 {
     constexpr int EACH = THREADS / 8;
     const int of_8 = thread() / EACH;
     #pragma unroll 1
-    for (int of_pair = 0; 16 * of_pair < WHOLE; ++of_pair) {
-        const int other = WHOLE / 8 - 1 - of_pair;
-        const int length = across ? WHOLE - 8 * of_pair : 8 * of_pair + 8, skip = across ? 8 : 0;
-        scalar_t* const its = room + (8 * of_pair + of_8) * (WHOLE + 8);
+    for (int of_pair = 0; 2 * of_pair < NT; ++of_pair) {
+        const int other = NT - 1 - of_pair;
+        const int length = across ? N - 8 * of_pair : 8 * of_pair + 8, skip = across ? 8 : 0;
+        scalar_t* const its = room + (8 * of_pair + of_8) * (N + 8);
         #pragma unroll 1
-        for (int c = thread() % EACH * V; c < WHOLE + 8; c += EACH * V) {
+        for (int c = thread() % EACH * V; c < N + 8; c += EACH * V) {
             const bool second = c >= length;
             const int of_line = second ? other : of_pair, line = 8 * of_line + of_8;
             const int i = c - (second ? length : 0) + skip * of_line;
@@ -278,7 +271,7 @@ __device__ __forceinline__ void put_above(scalar_t* room, const Strided<scalar_t
 
 // Lines that begin anywhere in 16 bytes, but those of C where those of A do, are moved 16 bytes at a
 // time where all of these is above the diagonal, and in shared memory a line begins as they do. Lines
-// L and WHOLE - 1 - L have WHOLE - 1 numbers there, and with what is before each and between them WHOLE + 8.
+// L and N - 1 - L have N - 1 numbers there, and with what is before each and between them N + 8.
 template <class T> __device__ Strided<T> lines_of(const Strided<T>& A, bool across)
 {
     return across ? A : Strided<T>{A.p, A.cs, A.rs};
@@ -300,13 +293,13 @@ __device__ __forceinline__ void each_shifted(scalar_t* room, const Strided<T>& A
     const auto lines = lines_of(A, across);
     const unsigned begin = unsigned(size(lines.p)) / sizeof(scalar_t), apart = unsigned(lines.rs);
     #pragma unroll 1
-    for (int L = thread() / EACH; 2 * L < WHOLE; L += 8) {
-        scalar_t* const its = room + L * (WHOLE + 8);
-        const int length = ((across ? WHOLE - 1 - L : L) + 2 * PAD - 2) / PAD * PAD;
+    for (int L = thread() / EACH; 2 * L < N; L += 8) {
+        scalar_t* const its = room + L * (N + 8);
+        const int length = ((across ? N - 1 - L : L) + 2 * PAD - 2) / PAD * PAD;
         #pragma unroll 1
-        for (int c = thread() % EACH * PAD; c < WHOLE + 8; c += EACH * PAD) {
+        for (int c = thread() % EACH * PAD; c < N + 8; c += EACH * PAD) {
             const bool second = c >= length;
-            const int line = second ? WHOLE - 1 - L : L;
+            const int line = second ? N - 1 - L : L;
             const int first = across ? line + 1 : 0, end = across ? n : line < n ? line : 0;
             const int i = first - int((begin + line * apart + first) % PAD) + c - second * length;
             T* const p = lines.p + line * lines.rs + i;
@@ -395,7 +388,7 @@ __device__ __forceinline__ void update(Column& a, int J, int first, const scalar
 // Column k := that of L, there and in `panel`, by the warp that has it. Returns 0, or 1 + the first
 // of its columns whose pivot is not positive; those from there on mean nothing.
 __device__ __forceinline__ int factor(Column& a, int k, int first, scalar_t* panel,
-                                      [[maybe_unused]] Sides& sides)
+                                      [[maybe_unused]] Side* side)
 {
     #pragma unroll
     for (int I = first; I < NT; ++I)
@@ -423,10 +416,10 @@ __device__ __forceinline__ int factor(Column& a, int k, int first, scalar_t* pan
             #pragma unroll
             for (int i = c; i < 8; ++i) d[i][c] = minus_product(d[i][c], d[i][j], conj(d[c][j]));
     }
-    if constexpr (SIDES > 0) {
+    if constexpr (SIDE) {
         if (threadIdx.x % 32 == 0)
             #pragma unroll
-            for (int j = 0; j < 8; ++j) sides.inverse[8 * k + j] = r[j];
+            for (int j = 0; j < 8; ++j) side->inverse[8 * k + j] = r[j];
     }
     #pragma unroll 1
     for (int i = 8 * k + threadIdx.x % 32; i < N; i += 32) {
@@ -448,50 +441,28 @@ __device__ __forceinline__ int factor(Column& a, int k, int first, scalar_t* pan
     return failed;
 }
 
-// b less l y, of side v; of the last row's the product is as a column of L has it
-__device__ inline scalar_t less(int v, scalar_t b, scalar_t l, scalar_t y)
+// Tile k of the side := that of L^-1 b, those below it less what column k of L, in `panel`, takes
+// off them, by one warp
+__device__ __forceinline__ void go_down(Side& side, int k, const scalar_t* panel)
 {
-    return v < BORDER ? minus_product(b, y, l) : minus_product(b, l, y);
-}
-// Tile k of every side := that of L^-1 b, those below it and their last less what column k of L, in
-// `panel`, takes off them, by one warp
-__device__ __forceinline__ void go_down(Sides& sides, int k, const scalar_t* panel)
-{
-    Row y[SIDES + !SIDES], l;
-    #pragma unroll
-    for (int v = 0; v < SIDES; ++v) read_row(sides.x[v] + 8 * k, y[v]);
+    Row y, l;
+    read_row(side.x + 8 * k, y);
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
         read_row(panel + panel_row(8 * k) + panel_row(i), l);
         #pragma unroll
-        for (int v = 0; v < SIDES; ++v) {
-            #pragma unroll
-            for (int j = 0; j < i; ++j) y[v][i] = less(v, y[v][i], l[j], y[v][j]);
-            y[v][i] = mul(y[v][i], sides.inverse[8 * k + i]);
-        }
+        for (int j = 0; j < i; ++j) y[i] = minus_product(y[i], l[j], y[j]);
+        y[i] = mul(y[i], side.inverse[8 * k + i]);
     }
     __syncwarp();
-    if (threadIdx.x % 32 == 0)
-        #pragma unroll
-        for (int v = 0; v < SIDES; ++v) {
-            write_row(sides.x[v] + 8 * k, y[v]);
-            if constexpr (BORDER) {
-                scalar_t last = sides.last[v];
-                #pragma unroll
-                for (int j = 0; j < 8; ++j) last = minus_product(last, conj(y[0][j]), y[v][j]);
-                sides.last[v] = last;
-            }
-        }
+    if (threadIdx.x % 32 == 0) write_row(side.x + 8 * k, y);
     #pragma unroll 1
     for (int i = 8 * k + 8 + threadIdx.x % 32; i < N; i += 32) {
         read_row(panel + panel_row(i), l);
+        scalar_t b = side.x[i];
         #pragma unroll
-        for (int v = 0; v < SIDES; ++v) {
-            scalar_t b = sides.x[v][i];
-            #pragma unroll
-            for (int j = 0; j < 8; ++j) b = less(v, b, l[j], y[v][j]);
-            sides.x[v][i] = b;
-        }
+        for (int j = 0; j < 8; ++j) b = minus_product(b, l[j], y[j]);
+        side.x[i] = b;
     }
     __syncwarp();
 }
@@ -499,7 +470,7 @@ __device__ __forceinline__ void go_down(Sides& sides, int k, const scalar_t* pan
 // The columns from number B WARPS on, one after the other, to the end or to a pivot that is not
 // positive, which s.info says then
 template <int B>
-__device__ __forceinline__ void factor_from(Columns& a, Shared& s, Sides& sides)
+__device__ __forceinline__ void factor_from(Columns& a, Shared& s, Side* side = nullptr)
 {
     if constexpr (B < COLUMNS) {
         constexpr int first = B * WARPS;
@@ -510,45 +481,18 @@ __device__ __forceinline__ void factor_from(Columns& a, Shared& s, Sides& sides)
             const scalar_t* const before = s.panel[(k + 1) % 2];
             if (k && own >= k && own < NT) update(a[B], own, first, before);
             if (own == k) {
-                const int failed = factor(a[B], k, first, s.panel[k % 2], sides);
+                const int failed = factor(a[B], k, first, s.panel[k % 2], side);
                 if (thread() % 32 == 0) s.info[k % 2] = failed ? 8 * k + failed : 0;
             }
             if (k)
                 each_column<B + 1>(a, [&](Column& c, int J, int top) { update(c, J, top, before); });
-            if constexpr (SIDES > 0) {
-                if (k && (k - 1) % WARPS == warp()) go_down(sides, k - 1, before);
+            if constexpr (SIDE) {
+                if (k && (k - 1) % WARPS == warp()) go_down(*side, k - 1, before);
             }
             __syncthreads();
         }
-        factor_from<B + 1>(a, s, sides);
+        factor_from<B + 1>(a, s, side);
     }
-}
-
-// The last number of L and its reciprocal
-__device__ inline void end_border(Sides& sides)
-{
-    const real_t pivot = real(sides.last[0]);
-    const real_t r = !(pivot > 0) ? 1 : in_range(pivot) ? near_rsqrt(pivot) : rsqrt(pivot);
-    sides.last[0] = scalar_t{pivot * r};
-    sides.inverse_last = r;
-    sides.info = pivot > 0 ? 0 : N + 1;
-}
-// A = L L^H as far as pivots are positive, and with a border the sides down to there, else but for the
-// last tile. Returns info.
-__device__ __forceinline__ int factored(Columns& a, Shared& s, Sides& sides)
-{
-    factor_from<0>(a, s, sides);
-    const int failed = s.info[0] + s.info[1];
-    if constexpr (BORDER) {
-        const int k = failed ? (failed - 1) / 8 : NT - 1;
-        if (warp() == k % WARPS) {
-            go_down(sides, k, s.panel[k % 2]);
-            if (threadIdx.x % 32 == 0) end_border(sides);
-        }
-        __syncthreads();
-        if (!failed) return sides.info;
-    }
-    return failed;
 }
 
 // -- a member
@@ -565,19 +509,13 @@ __device__ inline size block()
 #endif
 }
 
-// The lower triangle of A, and the last row of one with a border; what is above it, if C is another
-// matrix, is on its way
-__device__ __forceinline__ void fetch(Columns& a, Sides& sides,
-                                      const Strided<const scalar_t>& A, size a_next,
+// The lower triangle of A; what is above it, if C is another matrix, is on its way
+__device__ __forceinline__ void fetch(Columns& a, const Strided<const scalar_t>& A, size a_next,
                                       const Strided<scalar_t>& C, size c_next, int n)
 {
     scalar_t* const above = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const int inner = BORDER ? N : n;
-    const bool rows = in_rows(A, inner, a_next);
-    load(a, A, inner, rows);
-    if (BORDER)
-        for (int j = thread(); j <= N; j += THREADS)
-            (j < N ? sides.x[0][j] : sides.last[0]) = conj(A(N, j));
+    const bool rows = in_rows(A, n, a_next);
+    load(a, A, n, rows);
     if (A.p != C.p) {
         if (A.in_packs<PAD>(n, a_next) && C.in_packs<PAD>(n, c_next))
             fetch_above<PAD>(above, A, n, true);
@@ -585,21 +523,16 @@ __device__ __forceinline__ void fetch(Columns& a, Sides& sides,
         else fetch_above<1>(above, A, n, A.cs == 1);
     }
     if (ODD_ROWS && rows) all_to_parts(a);
-    ones_past(a, inner);
+    ones_past(a, n);
 }
-// L to C, with what is above the diagonal, and what a factorization that failed, `found` says where,
-// has not reached, as A has it
-__device__ __forceinline__ void put_back(Columns& a, const Sides& sides, int found,
-                                         const Strided<const scalar_t>& A, size a_next,
-                                         const Strided<scalar_t>& C, size c_next, int n)
+// L to C, with what is above the diagonal, and what a failed factorization has not reached, as A has
+// it. Returns info.
+__device__ __forceinline__ int put_back(Columns& a, Shared& s, const Strided<const scalar_t>& A,
+                                        size a_next, const Strided<scalar_t>& C, size c_next, int n)
 {
     scalar_t* const above = reinterpret_cast<scalar_t*>(dynamic_shared);
-    const int inner = BORDER ? N : n, end = found ? found - 1 : n;
-    store(a, C, inner, min(end, inner), in_rows(C, inner, c_next));
-    if (BORDER)
-        for (int j = thread(); j <= N; j += THREADS)
-            if (j < end || (j == N && end == N))
-                C(N, j) = j < N ? conj(sides.x[0][j]) : sides.last[0];
+    const int found = s.info[0] + s.info[1];
+    store(a, C, n, found ? found - 1 : n, in_rows(C, n, c_next));
     if (A.p != C.p) {
         if (A.in_packs<PAD>(n, a_next) && C.in_packs<PAD>(n, c_next))
             put_above<PAD>(above, C, n, true);
@@ -610,6 +543,7 @@ __device__ __forceinline__ void put_back(Columns& a, const Sides& sides, int fou
                 if (j <= i && !(j < found - 1 || (j == found - 1 && i == j))) C(i, j) = A(i, j);
             });
     }
+    return found;
 }
 
 // -- the way up
@@ -620,7 +554,7 @@ using Parts = scalar_t[COLUMNS][2];
 
 // Tile J of the side := that of the solution, by the warp that has column J and these parts of it; the
 // diagonal tile is in `panel`
-__device__ __forceinline__ void solve_tile(Sides& sides, scalar_t (&b)[2], int J,
+__device__ __forceinline__ void solve_tile(Side& side, scalar_t (&b)[2], int J,
                                            const scalar_t* panel)
 {
     #pragma unroll
@@ -633,25 +567,25 @@ __device__ __forceinline__ void solve_tile(Sides& sides, scalar_t (&b)[2], int J
     #pragma unroll
     for (int i = 7; i >= 0; --i) {
         read_row(panel + panel_row(8 * J) + panel_row(i), l);
-        x[i] = mul(x[i], sides.inverse[8 * J + i]);
+        x[i] = mul(x[i], side.inverse[8 * J + i]);
         #pragma unroll
         for (int j = 0; j < i; ++j) x[j] = minus_product(x[j], conj(l[j]), x[i]);
     }
-    if (threadIdx.x % 32 == 0) write_row(sides.x[BORDER] + 8 * J, x);
+    if (threadIdx.x % 32 == 0) write_row(side.x + 8 * J, x);
 }
 
 // The columns before number (B + 1) WARPS, one after the other, back to the first
 template <int B>
-__device__ __forceinline__ void solve_from(const Columns& a, Parts& b, Sides& sides,
+__device__ __forceinline__ void solve_from(const Columns& a, Parts& b, Side& side,
                                            const scalar_t* panel)
 {
     if constexpr (B >= 0) {
         constexpr int first = B * WARPS, count = NT - first < WARPS ? NT - first : WARPS;
         #pragma unroll 1
         for (int w = count - 1; w >= 0; --w) {
-            if (warp() == w) solve_tile(sides, b[B], first + w, panel);
+            if (warp() == w) solve_tile(side, b[B], first + w, panel);
             __syncthreads();
-            const scalar_t x = sides.x[BORDER][8 * (first + w) + tile_row()];
+            const scalar_t x = side.x[8 * (first + w) + tile_row()];
             #pragma unroll
             for (int c = 0; c < count; ++c) {
                 if (c != w) continue;  // registers have constant numbers
@@ -663,34 +597,24 @@ __device__ __forceinline__ void solve_from(const Columns& a, Parts& b, Sides& si
                             b[own][e] = minus_product(b[own][e], conj(a[own][first + c].x[e]), x);
             }
         }
-        solve_from<B - 1>(a, b, sides, panel);
+        solve_from<B - 1>(a, b, side, panel);
     }
 }
 
-// The last number of the solution
-__device__ inline scalar_t last_of_side(const Sides& sides)
+// The side := the solution; the factorization has left of L^-1 b all but the last tile
+__device__ __forceinline__ void solve_for_side(Columns& a, Shared& s, Side& side)
 {
-    return mul(mul(sides.last[1], sides.inverse_last), sides.inverse_last);
-}
-// b's side := the solution
-__device__ __forceinline__ void solve_for_side(Columns& a, Shared& s, Sides& sides)
-{
-    if (!BORDER && warp() == (NT - 1) % WARPS) go_down(sides, NT - 1, s.panel[(NT - 1) % 2]);
+    if (warp() == (NT - 1) % WARPS) go_down(side, NT - 1, s.panel[(NT - 1) % 2]);
     Parts b;
     scalar_t* const panel = s.panel[NT % 2];
-    const scalar_t last = BORDER ? last_of_side(sides) : scalar_t{};
     each_column(a, [&](Column& c, int J, int first) {
         #pragma unroll
         for (int I = first; I < first + WARPS && I < NT; ++I)
             if (I == J) put_part(panel, I, c[I]);
         #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            const int i = 8 * J + tile_col(e);
-            scalar_t& x = b[first / WARPS][e];
-            x = g() ? scalar_t{} : sides.x[BORDER][i];
-            if (BORDER && !g()) x = minus_product(x, sides.x[0][i], last);
-        }
+        for (int e = 0; e < 2; ++e)
+            b[first / WARPS][e] = g() ? scalar_t{} : side.x[8 * J + tile_col(e)];
     });
     __syncwarp();
-    solve_from<COLUMNS - 1>(a, b, sides, panel);
+    solve_from<COLUMNS - 1>(a, b, side, panel);
 }

@@ -19,40 +19,36 @@ posv_columns(const scalar_t* A, size a_row, size a_col, size a_next,
 {
     wait_for_stream();
     __shared__ Shared s;
-    __shared__ Sides sides;
+    __shared__ Side side;
     if (thread() < 2) s.info[thread()] = 0;
     Columns a;
     {
         const size m = block();
         const int n = size_of(ns, m);
         const auto b = matrix_of(B, b_row, b_col, b_next, m);
-        fetch(a, sides, matrix_of(A, a_row, a_col, a_next, m), a_next,
+        fetch(a, matrix_of(A, a_row, a_col, a_next, m), a_next,
               matrix_of(C, c_row, c_col, c_next, m), c_next, n);
-        for (int i = thread(); i < WHOLE; i += THREADS) {
+        for (int i = thread(); i < N; i += THREADS) {
             const scalar_t given = i < n ? b(i, 0) : scalar_t{};
-            if (i <= N) (i < N ? sides.x[BORDER][i] : sides.last[1]) = upper ? conj(given) : given;
+            side.x[i] = upper ? conj(given) : given;
         }
     }
     __syncthreads();
-    const int failed = factored(a, s, sides);
+    factor_from<0>(a, s, &side);
 
     {
         const size m = block();
-        put_back(a, sides, failed, matrix_of(A, a_row, a_col, a_next, m), a_next,
+        put_back(a, s, matrix_of(A, a_row, a_col, a_next, m), a_next,
                  matrix_of(C, c_row, c_col, c_next, m), c_next, size_of(ns, m));
     }
-    if (!failed) solve_for_side(a, s, sides);
+    const int failed = s.info[0] + s.info[1];
+    if (!failed) solve_for_side(a, s, side);
 
     const size m = block();
     const int n = size_of(ns, m);
     const auto b = matrix_of(B, b_row, b_col, b_next, m);
     const auto x = matrix_of(X, x_row, x_col, x_next, m);
     for (int i = thread(); i < n; i += THREADS)
-        if (failed) {
-            x(i, 0) = b(i, 0);
-        } else {
-            const scalar_t found = !BORDER || i < N ? sides.x[BORDER][i] : last_of_side(sides);
-            x(i, 0) = upper ? conj(found) : found;
-        }
+        x(i, 0) = failed ? b(i, 0) : upper ? conj(side.x[i]) : side.x[i];
     if (thread() == 0) *array_of(info, size(1), m) = failed;
 }

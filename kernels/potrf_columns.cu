@@ -13,7 +13,6 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
 {
     wait_for_stream();
     __shared__ Shared s;
-    __shared__ Sides sides;
     if (thread() < 2) s.info[thread()] = 0;
     Columns a;
     {
@@ -21,15 +20,15 @@ potrf_columns(const scalar_t* A, size a_row, size a_col, size a_next,
         const int n = size_of(ns, b);
         const auto in = matrix_of(A, a_row, a_col, a_next, b);
         const auto out = matrix_of(C, c_row, c_col, c_next, b);
-        fetch(a, sides, in, a_next, out, c_next, n);
+        fetch(a, in, a_next, out, c_next, n);
     }
     __syncthreads();
-    const int found = factored(a, s, sides);
+    factor_from<0>(a, s);
 
     const size b = block();
     const int n = size_of(ns, b);
     const auto in = matrix_of(A, a_row, a_col, a_next, b);
     const auto out = matrix_of(C, c_row, c_col, c_next, b);
-    put_back(a, sides, found, in, a_next, out, c_next, n);
+    const int found = put_back(a, s, in, a_next, out, c_next, n);
     if (thread() == 0) *array_of(info, size(1), b) = found;
 }

@@ -82,9 +82,6 @@ RUNS = (("potrf_small", "s", large(64)), ("potrf_small", "d", large(64, WARPS=2)
           for x, n, w, ahead in (("s", 64, 2, 1), ("d", 72, 2, 0), ("d", 40, 4, 1), ("c", 40, 3, 0),
                                  ("z", 40, 2, 0))
           for more in ({}, {"ODD_ROWS": 1})[:1 + (x != "z")]),
-        *((f"{routine}_columns", x, dict(N=n, WARPS=w, BLOCKS=1, AHEAD=0, BORDER=1) | more)
-          for routine in ("potrf", "posv")
-          for x, n, w, more in (("s", 40, 3, {"ODD_ROWS": 1}), ("c", 32, 2, {}))),
         ("potrf_block", "s", panels(5, 5, 1)), ("potrf_block", "d", panels(6, 3, 2)),
         ("potrf_block", "d", panels(2, 2, 3)), ("potrf_block", "s", panels(2, 2, 3)),
         ("potrf_block", "z", panels(6, 2, 3)),
@@ -119,8 +116,6 @@ def simulate(folder, kernel, letter, values, plant=None, orders=None):  # noqa: 
     if kernel.endswith("_columns"):  # rows, columns, no unit stride, rows by pairs, columns apart;
         orders = [str(values["N"] - less)  # lines that begin anywhere
                   for less in (0, 3, 7, 2, 5, 1, 3, 0, 1, 0, 6)]
-    if "BORDER" in values:
-        orders = [str(values["N"] + 1)] * len(orders)
     if "ONE_LINE" in values:  # members begin in the midst of 16 bytes; the first are out of place
         orders = orders[::-1]
     if kernel == "potrs_warp":  # rows as one line, columns, no unit stride, rows of even length

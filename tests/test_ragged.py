@@ -293,7 +293,6 @@ def test_the_generic_name_takes_the_type_of_the_members():
 
 @pytest.mark.parametrize("family, letter", [
     ("lu", "d"), ("few", "s"), ("few", "d"), ("small", "s"), ("joined", "s"), ("joined", "z"),
-    ("border", "s"), ("border", "c"),
     ("windows", "s"), ("cholesky", "s"), ("columns", "d"), ("lines of L", "c"), ("two sweeps", "d"),
     ("small triangles", "z"), ("by panels", "d"),
     ("by panels", "c"), ("by blocks", "c"), ("by columns", "s"), ("by warps", "d"),

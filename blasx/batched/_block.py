@@ -41,9 +41,8 @@ def cholesky_bytes(dtype, n, constants):
 
 
 def above_bytes(dtype, constants):
-    """kernels/cholesky_columns.cuh: what is above the diagonal, two lines as one of WHOLE + 8."""
-    whole = constants["N"] + 8 * constants.get("BORDER", 0)
-    return -(-whole // 16) * 8 * (whole + 8) * dtype.itemsize
+    """kernels/cholesky_columns.cuh: what is above the diagonal, two lines as one of N + 8."""
+    return -(-constants["N"] // 16) * 8 * (constants["N"] + 8) * dtype.itemsize
 
 
 def posv_bytes(dtype, n):

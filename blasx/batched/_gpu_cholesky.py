@@ -68,10 +68,9 @@ def factoring(me, n, plain=False, anywhere=False):
 def _by_columns(name, me, n, anywhere):
     """The Blocks of Cholesky by columns, or None. Where members begin `anywhere`, as in one buffer,
     those of even orders go by the row of the odd ones, if there is one, and so in fewer launches:
-    the bits are the same, and their rows are rarely in pairs. Nor is there a border: what is one
-    past whole tiles goes by the row of the next odd order."""
-    found, odd = blocks(name, me, n), n - 1 + n % 2
-    return anywhere and found and blocks(name, me, odd + 2 * (odd % 8 == 1)) or found
+    the bits are the same, and their rows are rarely in pairs."""
+    found = blocks(name, me, n)
+    return anywhere and found and blocks(name, me, n - 1 + n % 2) or found
 
 
 def launch_factoring(block, me, members, n, in_place, *of):

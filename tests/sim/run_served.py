@@ -89,8 +89,8 @@ def main(folder, letter):
             return
         free = kernel.constants if kernel.name in CHOLESKY else FREE.get(kernel.name, ())
         constants = {k: v for k, v in kernel.constants.items() if k not in ("RAGGED", *free)}
-        if kernel.name.endswith("_columns"):  # where tiles and a border end
-            constants = {"N": kernel.constants["N"] + 8 * kernel.constants.get("BORDER", 0)}
+        if kernel.name.endswith("_columns"):  # in how many tiles
+            constants = {"N": kernel.constants["N"]}
         if kernel.constants.get("LR"):  # a team's, whose rows by lines serve equal members alone
             constants = {}
         served.append((kernel.name, constants))

@@ -99,7 +99,7 @@ VALUES = {
                  "lasr_rows": dict(ROWS=32, EACH=1, WAVE=2, WARPS=1),
                  "stedc_leaf": dict(WARPS=2, values=1), "stedc_merge": dict(WARPS=2),
                  "ormqr_warp": None, "ormqr_small": None, "ormqr_strips": BY_STRIPS},
-    "small": {}, "joined": {}, "border": {"potrf_small": None, "posv_small": None},
+    "small": {}, "joined": {},
     "blas": {"gemm_thread": None, "gemm_lines": None, "gemm_warp": None, "gemm_split": None,
              "gemm_block": dict(BM=32, BN=32, TM=32, TN=32, BK=8, STAGES=2, RESIDENT=0, WARPS=1,
                                 BLOCKS=1),
@@ -243,30 +243,6 @@ def joined(sim, me, members):
         sim.launched.clear()
         routine(me, *of)
         assert sim.launched == launched
-
-
-def border(sim, me, members):
-    """A last row that goes down as a right-hand side has the bits that it has in a tile of its own,
-    in which it goes among others."""
-    from blasx.batched import _gpu_cholesky, _gpu_ragged
-    a = [copied(positive(np.random.default_rng(i), me.dtype, 1, 41)[0]) for i in range(3)]
-    b = members(*3 * [(41, 1)])
-    a[1][40, 40] = -1
-    tiles = dict(N=48, WARPS=2, BLOCKS=1, AHEAD=0)
-    ways = tiles, dict(N=40, WARPS=3, BLOCKS=1, AHEAD=0, BORDER=1)
-
-    def by(values, routine, *options):
-        def call(*operands):
-            with _tuned.using(me.letter, potrf_columns=values, posv_columns=values):
-                return routine(me, *operands, *options)
-        return call
-
-    for lower in (0, 1):
-        compare(*(by(v, x.potrf, lower, 0) for v, x in zip(ways, (_gpu_ragged, _gpu_cholesky))), 1,
-                a)
-        compare(*(by(v, x.posv, lower, 0, 0) for v, x in zip(ways, (_gpu_ragged, _gpu_cholesky))),
-                2, a, b)
-    assert set(sim.launched) == {"potrf_columns", "posv_columns"}
 
 
 def solved_by_two(me, members, n, k):
@@ -505,10 +481,10 @@ def same_eigen(sim, me, members, *orders):
         same(many, [x[None] for x in one], "larger")
 
 
-FAMILIES = dict(lu=lu, few=few, small=small, joined=joined, border=border, windows=windows,
-                cholesky=cholesky, qr=qr, tiles=tiles, left=left, mixed=mixed, lanes=lanes,
-                panels=panels, passing=passing, blas=blas, eigen=eigen, staying=staying,
-                rotations=rotations, division=division) | {
+FAMILIES = dict(lu=lu, few=few, small=small, joined=joined, windows=windows, cholesky=cholesky,
+                qr=qr, tiles=tiles, left=left, mixed=mixed, lanes=lanes, panels=panels,
+                passing=passing, blas=blas, eigen=eigen, staying=staying, rotations=rotations,
+                division=division) | {
                     "lines of L": cholesky, "columns": cholesky, "two sweeps": cholesky,
                     "small triangles": cholesky,
                     "by panels": by_panels, "by blocks": at_once, "by warps": at_once,
