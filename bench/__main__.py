@@ -1,10 +1,11 @@
-"""python -m bench compare FAMILY | ladder | overhead | report | speed | sweep | tune_cpu | variants
-(each with --help)"""
+"""python -m bench compare FAMILY | ladder | overhead | report | rows | speed | sweep | tune_cpu |
+variants (each with --help)"""
 
 import sys
 from importlib import import_module
 
-COMMANDS = ("compare", "ladder", "overhead", "report", "speed", "sweep", "tune_cpu", "variants")
+COMMANDS = ("compare", "ladder", "overhead", "report", "rows", "speed", "sweep", "tune_cpu",
+            "variants")
 
 
 def main(arguments):

@@ -111,8 +111,7 @@ def main(arguments):
     if unknown := asked - ROUTINES:
         parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(sorted(ROUTINES))}")
     try:
-        timing.compile_ahead(options.letters, orders,
-                             asked | FACTORED | set().union(*map(WITHIN.get, asked & {*WITHIN})))
+        compile_ahead(options.letters, orders, asked)
     except timing.NoGpu as missing:
         parser.exit(2, f"bench sweep: {missing}\n")
     report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
@@ -131,6 +130,12 @@ def main(arguments):
     for name, n, rise in report["cliffs"]:
         print(f"cliff: {name} at {n}: {rise:.2f} times what is allowed")
     return int(bool(report["cliffs"]))
+
+
+def compile_ahead(letters, orders, routines):
+    """What these routines and those that they go by are compiled to."""
+    within = set().union(*map(WITHIN.get, routines & {*WITHIN}))
+    timing.compile_ahead(letters, orders, routines | FACTORED | within)
 
 
 def steps(us):

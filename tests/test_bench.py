@@ -14,6 +14,7 @@ from bench import (
     compare,
     overhead,
     report,
+    rows,
     speed,
     sweep,
     timing,
@@ -255,6 +256,39 @@ def test_variants_are_timed_beside_the_row(monkeypatch):
     row, *us = variants.times("getri_shared", "s", 20, some, 1e5, made.extend, print)
     assert made == some and row == 7e3 / 200 and us == [1e3 * v["BLOCKS"] / 200 for v in some]
     assert variants.pairs("R=16,GROUP=2") == {"R": 16, "GROUP": 2}
+
+
+def test_rows_of_larger_orders_are_tried_where_they_differ(monkeypatch):
+    """On the CPU, by a clock that reads the row; one whose answer is another is left out."""
+    model, numbers = Gpu("NVIDIA H200", 13000, 90, 232448), {18: 4, 19: 8, 20: 8, 21: 2, 22: 9}
+
+    def why(kernel, letter, n, *more):
+        return {"to": n, "LANES": numbers[n]}, "here"
+
+    def lanes():
+        return _tuned.row("gemv_batched", "s", 18, model)["LANES"]
+
+    def call():
+        if lanes() == 2:
+            raise RuntimeError("no room")
+        return np.full(3, 1.0 + (lanes() == 9)), None
+
+    monkeypatch.setattr(_tuned, "why", why)
+    monkeypatch.setattr(sweep, "matrices", lambda letter, n, batch: np.zeros((batch, n, n), "f4"))
+    monkeypatch.setattr(sweep, "calls", lambda letter, a: {"gemv": call, "trsv": call})
+    monkeypatch.setattr(timing, "release", lambda: None)
+    monkeypatch.setattr(rows._clock, "gpu_clock", lambda nbytes: lambda side: lanes)
+    with rows.as_of(18, 19) as asked:
+        assert lanes() == 8 and asked == {"gemv_batched": {"LANES": 8}}
+    assert lanes() == 4
+    found = rows.times("s", 18, {"gemv"}, 4, 1e5)
+    of = {m: (1e3 * numbers[m] / rows.LEAST, {"gemv_batched": {"LANES": numbers[m]}})
+          for m in (18, 19)}
+    assert found == {"gemv": of}
+    assert rows.described(of[18][1], of[19][1]) == "gemv_batched LANES=4"
+    with pytest.raises(SystemExit) as stop:
+        rows.main(["zgesv"])
+    assert stop.value.code == 2
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -91,8 +91,10 @@ def main(folder, letter):
         constants = {k: v for k, v in kernel.constants.items() if k not in ("RAGGED", *free)}
         if kernel.name.endswith("_columns"):  # in how many tiles
             constants = {"N": kernel.constants["N"]}
-        if kernel.constants.get("LR"):  # a team's, whose rows by lines serve equal members alone
+        if kernel.name == "getrs_small":  # by rows for equal members or others, with the same bits
             constants = {}
+        if kernel.name == "potrs_small":
+            constants.pop("ONE_LINE", None)
         served.append((kernel.name, constants))
 
     kernels.launch = launch
