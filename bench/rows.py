@@ -1,4 +1,5 @@
-"""python -m bench rows [ROUTINE ...] [-p sd] [--orders N-N,N,...] [--reach 8] [--json FILE]
+"""python -m bench rows [ROUTINE ...] [-p sd] [--to 200 | --orders N-N,N,...] [--reach 8]
+    [--json FILE]
 
 Whether rows serve an order as well as those of a larger one: every batched routine of `bench sweep`
 as it is and with its rows looked up as of each of the next orders, as far as these are others,
@@ -7,14 +8,12 @@ little, and the least of three samples counts, on each of two allocations. What 
 printed with the rows; the file has all times.
 """
 
-import argparse
 import json
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
 from blasx import _clock, _tuned
-from blasx.tune import orders_of
 
 from . import compare, sweep, timing
 from .timing import Side
@@ -101,30 +100,12 @@ def described(rows, instead):
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python -m bench rows", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("routines", nargs="*", metavar="ROUTINE")
-    parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
-    parser.add_argument("--orders", type=orders_of, default=list(range(1, 201)),
-                        metavar="N-N,N,...")
-    parser.add_argument("--reach", type=int, default=8)
-    parser.add_argument("--bytes", type=float, default=100e6, help="of a batch")
-    parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--commit", help="what to record where git cannot tell")
-    options = parser.parse_args(arguments)
-    asked = {sweep.real(x) for x in options.routines} or sweep.ROUTINES
-    if unknown := asked - sweep.ROUTINES:
-        parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(sorted(sweep.ROUTINES))}")
-    orders = sorted(options.orders)
-    try:
-        served = range(orders[0], orders[-1] + options.reach + 1)
-        sweep.compile_ahead(options.letters, served, asked)
-    except timing.NoGpu as missing:
-        parser.exit(2, f"bench rows: {missing}\n")
+    options = sweep.begun("rows", __doc__, arguments, reach=8)
     report = compare.machine(True, options.commit) | {"us": {}}
     for letter in options.letters:
-        for n in orders:
-            for routine, us in times(letter, n, asked, options.reach, options.bytes).items():
+        for n in options.orders:
+            for routine, us in times(letter, n, options.routines, options.reach,
+                                     options.bytes).items():
                 name = f"{letter}{routine} {n}"
                 report["us"][name] = {m: round(t, 6) for m, (t, _) in us.items()}
                 (own, rows), (m, (best, found)) = us[n], min(us.items(), key=lambda x: x[1][0])

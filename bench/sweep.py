@@ -95,28 +95,40 @@ def matrices(letter, n, batch):
     return x
 
 
-def main(arguments):
-    parser = argparse.ArgumentParser(prog="python -m bench sweep", description=__doc__,
+def begun(command, about, arguments, **more):
+    """The options of a command for `routines`, types and orders, of which all is compiled; `more`:
+    {its own: default}. With `reach` what serves so many orders above these is compiled, too."""
+    parser = argparse.ArgumentParser(prog=f"python -m bench {command}", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("routines", nargs="*", metavar="ROUTINE")
     parser.add_argument("-p", dest="letters", default="sd", metavar="sdcz")
     parser.add_argument("--to", type=int, default=200)
     parser.add_argument("--orders", type=orders_of, metavar="N-N,N,...", help="instead of to --to")
     parser.add_argument("--bytes", type=float, default=100e6, help="of a batch")
+    for name, default in more.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
-    orders = options.orders or list(range(1, options.to + 1))
-    asked = {real(x) for x in options.routines} or ROUTINES
-    if unknown := asked - ROUTINES:
+    options.orders = sorted(options.orders or range(1, options.to + 1))
+    options.routines = {real(x) for x in options.routines} or ROUTINES
+    if unknown := options.routines - ROUTINES:
         parser.error(f"{' '.join(sorted(unknown))}: not among {' '.join(sorted(ROUTINES))}")
+    reach = range(getattr(options, "reach", 0) + 1)
+    within = set().union(*map(WITHIN.get, options.routines & {*WITHIN}))
     try:
-        compile_ahead(options.letters, orders, asked)
+        timing.compile_ahead(options.letters, {n + i for n in options.orders for i in reach},
+                             options.routines | FACTORED | within)
     except timing.NoGpu as missing:
-        parser.exit(2, f"bench sweep: {missing}\n")
+        parser.exit(2, f"bench {command}: {missing}\n")
+    return options
+
+
+def main(arguments):
+    options = begun("sweep", __doc__, arguments)
     report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
     for letter in options.letters:
-        found = times(letter, options.bytes, orders, asked)
+        found = times(letter, options.bytes, options.orders, options.routines)
         again(letter, options.bytes, found)
         for routine, us in found.items():
             report["us"][letter + routine] = {n: round(t, 5) for n, t in us.items()}
@@ -130,12 +142,6 @@ def main(arguments):
     for name, n, rise in report["cliffs"]:
         print(f"cliff: {name} at {n}: {rise:.2f} times what is allowed")
     return int(bool(report["cliffs"]))
-
-
-def compile_ahead(letters, orders, routines):
-    """What these routines and those that they go by are compiled to."""
-    within = set().union(*map(WITHIN.get, routines & {*WITHIN}))
-    timing.compile_ahead(letters, orders, routines | FACTORED | within)
 
 
 def steps(us):
