@@ -34,6 +34,7 @@ INLINE V OWN(diagonal)(E *pivot, VI *bad)
             for (int v = 0; v < N; ++v)                                                          \
                 a[(i + r) * ld + u + v] = c[r][v];                                               \
     } while (0)
+#define SPAN (WIDTH == 64 ? 4 : 2) /* there are 32 registers then, else 16 */
 #define OF_MEMBERS(s, j) a[(s) * ld + (j)]
 #define OF_ONE(s, j) OWN(spread)(OWN(number)(a + (s) * ld, j))
 
@@ -43,8 +44,8 @@ INLINE void OWN(cholesky_apart)(E *a, ptrdiff_t n, ptrdiff_t end, ptrdiff_t ld, 
     for (ptrdiff_t i = 0; i < n; i += ROWS) {
         ptrdiff_t rows = n - i < ROWS ? n - i : ROWS, u = i;
         if (rows == ROWS) {
-            for (; u + 1 < end; u += 2)
-                ABOVE(ROWS, 2, OF_MEMBERS);
+            for (; u + SPAN - 1 < end; u += SPAN)
+                ABOVE(ROWS, SPAN, OF_MEMBERS);
             for (; u < end; ++u)
                 ABOVE(ROWS, 1, OF_MEMBERS);
         }
@@ -71,8 +72,8 @@ INLINE void OWN(cholesky_alone)(E *a, ptrdiff_t n, ptrdiff_t ld, int *info)
     for (ptrdiff_t i = 0; i < n; i += ROWS) {
         ptrdiff_t rows = n - i < ROWS ? n - i : ROWS, u = i / W;
         if (rows == ROWS) {
-            for (; u + 1 < ld; u += 2)
-                ABOVE(ROWS, 2, OF_ONE);
+            for (; u + SPAN - 1 < ld; u += SPAN)
+                ABOVE(ROWS, SPAN, OF_ONE);
             for (; u < ld; ++u)
                 ABOVE(ROWS, 1, OF_ONE);
         }

@@ -14,6 +14,7 @@
 #undef TILE
 #undef RIGHT
 #undef ABOVE
+#undef SPAN
 #undef OF_MEMBERS
 #undef OF_ONE
 #undef TOGETHER
