@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from blasx import _clock, _tuned
+from blasx import _clock, _spaces, _tuned
 
 from . import compare, sweep, timing
 from .timing import Side
@@ -23,17 +23,22 @@ SAMPLES = 3
 ALLOCATIONS = 2
 AGREE = 1e-2   # the largest difference of answers, of their largest number
 WORTH = 1.05
+SPECTRAL = {"syevd", "sygvd", "gesvd"}  # whose vectors may differ
 
 
 @contextmanager
 def as_of(n, m):
-    """What is asked of the table for order n is answered for order m; gives {kernel: its row}."""
+    """What is asked of the table for order n is answered for order m; gives {kernel: its row}. A
+    RuntimeError where constants do not fit order n."""
     asked, why = {}, _tuned.why
 
-    def answered(kernel, letter, order, *more, **named):
-        found = why(kernel, letter, m if order == n else order, *more, **named)
+    def answered(kernel, letter, order, gpu, *more, **named):
+        found = why(kernel, letter, m if order == n else order, gpu, *more, **named)
         if order == n and found[0]:
-            asked.setdefault(kernel, _tuned.capitals(found[0]))
+            values = _tuned.capitals(found[0])
+            asked.setdefault(kernel, values)
+            if m > n and values and not _spaces.fits(kernel, letter, n, values, gpu):
+                raise RuntimeError(f"{kernel} {values} for order {n}")
         return found
 
     with mock.patch.object(_tuned, "why", answered):
@@ -44,17 +49,18 @@ def as_of(n, m):
             _tuned.forget()
 
 
-def agree(found, expected):
-    """Whether some numbers of two answers do: vectors of eigen- and singular values may differ."""
+def agree(routine, found, expected):
+    """Whether the numbers of two answers do."""
     def numbers(answer):
         return [x for x in (answer if isinstance(answer, tuple) else (answer,))
-                if x is not None and x.dtype.kind in "fc" and x.size]
+                if x is not None and x.dtype.kind in "fc" and x.size
+                and (routine not in SPECTRAL or x.ndim == 2)]
 
-    return min((float(abs(x - y).max() / abs(y).max()) for x, y in
-                zip(numbers(found), numbers(expected))), default=0) < AGREE
+    return all(float(abs(x - y).max()) < AGREE * float(abs(y).max())
+               for x, y in zip(numbers(found), numbers(expected), strict=True))
 
 
-def others(call, n, reach):
+def others(routine, call, n, reach):
     """{m: {kernel: its row}} of n, and of the orders above it by whose rows the call's answer is as
     by its own, the first of each that differ."""
     with as_of(n, n) as rows:
@@ -65,7 +71,7 @@ def others(call, n, reach):
                 answer = call()
             except (RuntimeError, MemoryError):
                 continue  # they have no room for it
-        if rows not in found.values() and agree(answer, expected):
+        if rows not in found.values() and agree(routine, answer, expected):
             found[m] = rows
     return found
 
@@ -79,7 +85,8 @@ def times(letter, n, routines, reach, nbytes):
             if sweep.real(routine) not in routines:
                 continue
             best = found.setdefault(routine, {})
-            served = {m: rows for m, (_, rows) in best.items()} or others(call, n, reach)
+            served = ({m: rows for m, (_, rows) in best.items()}
+                      or others(sweep.real(routine), call, n, reach))
             samples = {}
             for turn in range(SAMPLES):
                 for m, rows in served.items() if len(served) > 1 else ():

@@ -259,11 +259,16 @@ def test_variants_are_timed_beside_the_row(monkeypatch):
 
 
 def test_rows_of_larger_orders_are_tried_where_they_differ(monkeypatch):
-    """On the CPU, by a clock that reads the row; one whose answer is another is left out."""
-    model, numbers = Gpu("NVIDIA H200", 13000, 90, 232448), {18: 4, 19: 8, 20: 8, 21: 2, 22: 9}
+    """On the CPU, by a clock that reads the row; those are left out that give another answer in one
+    of two arrays, have no room, or do not fit the order."""
+    model = Gpu("NVIDIA H200", 13000, 90, 232448)
+    numbers = {18: 4, 19: 8, 20: 8, 21: 2, 22: 16, 23: 3}
+
+    def row(n):
+        return {"LANES": numbers[n], "R": 2, "DOWN": 8, "WARPS": 4}
 
     def why(kernel, letter, n, *more):
-        return {"to": n, "LANES": numbers[n]}, "here"
+        return {"to": n} | row(n), "here"
 
     def lanes():
         return _tuned.row("gemv_batched", "s", 18, model)["LANES"]
@@ -271,7 +276,7 @@ def test_rows_of_larger_orders_are_tried_where_they_differ(monkeypatch):
     def call():
         if lanes() == 2:
             raise RuntimeError("no room")
-        return np.full(3, 1.0 + (lanes() == 9)), None
+        return np.ones(3), np.full(3, 1.0 + (lanes() == 16)), None
 
     monkeypatch.setattr(_tuned, "why", why)
     monkeypatch.setattr(sweep, "matrices", lambda letter, n, batch: np.zeros((batch, n, n), "f4"))
@@ -279,13 +284,16 @@ def test_rows_of_larger_orders_are_tried_where_they_differ(monkeypatch):
     monkeypatch.setattr(timing, "release", lambda: None)
     monkeypatch.setattr(rows._clock, "gpu_clock", lambda nbytes: lambda side: lanes)
     with rows.as_of(18, 19) as asked:
-        assert lanes() == 8 and asked == {"gemv_batched": {"LANES": 8}}
+        assert lanes() == 8 and asked == {"gemv_batched": row(19)}
     assert lanes() == 4
-    found = rows.times("s", 18, {"gemv"}, 4, 1e5)
-    of = {m: (1e3 * numbers[m] / rows.LEAST, {"gemv_batched": {"LANES": numbers[m]}})
-          for m in (18, 19)}
+    found = rows.times("s", 18, {"gemv"}, 5, 1e5)
+    of = {m: (1e3 * numbers[m] / rows.LEAST, {"gemv_batched": row(m)}) for m in (18, 19)}
     assert found == {"gemv": of}
-    assert rows.described(of[18][1], of[19][1]) == "gemv_batched LANES=4"
+    assert rows.described(of[18][1], of[19][1]) == "gemv_batched LANES=4 R=2 DOWN=8 WARPS=4"
+    values, vectors = np.ones((2, 3)), np.ones((2, 3, 3))
+    assert rows.agree("syevd", (values, vectors), (values, -vectors))
+    assert not rows.agree("syevd", (values, vectors), (1.1 * values, vectors))
+    assert not rows.agree("gesv", (vectors, values * np.nan), (vectors, values))
     with pytest.raises(SystemExit) as stop:
         rows.main(["zgesv"])
     assert stop.value.code == 2

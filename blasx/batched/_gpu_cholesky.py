@@ -162,11 +162,10 @@ def _each(one, a, overwrite_a):
 
 def potrs(me, c, b, lower, overwrite_b, failed=None):
     """Solve with the Cholesky factors of every member: x, info. One launch as far as the tuned rows
-    go, else two triangular solves; where `failed` is not zero, b, which is for orders past
-    LARGEST."""
+    go, else two triangular solves; where `failed` is not zero, b."""
     n, sides = c.shape[1], nrhs(b)
     lines, warp = (solving(name, me, n, sides) for name in ("potrs_lines", "potrs_warp"))
-    small = n <= LARGEST and not lines and not warp and b.size
+    small = n <= LARGEST and failed is None and not lines and not warp and b.size
     x, info = like(b, overwrite_b), infos(len(b), zero=not small)
     if not b.size:
         return x, info

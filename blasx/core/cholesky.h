@@ -34,7 +34,7 @@ INLINE V OWN(diagonal)(E *pivot, VI *bad)
             for (int v = 0; v < N; ++v)                                                          \
                 a[(i + r) * ld + u + v] = c[r][v];                                               \
     } while (0)
-#define SPAN (WIDTH == 64 ? 4 : 2) /* there are 32 registers then, else 16 */
+#define SPAN (WIDTH == 64 ? 4 : 2) /* AVX-512 has 32 registers */
 #define OF_MEMBERS(s, j) a[(s) * ld + (j)]
 #define OF_ONE(s, j) OWN(spread)(OWN(number)(a + (s) * ld, j))
 
