@@ -2,7 +2,8 @@
 
 Cliffs: the time a member takes for every order n = 1, 2, ..., in every batched routine, cold, the
 median of five, of two such medians the least where there seems to be a cliff, which is where
-time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). 1 if there is one.
+time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). Whether it is one is then asked with so many members that
+the last wave of blocks counts little. 1 if there is one.
 Members are uniformly random numbers, dominant on the diagonal except for eigen- and singular
 values, where that would spare Jacobi's iteration most of its sweeps.
 """
@@ -20,6 +21,7 @@ from . import compare, timing
 from .timing import Side
 
 MOST = 100_000  # members
+WHOLE = 60  # members to a multiprocessor: whole waves of 1, 2, 3, 4, 5, 6, 10 or 12 blocks
 FACTORED = {"getrf", "potrf", "geqrf"}  # by which operands of others are made
 WITHIN = {"getrs": {"trsm"}, "gesv": {"getrs", "trsm"}, "getri": {"trsm"}, "potrs": {"trsm"},
           "posv": {"potrs", "trsm"}, "potri": {"trsm"}, "gels": {"ormqr", "trsm"},
@@ -126,40 +128,66 @@ def begun(command, about, arguments, **more):
 
 def main(arguments):
     options = begun("sweep", __doc__, arguments)
-    report = compare.machine(True, options.commit) | {"us": {}, "cliffs": []}
+    report = compare.machine(True, options.commit) | {"us": {}, "steps": []}
     for letter in options.letters:
         found = times(letter, options.bytes, options.orders, options.routines)
         again(letter, options.bytes, found)
+        large = in_whole_waves(letter, options.bytes, found)
         for routine, us in found.items():
             report["us"][letter + routine] = {n: round(t, 5) for n, t in us.items()}
             rises = dict(steps(us))
-            report["cliffs"] += [[letter + routine, n, round(rise, 3)] for n, rise in rises.items()
-                                 if rise > 1]
+            report["steps"] += [
+                [letter + routine, n, round(rise, 3), round(step(large[routine], n), 3)]
+                for n, rise in rises.items() if rise > 1]
             print(f"{letter}{routine:6} highest step {max(rises.values(), default=0):.2f} of what "
                   "is allowed", flush=True)
         if options.json:  # what there is after each type, as a sweep takes long
             Path(options.json).write_text(json.dumps(report) + "\n")
-    for name, n, rise in report["cliffs"]:
-        print(f"cliff: {name} at {n}: {rise:.2f} times what is allowed")
-    return int(bool(report["cliffs"]))
+    cliffs = [x for x in report["steps"] if x[3] > 1]
+    for name, n, few, many in cliffs:
+        print(f"cliff: {name} at {n}: {many:.2f} times what is allowed ({few:.2f} of few members)")
+    return int(bool(cliffs))
+
+
+def step(us, n):
+    """The step to order n in units of what is allowed."""
+    return us[n] / us[n - 1] / (1.3 * (n / (n - 1)) ** 3)
 
 
 def steps(us):
-    """(order, the step to it in units of what is allowed)"""
+    """(order, the step to it)"""
     for n in us:
-        if n + 1 in us:
-            yield n + 1, us[n + 1] / us[n] / (1.3 * ((n + 1) / n) ** 3)
+        if n - 1 in us:
+            yield n, step(us, n)
+
+
+def high(found):
+    """(order, routines) for both orders of each step above what is allowed."""
+    orders = {}
+    for routine, us in found.items():
+        for n, rise in steps(us):
+            for k in (n - 1, n) if rise > 1 else ():
+                orders.setdefault(k, set()).add(routine)
+    return sorted(orders.items())
 
 
 def again(letter, nbytes, found):
     """A step above what is allowed may be a hiccup of the machine's, which one order in some
     thousand has: both of its orders are timed once more, and the least counts."""
-    high = {routine: {k for n, rise in steps(us) if rise > 1 for k in (n - 1, n)}
-            for routine, us in found.items()}
-    for n in sorted(set().union(*high.values())):
-        names = {real(routine) for routine in high if n in high[routine]}
-        for routine, us in times(letter, nbytes, [n], names).items():
+    for n, names in high(found):
+        for routine, us in times(letter, nbytes, [n], {*map(real, names)}).items():
             found[routine][n] = min(found[routine][n], us[n])
+
+
+def in_whole_waves(letter, nbytes, found):
+    """{routine: {order: microseconds a member}} of the orders of steps above what is allowed, with
+    WHOLE members to each of the GPU's multiprocessors if these are more."""
+    large, cores = {}, timing.gpu().cuda.Device().attributes["MultiProcessorCount"]
+    for n, names in high(found):
+        nbytes_n = max(nbytes, WHOLE * cores * TYPES[letter].dtype.itemsize * n * n)
+        for routine, us in times(letter, nbytes_n, [n], {*map(real, names)}).items():
+            large.setdefault(routine, {}).update(us)
+    return large
 
 
 def members(letter, n, nbytes):

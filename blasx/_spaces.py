@@ -1771,6 +1771,18 @@ def host_fits(letter, n, v, gpu):
     return v.get("THREADS", 1) <= 64
 
 
+def class_stages(letter, n):
+    """Of ragged calls: streams beside the current one; threads of a block from which on what
+    follows waits until all its blocks have begun; members below which a class of small ones goes
+    with the next larger one."""
+    return (options(WIDE=(128, 64, 256, 1024)), options(FEW=(1024, 256, 4096, 1)),
+            options(STREAMS=(31, 15, 7)))
+
+
+def class_fits(letter, n, v, gpu):
+    return v.get("STREAMS", 1) < 128  # as many as a device keeps apart
+
+
 def leaf_stages(letter, n):
     return (options(LEAF=(512, 256, 1024, 2048)),)
 
@@ -1967,6 +1979,7 @@ SPACES = {
                          smallest=65, largest=2048),
     "level3_halves": Space("trsm_large", leaf_stages, leaf_fits, (2048, 4096, 8192), True,
                            compiled=False, smallest=513, largest=16384),
+    "ragged_classes": Space("gesv_vbatched", class_stages, class_fits, (256,), compiled=False),
     "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
                          smallest=8192, largest=8192),  # the row for all types
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),

@@ -167,6 +167,19 @@ def problem(routine, letter, n, batch, xp):
                            lambda of, x: solution(of[2], one, x[0]))
         case "gesv":
             return Problem((a, b), blasx.gesv_batched, lambda of, x: solution(*of, x[2]))
+        case "gesv_vbatched":
+            orders = np.random.default_rng(n).integers(1, n + 1, 2 * batch)
+            shapes = [np.stack((orders, x), 1) for x in (orders, np.ones_like(orders))]
+
+            def systems(*data):
+                return [blasx.Ragged(x, of) for x, of in zip(data, shapes)]
+
+            def residual(of, answer):
+                (a, b), (_, x) = systems(*of), systems(of[0], *answer)
+                return max(solution(a[i][None], b[i][None], x[i][None])
+                           for i in range(0, len(a), 16))
+            return Problem(tuple(random(int(x.prod(1).sum())) for x in shapes), lambda a, b: (
+                blasx.gesv_vbatched(*systems(a, b))[2].data,), residual)
         case "potrf":
             return Problem((a,), lambda a: blasx.potrf_batched(a, 1),
                            lambda of, x: _errors.cholesky(*of, x[0]))

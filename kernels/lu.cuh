@@ -134,12 +134,13 @@ __device__ inline Pivot told(const Block& a, const Column& c, const Tags& tag, i
     bool mine = own != 0;
     if constexpr (!UNPIVOTED) {
         p.high = team_max(own);
-        mine = own == p.high;
+        const bool of_team = FULL || team() < TEAMS;  // rows of lanes left over are all alike
+        mine = of_team && own == p.high;
         bool twice = false;
         #pragma unroll
         for (int i = 0; i < RN; ++i) twice = twice || (i != at && hi[i] == p.high);
         const unsigned lanes = team_ballot(mine);
-        const bool tie = (twice || (lanes & (lanes - 1)) != 0) && (FULL || team() < TEAMS);
+        const bool tie = of_team && (twice || (lanes & (lanes - 1)) != 0);
         if (TEAM == 32 ? tie : __any_sync(ALL, tie)) {  // of 32 each has one row: the same tie
             unsigned lower = 0, its = ALL;
             #pragma unroll
@@ -152,7 +153,8 @@ __device__ inline Pivot told(const Block& a, const Column& c, const Tags& tag, i
             mine = false;
             #pragma unroll
             for (int i = 0; i < RN; ++i)
-                if (tag[i] == chosen) mine = true, at = i, inverse = near_reciprocal(c[i]);
+                if (of_team && tag[i] == chosen)
+                    mine = true, at = i, inverse = near_reciprocal(c[i]);
         }
     }
     if (mine) beside(k) = {inverse, pick(tag, at)};

@@ -220,11 +220,13 @@ def test_what_is_compiled_ahead_are_programs():
 
 
 def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
-    """One that a hiccup made is gone, another stays; what is as allowed is not timed again."""
-    asked = []
+    """One that a hiccup made is gone, another stays, and is timed with many members; what is as
+    allowed is not timed again."""
+    asked, sizes = [], []
 
     def times(letter, nbytes, orders, routines):
         asked.append((orders, routines))
+        sizes.append(nbytes)
         us = {"heevd": {n: 1.0 for n in orders}, "gesvd": {n: n / 4 for n in orders}}
         return {k: v for k, v in us.items() if sweep.real(k) in routines}
 
@@ -234,6 +236,11 @@ def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
     assert asked == [([9], {"syevd"}), ([10], {"syevd"}), ([20], {"gesvd"}), ([21], {"gesvd"})]
     assert found == {"heevd": {8: 1.0, 9: 1.0, 10: 1.0, 11: 1.2}, "gesvd": {20: 1.0, 21: 5.25}}
     assert max(rise for _, rise in sweep.steps(found["gesvd"])) > 3
+    monkeypatch.setattr(timing, "gpu", lambda: SimpleNamespace(cuda=SimpleNamespace(
+        Device=lambda: SimpleNamespace(attributes={"MultiProcessorCount": 132}))))
+    del sizes[:]
+    assert sweep.in_whole_waves("c", 1e6, found) == {"gesvd": {20: 5.0, 21: 5.25}}
+    assert sizes == [60 * 132 * 8 * n * n for n in (20, 21)]
 
 
 def test_the_sweep_refuses_a_routine_that_it_has_not(capsys):

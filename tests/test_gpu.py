@@ -310,7 +310,7 @@ def test_products_of_torchs_short_types(cp):
 
 @pytest.mark.parametrize("letter", "sdczhb")
 @pytest.mark.parametrize("shape", [(7, 65, 100), (65, 100, 64), (128, 128, 128), (16, 256, 33),
-                                   (40, 128, 64), (150, 200, 130)])
+                                   (40, 128, 64), (150, 200, 130), (100, 128, 1)])
 def test_large_products_of_a_member_alone(cp, letter, shape):
     """The same bits as in any batch, by whatever library."""
     t, (m, n, k) = TYPES[letter], shape

@@ -174,7 +174,7 @@ KINDS = {"gemm_lines": Lines, "symm_lines": Lines, "syrk_lines": Circles,
 
 ALWAYS, IN_SHORT_STEPS, IN_WHOLE_STEPS = VENDOR = 1, 2, 3  # when a row says others are faster
 IN_STEPS = ALWAYS, IN_WHOLE_STEPS
-SKINNY = 24  # of fewer rows or columns cuBLAS makes sums that depend on the size of the batch
+SKINNY = 24  # rows or columns from which on cuBLAS's sums do not depend on the size of the batch
 
 
 @looked_up
@@ -204,11 +204,12 @@ def left_to_cublas(letter, order, device):
                    for kernel in ("gemm_thread", "gemm_warp", "gemm_split", "gemm_block"))
 
 
-def _cases(letter, m, n, *operands):
-    """When cuBLAS may be asked: `vendor` of a row is one of these. IN_WHOLE_STEPS: lines of all
-    operands are multiples of 16 bytes apart; where the first begins does not count, for a member
-    alone must be treated as in its batch."""
-    if min(m, n) < SKINNY:
+def _cases(letter, m, n, k, *operands):
+    """When cuBLAS may be asked: `vendor` of a row is one of these. Never where its sums depend on
+    the size of the batch: of few rows or columns, and of complex k = 1. IN_WHOLE_STEPS: lines of
+    all operands are multiples of 16 bytes apart; where the first begins does not count, for a
+    member alone must be treated as in its batch."""
+    if min(m, n) < SKINNY or k == 1 and TYPES[letter].is_complex:
         return ()
     size = TYPES[letter].dtype.itemsize
     whole = all((x.rows if x.columns == 1 else x.columns) * size % 16 == 0 for x in operands)
@@ -236,7 +237,7 @@ def product(me, m, n, k, a, b, c, o, alpha, beta, batch, half=ALL, symmetric=0, 
     plan = plan or _plan("gemm_warp", letter, order, device)
     if not (plan or half or symmetric):
         plan = _plan("gemm_split", letter, order, device, (), across)
-    plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, a, b, o), across)
+    plan = plan or _plan(by_block, letter, order, device, _cases(letter, m, n, k, a, b, o), across)
     if not plan and not _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):
         plan = _plan(by_block, letter, order, device, (), across)
     if plan:
@@ -363,7 +364,7 @@ def symm(me, alpha, a, b, beta, c, batch, side, lower, hermitian, overwrite_c):
             how = side * ON_THE_RIGHT | lower * OF_LOWER | hermitian * IS_HERMITIAN
             plan.launch(m, n, order, ALL, how, left, right, z, o, alpha, beta, batch)
             return out
-    when = _cases(me.letter, m, n, x, y, o)
+    when = _cases(me.letter, m, n, order, x, y, o)
     if not _plan("symm_block", me.letter, max(m, n), device, when):
         whole = cupy.ndarray((batch if x.members else 1, order, order), me.dtype)
         full = operand(whole)

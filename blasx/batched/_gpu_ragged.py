@@ -7,7 +7,8 @@ goes by others, with the same bits, Cholesky to order 32 by their constants, mem
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
 largest members first, in most routines so that a class begins when all blocks of the one before
-have. Classes of FEW small members go with the next larger one where bits allow it. Members above
+have. Classes of few small members go with the next larger one where bits allow it: of how many, how
+many streams there are, and what waits is the row of `ragged_classes`. Members above
 1024, and those that a routine has no kernel for here, are copied to stacks, one for each shape that
 occurs, which the `_batched` routine takes.
 """
@@ -52,9 +53,6 @@ from ._gpu_cholesky import SIDES
 from ._gpu_jacobi import MEMORY
 from ._gpu_lu import BESIDE
 
-BRANCHES = 31  # streams beside the current one, a class of 32 to each
-WIDE = 128  # threads of a block for which it pays that others wait: small ones find room anyway
-FEW = 1024  # members for which a launch of their own costs more than a larger order's kernel does
 TRIANGULAR = "trsm_lines", "trsm_small", "trsm_block"
 _local = threading.local()
 # What says which kernels serve a member of these sizes on a device; asked for every size of a call
@@ -504,12 +502,20 @@ def serve_in_shared(call, name, of, rows, *columns, beside=0):
     call.serve(name, launch)
 
 
-def _joined(classes):
-    """The classes, those of FEW members with the one before them, of larger members, where that
+@looked_up
+def _table(letter, device):
+    """How classes are launched: STREAMS beside the current one; threads of a block from which on it
+    pays that what follows waits (WIDE: small blocks find room anyway); members (FEW) for which a
+    launch of their own costs more than a larger order's kernel does."""
+    return row("ragged_classes", letter, MOST, gpu(device))
+
+
+def _joined(classes, few):
+    """The classes, those of fewer members with the one before them, of larger members, where that
     gives the same bits."""
     found = []
     for kernels, first, last in classes:
-        if found and last - first < FEW and _serves(found[-1][0], kernels):
+        if found and last - first < few and _serves(found[-1][0], kernels):
             kernels, first, _ = found.pop()
         found.append((kernels, first, last))
     return found
@@ -598,7 +604,8 @@ class Call:
         within = np.lexsort((-order, rank))
         self.order, ends = members[within], np.searchsorted(rank[within], np.arange(len(plans)),
                                                             "right").tolist()
-        self.classes = _joined(zip(plans, [0] + ends, ends))
+        self.table = _table(me.letter, current_device())
+        self.classes = _joined(zip(plans, [0] + ends, ends), self.table["FEW"])
         self.firsts = [first for _, first, _ in self.classes]
         self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 
@@ -674,10 +681,11 @@ class Call:
 
     def _launch(self):
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
-        with Branches(len(self.classes)) as branches:
+        wide = self.table["WIDE"]
+        with Branches(len(self.classes), self.table["STREAMS"]) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
                 steps = [step if step.__class__ is tuple else (step,) for step in kernels]
-                with branches.turn(i, any(block.threads >= WIDE for block, *_ in steps)):
+                with branches.turn(i, any(block.threads >= wide for block, *_ in steps)):
                     for part in self._parts(first, last, table):
                         for block, *way in steps:
                             name = block.kernel.name
@@ -726,12 +734,12 @@ class Call:
 
 
 class Branches:
-    """The current stream, and as many beside it as there are other things to do: they begin after
-    what the current stream has done, and it goes on after what they do."""
+    """The current stream, and as many beside it as there are other things to do, or `most`: they
+    begin after what the current stream has done, and it goes on after what they do."""
 
-    def __init__(self, count):
+    def __init__(self, count, most):
         self.main = cupy.cuda.get_current_stream()
-        self.others = side_streams()[:count - 1] if count > 1 else []
+        self.others = side_streams(min(count - 1, most)) if count > 1 else []
         self.in_order = count > 1 and records_begun()
         self.before = None  # the event when all blocks of the last `wide` thing have begun
 
@@ -769,11 +777,10 @@ class Branches:
             self.main.wait_event(stream.record(cupy.cuda.Event(disable_timing=True)))
 
 
-def side_streams():
+def side_streams(count):
     """Streams of this thread on the current device: another thread may be capturing with its
     own."""
-    device = current_device()
-    known = _local.__dict__.setdefault("streams", {})
-    if device not in known:
-        known[device] = [cupy.cuda.Stream(non_blocking=True) for _ in range(BRANCHES)]
-    return known[device]
+    known = _local.__dict__.setdefault("streams", {}).setdefault(current_device(), [])
+    while len(known) < count:
+        known.append(cupy.cuda.Stream(non_blocking=True))
+    return known[:count]

@@ -190,7 +190,7 @@ def few(sim, me, members):
     compare(lambda *x: _gpu_ragged.gesv(me, *x, 0, 0), lambda *x: _gpu_lu.gesv(me, *x, 0, 0), 3,
             a, b)
     try:
-        with _gpu_ragged.Branches(2).turn(0, True):
+        with _gpu_ragged.Branches(2, 1).turn(0, True):
             raise ArithmeticError
     except ArithmeticError:
         assert _kernel.recorded_begun(), "the next launch would record an event that is gone"
