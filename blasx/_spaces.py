@@ -1979,7 +1979,7 @@ SPACES = {
                          smallest=65, largest=2048),
     "level3_halves": Space("trsm_large", leaf_stages, leaf_fits, (2048, 4096, 8192), True,
                            compiled=False, smallest=513, largest=16384),
-    "ragged_classes": Space("gesv_vbatched", class_stages, class_fits, (256,), compiled=False),
+    "ragged_classes": Space("gesv_vbatched", class_stages, class_fits, (128,), compiled=False),
     "host_copies": Space("host", copy_stages, host_fits, compiled=False, letters="d",
                          smallest=8192, largest=8192),  # the row for all types
     "norm_rows": Space("norm", row_stages, row_fits(1), letters="sdhb", largest=16384),

@@ -502,12 +502,13 @@ def serve_in_shared(call, name, of, rows, *columns, beside=0):
     call.serve(name, launch)
 
 
-@looked_up
-def _table(letter, device):
-    """How classes are launched: STREAMS beside the current one; threads of a block from which on it
-    pays that what follows waits (WIDE: small blocks find room anyway); members (FEW) for which a
-    launch of their own costs more than a larger order's kernel does."""
-    return row("ragged_classes", letter, MOST, gpu(device))
+@planned
+def _table(letter, device, n):
+    """How classes are launched of a call whose largest order is n: STREAMS beside the current one;
+    threads of a block from which on it pays that what follows waits (WIDE: small blocks find room
+    anyway); members (FEW) for which a launch of their own costs more than a larger order's kernel
+    does."""
+    return row("ragged_classes", letter, min(n, MOST), gpu(device))
 
 
 def _joined(classes, few):
@@ -604,7 +605,7 @@ class Call:
         within = np.lexsort((-order, rank))
         self.order, ends = members[within], np.searchsorted(rank[within], np.arange(len(plans)),
                                                             "right").tolist()
-        self.table = _table(me.letter, current_device())
+        self.table = _table(me.letter, current_device(), int(extents[0].max(initial=0)))
         self.classes = _joined(zip(plans, [0] + ends, ends), self.table["FEW"])
         self.firsts = [first for _, first, _ in self.classes]
         self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
