@@ -1,9 +1,11 @@
 """python -m bench sweep [ROUTINE ...] [-p sd] [--to 200 | --orders N-N,N,...] [--json FILE]
+    [--before FILE]
 
 Cliffs: the time a member takes for every order n = 1, 2, ..., in every batched routine, cold, the
 median of five, of two such medians the least where there seems to be a cliff, which is where
 time(n + 1) > 1.3 ((n + 1) / n)^3 time(n). Whether it is one is then asked with so many members that
-the last wave of blocks counts little. 1 if there is one.
+the last wave of blocks counts little. 1 if there is one. Orders that take longer than in the FILE
+of a sweep before are printed, too: rows of the table have changed since.
 Members are uniformly random numbers, dominant on the diagonal except for eigen- and singular
 values, where that would spare Jacobi's iteration most of its sweeps.
 """
@@ -21,6 +23,7 @@ from . import compare, timing
 from .timing import Side
 
 MOST = 100_000  # members
+SLOWER = 1.08  # times as long as before that are told
 WHOLE = 60  # members to a multiprocessor: whole waves of 1, 2, 3, 4, 5, 6, 10 or 12 blocks
 FACTORED = {"getrf", "potrf", "geqrf"}  # by which operands of others are made
 WITHIN = {"getrs": {"trsm"}, "gesv": {"getrs", "trsm"}, "getri": {"trsm"}, "potrs": {"trsm"},
@@ -127,7 +130,8 @@ def begun(command, about, arguments, **more):
 
 
 def main(arguments):
-    options = begun("sweep", __doc__, arguments)
+    options = begun("sweep", __doc__, arguments, before="")
+    before = json.loads(Path(options.before).read_text())["us"] if options.before else {}
     report = compare.machine(True, options.commit) | {"us": {}, "steps": []}
     for letter in options.letters:
         found = times(letter, options.bytes, options.orders, options.routines)
@@ -143,10 +147,21 @@ def main(arguments):
                   "is allowed", flush=True)
         if options.json:  # what there is after each type, as a sweep takes long
             Path(options.json).write_text(json.dumps(report) + "\n")
+    for name, n, times_as_long in slower(report["us"], before):
+        print(f"{name} at {n}: {times_as_long:.2f} times as long as before")
     cliffs = [x for x in report["steps"] if x[3] > 1]
     for name, n, few, many in cliffs:
         print(f"cliff: {name} at {n}: {many:.2f} times what is allowed ({few:.2f} of few members)")
     return int(bool(cliffs))
+
+
+def slower(us, before):
+    """(routine, order, how many times as long as before), of a report's times and its file's."""
+    for name, times in us.items():
+        for n, t in times.items():
+            was = before.get(name, {}).get(str(n), t)
+            if t > SLOWER * was:
+                yield name, n, t / was
 
 
 def step(us, n):

@@ -243,6 +243,12 @@ def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
     assert sizes == [60 * 132 * 8 * n * n for n in (20, 21)]
 
 
+def test_what_is_slower_than_in_a_sweep_before():
+    before = {"sgemm": {"1": 1.0, "2": 2.0, "3": 3.0}, "dgemm": {"1": 1.0}}
+    now = {"sgemm": {1: 1.05, 2: 3.0, 4: 9.0}, "zgemm": {1: 9.0}}
+    assert list(sweep.slower(now, before)) == [("sgemm", 2, 1.5)]
+
+
 def test_the_sweep_refuses_a_routine_that_it_has_not(capsys):
     with pytest.raises(SystemExit) as stop:
         sweep.main(["getrf", "zgesv"])
