@@ -107,13 +107,7 @@ class Space:
     letters: str = "sdcz"
     smallest: int = 1  # orders that the routine gives it
     largest: int = MOST
-    unaligned: bool = False  # only orders whose rows are no multiple of 128 bytes
     needed: int = 0
-
-    def serves(self, letter, n):
-        """Whether the routine gives it members of this type and order by rows without gaps."""
-        return letter in self.letters and not (
-            self.unaligned and n * TYPES[letter].dtype.itemsize % 128 == 0)
 
     def may_leave(self, n):
         """Whether the routine has another way for members of this order."""
@@ -1002,10 +996,12 @@ def circle_stages(letter, n):
     """Teams of which no warp's group is empty; A as a whole, and in slices."""
     teams = [dict(TEAM=t, RM=m, WARPS=t) for t in range(1, 17) for m in [-(-n // (16 * t))]
              if 16 * m * (t - 1) < n and circle_tiles(t, m) * words(letter) <= CIRCLE_TILES]
-    chunk = 128 // TYPES[letter].dtype.itemsize
+    size = TYPES[letter].dtype.itemsize
+    chunk = 128 // size
     slices = options(DEEP=(chunk,), STAGES=(1,)) + options(DEEP=(chunk, 2 * chunk), STAGES=(2, 3))
     adjacent = [dict(ADJACENT=2)] if n % 4 == 2 else [{}] if n % 2 else [dict(ADJACENT=4)]
-    return (teams, slices, adjacent, options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
+    ways = adjacent * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
+    return (teams, slices, ways, options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
@@ -1017,8 +1013,10 @@ def circle_tiles(team, rm):
 def circle_fits(letter, n, v, gpu):
     size, team = TYPES[letter].dtype.itemsize, v["TEAM"]
     return (v["DEEP"] * size % 128 == 0 and 16 * v["RM"] * team >= n
-            and (not v.get("BULK") or gpu.capability >= SINCE["BULK"] and v["STAGES"] == 1)
+            and (not v.get("BULK") or gpu.capability >= SINCE["BULK"] and v["STAGES"] == 1
+                 and not v.get("PADDED"))
             and v.get("ADJACENT", 0) in (0, 2, 4)
+            and (n * size % 16 == 0 or not v.get("PADDED"))
             and circle_tiles(team, v["RM"]) * words(letter) <= CIRCLE_TILES
             and (v["WARPS"] == team or team == 1) and 32 * v["WARPS"] * v["BLOCKS"] <= 2048
             and v["WARPS"] // team * syrk_bytes(letter, v, n, n) + 512 <= gpu.shared)
@@ -1900,8 +1898,8 @@ SPACES = {
     "symm_block": Space("symm", square_stages, tile_fits(symmetric=True), (32, 64, 128, 256), True),
     "other_triangle": Space("symm", mirror_stages, mirror_fits, (8, 16, 64)),
     "syrk_lines": Space("syrk", circle_stages, circle_fits,
-                        (9, 17, 33, 49, 65, 81, 97, 113, 129, 145, 161, 177, 193, 225), True,
-                        smallest=5, largest=256, unaligned=True),
+                        (9, 17, 32, 33, 49, 64, 65, 81, 96, 97, 113, 128, 129, 145, 160, 161, 177,
+                         192, 193, 225), True, smallest=5, largest=256),
     "syrk_block": Space("syrk", tile_stages, tile_fits(half=True), (32, 64, 128, 256)),
     "syrk_split": Space("syrk", split_stages, tile_fits(half=True, split=True), (64, 128, 256, 512),
                         True, letters="sc"),

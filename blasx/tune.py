@@ -479,7 +479,6 @@ def jobs(kernels, letters, orders, gpu, quick):
         wanted = {n: n for n in orders} if orders else present | {n: n for n in space.orders}
         found += [(kernel, letter, to, n) for to, n in sorted(wanted.items())
                   if space.smallest <= n <= (QUICK_TO if quick and not orders else space.largest)
-                  and space.serves(letter, n)
                   and _spaces.nearest(kernel, letter, n, {}, gpu)]
     return found
 
@@ -568,7 +567,7 @@ def show(routines, letters, orders, gpu):
             continue
         served = routine not in WITH or _tuned.why(WITH[routine], letter, n, gpu)[0]
         first = FIRST.get(routine, ()) if served else ()
-        kernels = [k for k in (*first, *spaces) if _spaces.SPACES[k].serves(letter, n)]
+        kernels = [k for k in (*first, *spaces) if letter in _spaces.SPACES[k].letters]
         own = [(k, *_tuned.why(k, letter, n, gpu)) for k in kernels
                if _spaces.SPACES[k].smallest <= n]
         used = next(([x] for x in own if x[1] and not x[1].get("vendor")), None)

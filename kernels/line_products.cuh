@@ -42,18 +42,12 @@ struct Part {  // of a member's C: `rows` rows, from A's row `a` on
 };
 
 // From a row of A, of B and of C to the next in shared memory
-__host__ __device__ constexpr int apart(int n, int unit) { return PADDED ? padded(n, unit) : n; }
 __host__ __device__ constexpr int pitch_of_a(int k)
 {
-    return RESIDENT ? apart(k, 4) : slice_pitch(k);
+    return RESIDENT ? row_pitch(k, 4) : slice_pitch(k);
 }
-__host__ __device__ constexpr int pitch_of_b(int n) { return apart(n, QUARTER); }
-__host__ __device__ constexpr int pitch_of_c(int n) { return apart(n, 4); }
-__device__ inline void bring(scalar_t* to, int pitch, const scalar_t* from, int rows, int n)
-{
-    if (PADDED && pitch != n) bring_rows(to, pitch, from, rows, n);
-    else bring(to, from, rows * n);
-}
+__host__ __device__ constexpr int pitch_of_b(int n) { return row_pitch(n, QUARTER); }
+__host__ __device__ constexpr int pitch_of_c(int n) { return row_pitch(n, 4); }
 
 // A's rows or a slice of them at the beginning of shared memory, then one of B and what warps read
 // past its last row, where no copy is under way; a_apart and b_apart: from these to the next
@@ -234,8 +228,7 @@ struct Answer {  // O := alpha x + beta old, of a member
         }
         const scalar_t by = alpha;  // captured by value: through `this` it costs registers
         const auto times = [by](scalar_t x) { return plus_product(scalar_t{}, by, x); };
-        if (PADDED && pitch != n) send_rows(to, image, pitch, rows, n, times);
-        else send(to, image, count, times);
+        send(to, image, pitch, rows, n, times);
     }
 };
 

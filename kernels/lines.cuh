@@ -105,10 +105,11 @@ __device__ inline void deliver(int stage, const Line& x, const Line& y)
     x.copy(barrier_of(stage)), y.copy(barrier_of(stage));
 }
 
-// From a row of n to the next where these are an odd number of times `unit` numbers apart
-__host__ __device__ constexpr int padded(int n, int unit)
+// From a row of n to the next in shared memory: as in memory or, PADDED, an odd number of times
+// `unit` numbers
+__host__ __device__ constexpr int row_pitch(int n, int unit)
 {
-    return unit * ((n + unit - 1) / unit | 1);
+    return PADDED ? unit * ((n + unit - 1) / unit | 1) : n;
 }
 
 // f(row, at) for every 16 bytes of rows of n, a multiple of 16 bytes, that begin `before` numbers past
@@ -125,11 +126,12 @@ template <class F> __device__ void each_pack(int rows, int n, int before, F f)
     }
 }
 
-// `to` := the rows of n at `from`, `apart` from each other
-__device__ inline void bring_rows(scalar_t* to, int apart, const scalar_t* from, int rows, int n)
+// `to` := the rows of n at `from`, from one of which to the next there it is `pitch`
+__device__ inline void bring(scalar_t* to, int pitch, const scalar_t* from, int rows, int n)
 {
+    if (!PADDED || pitch == n) return bring(to, from, rows * n);
     each_pack(rows, n, past(from), [=](int row, int at) {
-        copy_async<16, true>(to + row * apart + at, from + row * n + at,
+        copy_async<16, true>(to + row * pitch + at, from + row * n + at,
                              min(PACK, n - at) * int(sizeof(scalar_t)));
     });
 }
@@ -163,11 +165,12 @@ template <class F> __device__ void send(scalar_t* to, const scalar_t* image, int
         send_pack(to + e, image + e, e, before, end, f);
 }
 
-// The rows of n at `to` likewise, of those of `image` that are `apart`
+// The rows of n at `to` likewise, of those of `image`, from one of which to the next it is `pitch`
 template <class F>
-__device__ void send_rows(scalar_t* to, const scalar_t* image, int apart, int rows, int n, F f)
+__device__ void send(scalar_t* to, const scalar_t* image, int pitch, int rows, int n, F f)
 {
+    if (!PADDED || pitch == n) return send(to, image, rows * n, f);
     each_pack(rows, n, past(to), [=](int row, int at) {
-        send_pack(to + row * n + at, image + row * apart + at, at, 0, n, f);
+        send_pack(to + row * n + at, image + row * pitch + at, at, 0, n, f);
     });
 }

@@ -1,6 +1,6 @@
 // syrk_lines.cu: C := alpha A A^T, or alpha A A^H, of every member of a batch whose matrices lie by
-// rows without gaps, of lengths that are no multiple of 128 bytes. One triangle of C is that, the
-// other zero; what C was is neither read nor kept.
+// rows without gaps, of lengths that are no multiple of 128 bytes but where they are PADDED. One
+// triangle of C is that, the other zero; what C was is neither read nor kept.
 //
 // As in gemm_lines.cu what lies without gaps is one line (lines.cuh). A team of TEAM warps owns a
 // member. A comes as a whole, a line, or in slices of DEEP of its columns, a line for each row, of
@@ -16,7 +16,7 @@
 // t = 0 ... 3 of a group want numbers that are neighbours along k. They are given others, so that
 // those of eight rows are read from different banks: where rows are an odd number of numbers apart,
 // those at the quarters of 128 bytes; twice an odd number, ADJACENT = 2: two and two neighbours, at
-// the halves; four times, ADJACENT = 4: neighbours.
+// the halves; four times, ADJACENT = 4, or PADDED: neighbours.
 //
 // k > 0. The floor is n (k + n) elements a member, and n (n + 1) k operations.
 #ifndef BLASX               // the launcher writes these; the values here let the file compile alone
@@ -25,6 +25,7 @@ constexpr int RM = 3;                // tiles of a group, one below the other
 constexpr int DEEP = 64;             // of k in a slice
 constexpr int STAGES = 1;            // slices in shared memory; 1: there is one in all, A
 constexpr int ADJACENT = 0;          // of k the lanes of a group that take neighbours; 0: none do
+constexpr int PADDED = 0;            // 1: rows are apart in shared memory (lines.cuh)
 constexpr int BULK = 0;              // 1: the hardware brings A as a whole (lines.cuh)
 constexpr int BLOCKS = 1;            // per multiprocessor for which registers are rationed
 #endif
@@ -37,8 +38,9 @@ constexpr int TEAMS = WARPS / TEAM;
 constexpr int SIDE = 16 * RM, ACROSS = 2 * RM;    // rows of a group, and tiles that are as wide
 constexpr int MET = TEAM / 2 + 1;                 // groups half the way round the circle
 constexpr int AHEAD = STAGES > 1 ? STAGES - 1 : 1;
-constexpr int NEAR = ADJACENT ? ADJACENT : 1, APART = 4 / NEAR;  // lanes side by side; such groups
-static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && !(BULK && STAGES > 1));
+constexpr int NEAR = PADDED ? 4 : ADJACENT ? ADJACENT : 1;  // lanes side by side
+constexpr int APART = 4 / NEAR;                             // such groups
+static_assert(WARPS % TEAM == 0 && (TEAM == 1 || TEAMS == 1) && !(BULK && (STAGES > 1 || PADDED)));
 
 struct Member {
     const scalar_t* a;  // n x k
@@ -54,13 +56,16 @@ struct Slices {
 
     __device__ Slices(const Member& w, scalar_t* own)
         : a(own + past(w.a)), apart(room(w.n * slice_pitch(w.k))) {}
-    static __device__ int pitch(const Member& w) { return STAGES > 1 ? slice_pitch(w.k) : w.k; }
+    static __device__ int pitch(const Member& w)
+    {
+        return STAGES > 1 ? slice_pitch(w.k) : row_pitch(w.k, 4);
+    }
     static __device__ int deep(const Member& w) { return STAGES > 1 ? DEEP : w.k; }
     // From column p of A on
     __device__ void bring_from(const Member& w, int p, int stage) const
     {
         if (STAGES > 1) bring_slice(a + stage * apart, w.a, w.n, w.k, p, min(DEEP, w.k - p));
-        else if (!BULK) bring(a, w.a, w.n * w.k);
+        else if (!BULK) bring(a, pitch(w), w.a, w.n, w.k);
         else if (in_team() == 0) deliver(stage, Line(a, w.a, w.n * w.k, w.end), Line());
     }
 };
@@ -205,16 +210,16 @@ template <int WIDE> struct Tiles {
     __device__ void put(scalar_t* image, const Member& w, const Answer& answer, int first,
                         int count, bool in_turn) const
     {
-        const int n = w.n;
-        image -= first * n;
+        const int n = w.n, pitch = row_pitch(n, 4);
+        image -= first * pitch;
         const auto store = [=, &w, &answer](int row, int column, scalar_t x, bool diagonal) {
             if (unsigned(row - first) < unsigned(count)) {
                 const bool is_real = w.hermitian && diagonal;
                 x = plus_product(scalar_t{}, answer.alpha, is_real ? real_part(x) : x);
-                image[row * n + column] = is_real ? real_part(x) : x;
+                image[row * pitch + column] = is_real ? real_part(x) : x;
             }
             if (!diagonal && unsigned(column - first) < unsigned(count))
-                image[column * n + row] = scalar_t{};
+                image[column * pitch + row] = scalar_t{};
         };
         // x is the product of rows r and q; below the diagonal or above, it is wanted so or mirrored
         const auto put_one = [=, &w, &answer](int b, int r, int q, scalar_t x) {
@@ -261,7 +266,7 @@ __device__ void multiply(const Member& w, const Slices& slices, scalar_t* own, i
     tiles.end();
     bool in_turn = false;
     if constexpr (sizeof(real_t) == 4) in_turn = tiles.any_not_finite(w.n);
-    const int together = min(w.n, (shared - PACK + 1) / w.n);
+    const int pitch = row_pitch(w.n, 4), together = min(w.n, (shared - PACK + 1) / pitch);
     #pragma unroll 1
     for (int first = 0; first < w.n; first += together) {
         scalar_t* const to = answer.o + first * w.n;
@@ -269,7 +274,7 @@ __device__ void multiply(const Member& w, const Slices& slices, scalar_t* own, i
         meet();
         tiles.put(own + past(to), w, answer, first, count, in_turn);
         meet();
-        send(to, own + past(to), count * w.n, [](scalar_t x) { return x; });
+        send(to, own + past(to), pitch, count, w.n, [](scalar_t x) { return x; });
     }
 }
 

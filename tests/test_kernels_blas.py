@@ -139,17 +139,22 @@ def test_symmetric_products_of_lines(folder, letter, team, tiles, slices, warps,
         RESIDENT=1, WARPS=warps, BLOCKS=1, **rows))
 
 
-@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "near", "bulk"), [
-    ("s", 1, 3, (32, 1), 2, 0, 0), ("s", 4, 1, (32, 2), 4, 2, 0), ("s", 3, 2, (32, 3), 3, 4, 0),
-    ("d", 1, 1, (16, 1), 4, 2, 0), ("d", 5, 1, (16, 2), 5, 0, 0), ("d", 2, 2, (16, 1), 2, 4, 0),
-    ("c", 1, 2, (16, 1), 1, 0, 0), ("c", 4, 1, (16, 1), 4, 0, 0), ("c", 3, 1, (32, 2), 3, 2, 0),
-    ("z", 1, 2, (8, 1), 2, 0, 0), ("z", 2, 1, (8, 3), 2, 4, 0), ("z", 5, 1, (8, 1), 5, 2, 0),
-    ("s", 1, 3, (32, 1), 2, 0, 1), ("d", 5, 1, (16, 1), 5, 2, 1)])
-def test_ranks_of_lines(folder, letter, team, tiles, slices, warps, near, bulk):
+TWO, FOUR = {"ADJACENT": 2}, {"ADJACENT": 4}
+
+
+@pytest.mark.parametrize(("letter", "team", "tiles", "slices", "warps", "rows"), [
+    ("s", 1, 3, (32, 1), 2, {}), ("s", 4, 1, (32, 2), 4, TWO), ("s", 3, 2, (32, 3), 3, FOUR),
+    ("d", 1, 1, (16, 1), 4, TWO), ("d", 5, 1, (16, 2), 5, {}), ("d", 2, 2, (16, 1), 2, FOUR),
+    ("c", 1, 2, (16, 1), 1, {}), ("c", 4, 1, (16, 1), 4, {}), ("c", 3, 1, (32, 2), 3, TWO),
+    ("z", 1, 2, (8, 1), 2, {}), ("z", 2, 1, (8, 3), 2, FOUR), ("z", 5, 1, (8, 1), 5, TWO),
+    ("s", 1, 3, (32, 1), 2, BULK), ("d", 5, 1, (16, 1), 5, TWO | BULK),
+    ("s", 4, 1, (32, 1), 4, PADDED), ("s", 1, 3, (32, 2), 2, PADDED),
+    ("d", 2, 2, (16, 1), 2, PADDED), ("c", 3, 1, (16, 1), 3, PADDED),
+    ("z", 1, 2, (8, 1), 2, PADDED)])
+def test_ranks_of_lines(folder, letter, team, tiles, slices, warps, rows):
     """syrk_lines: circles of one group and of more, odd and even; A whole and in slices."""
     sanitize(folder, "syrk_lines", letter, dict(
-        TEAM=team, RM=tiles, DEEP=slices[0], STAGES=slices[1], WARPS=warps, BLOCKS=1,
-        ADJACENT=near, BULK=bulk))
+        TEAM=team, RM=tiles, DEEP=slices[0], STAGES=slices[1], WARPS=warps, BLOCKS=1, **rows))
 
 
 @pytest.mark.parametrize(("warps", "held", "lines"), [(8, 2, 32), (4, 1, 16)])

@@ -399,14 +399,8 @@ def same(x, y):
 """
 
 
-def test_ranks_of_odd_orders_by_lines(simulated):
-    """By the rows that ship: both triangles, the other zero, a real diagonal; members that lie
-    apart, and one alone, as among others and beside numbers that are not finite; numbers near
-    underflow, and products near the largest."""
-    text = NUMBERS + """
-for letter, n, k in (("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65), ("s", 113, 75),
-                     ("d", 17, 25), ("d", 41, 33), ("d", 67, 69), ("c", 19, 17), ("c", 33, 39),
-                     ("c", 61, 55), ("z", 17, 23), ("z", 35, 35), ("z", 49, 57)):
+RANKS = NUMBERS + """
+for letter, n, k in SIZES:
     apart = random(letter, 3, n * k + 5)
     whole = gpu.copied(apart)[:, :n * k].reshape(3, n, k)
     assert whole.strides[0] == apart.strides[0]
@@ -448,7 +442,31 @@ for letter, n, k in (("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65),
                 tiny = half(k * 2.0**-148 / scale / scale.T)
                 assert (abs(back - half(right(wide))) <= half(bound) + tiny).all(), (n, k, up, row)
 """
-    passes(text, simulated)
+
+
+def test_ranks_of_odd_orders_by_lines(simulated):
+    """By the rows that ship: both triangles, the other zero, a real diagonal; members that lie
+    apart, and one alone, as among others and beside numbers that are not finite; numbers near
+    underflow, and products near the largest."""
+    passes(RANKS.replace("SIZES", """(
+        ("s", 17, 17), ("s", 35, 47), ("s", 50, 46), ("s", 69, 65), ("s", 113, 75),
+        ("d", 17, 25), ("d", 41, 33), ("d", 67, 69), ("c", 19, 17), ("c", 33, 39), ("c", 61, 55),
+        ("z", 17, 23), ("z", 35, 35), ("z", 49, 57))"""), simulated)
+
+
+def test_ranks_of_rows_apart(simulated):
+    """The same of rows in whole lines of memory, which lie apart in shared memory."""
+    passes("""
+from contextlib import ExitStack
+from blasx import _tuned
+rows = ExitStack()
+def padded(letter, team, deep):
+    rows.enter_context(_tuned.using(letter, syrk_lines=dict(
+        TEAM=team, RM=1, DEEP=deep, STAGES=1, WARPS=team, BLOCKS=1, PADDED=1)))
+padded("s", 4, 32), padded("d", 3, 16), padded("c", 2, 16), padded("z", 2, 8)
+""" + RANKS.replace("SIZES", """(
+        ("s", 64, 64), ("s", 32, 48), ("s", 52, 64), ("d", 48, 32), ("d", 32, 32), ("c", 32, 32),
+        ("c", 30, 32), ("z", 24, 24), ("z", 31, 24))"""), simulated)
 
 
 def test_symmetric_products_by_lines(simulated):

@@ -111,10 +111,9 @@ class Lines(Tiles):
 
     def takes(self, m, n, k):
         """Whether rows lie so that they are read from different banks."""
-        size = TYPES[self.kernel.letter].dtype.itemsize
         if self.values.get("PADDED"):
-            return n * size % 16 == 0 and k * size % 16 == 0
-        return _spread(size, m, n, k)
+            return _in_packs(self.kernel.letter, n, k)
+        return _spread(TYPES[self.kernel.letter].dtype.itemsize, m, n, k)
 
     def launch(self, m, n, k, half, symmetric, a, b, c, o, alpha, beta, batch):
         v = self.values
@@ -132,6 +131,8 @@ class Circles(Tiles):
 
     def takes(self, n, k):
         """Whether no more than two lanes, or the fewest there can be, read from the same bank."""
+        if self.values.get("PADDED"):
+            return _in_packs(self.kernel.letter, n, k)
         near, even = self.values.get("ADJACENT") or 1, k & -k
         return (near <= 2 * even and (even <= 2 * near or near == 4)
                 and _spread(TYPES[self.kernel.letter].dtype.itemsize, n, n, k))
@@ -259,6 +260,12 @@ def _spread(size, m, n, k):
     """Whether rows of n and of k one after the other, where they begin at multiples of 16 bytes, do
     not all begin at one bank."""
     return max(m, n, k) * size % 16 or (n * size % 128 and k * size % 128)
+
+
+def _in_packs(letter, n, k):
+    """Whether rows of n and of k are multiples of 16 bytes."""
+    size = TYPES[letter].dtype.itemsize
+    return n * size % 16 == 0 and k * size % 16 == 0
 
 
 def _cublas(me, m, n, k, a, b, c, o, alpha, beta, batch, alone):

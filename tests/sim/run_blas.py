@@ -54,7 +54,8 @@ SYMMETRIC = [(m, n, beta, shared) for m, n, beta, shared in (
     (33, 33, 0, 0), (17, 21, 0.5, 1), (20, 31, 0, 0), (35, 20, -1, 0), (1, 1, 0, 0),
     (13, 8, 0, 1), (50, 27, 0, 0), (36, 36, 0.5, 0), (2, 3, 0, 0),
     (32, 32, 0, 0), (16, 20, 0.5, 0))]
-RANKS = ((33, 33), (17, 12), (1, 1), (47, 25), (16, 35), (65, 65), (30, 30), (36, 36), (81, 41))
+RANKS = ((33, 33), (17, 12), (1, 1), (47, 25), (16, 35), (65, 65), (30, 30), (36, 36), (81, 41),
+         (32, 32), (64, 40), (44, 64))
 VECTORS = ((4, 4), (5, 3), (32, 32), (33, 70), (64, 17))
 
 
@@ -429,11 +430,12 @@ def main(library, name, letter, values):
     if name == "syrk_lines":
         rank = Rank(kernel, numbers.dtype)
         for turn, (n, k) in enumerate(RANKS):
-            if n <= 16 * v["RM"] * v["TEAM"]:
+            if n <= 16 * v["RM"] * v["TEAM"] and lie_padded(kernel, n, k):
                 run_ranks(rank, rng, n, k, turn)
         if letter in "sc":
             with np.errstate(all="ignore"):
-                run_rank_extremes(rank, rng, 16 * v["RM"] * v["TEAM"] - 1, 25)
+                less, k = (4, 24) if v.get("PADDED") else (1, 25)
+                run_rank_extremes(rank, rng, 16 * v["RM"] * v["TEAM"] - less, k)
         return
     if name == "symm_lines":
         sides = (0, 1) if v["STAGES"] == 1 else (0,)
