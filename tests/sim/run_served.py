@@ -103,7 +103,8 @@ def main(folder, letter):
     wrong = []
     for name, (alone, among, operands) in routines(letter).items():
         least = 8 if name in ("getrs", "potrs") else 32
-        for n, k in product((n for n in orders if n > least), SIDES):
+        sides = SIDES[:1] if name.startswith("geqrf") else SIDES
+        for n, k in product((n for n in orders if n > least), sides):
             given = operands(n, k)
             alone(*given)
             expected, served[:] = served[:], ()
