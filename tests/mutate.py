@@ -70,7 +70,7 @@ KERNELS = {
                     "d-team13 or z-team9)")),
     "syrk_lines": (("syrk_lines.cu",),
                    ("tests/test_kernels_blas.py",
-                    "ranks_of_lines and (s-3-2 or d-1-1 or d-5-1 or z-2-1)")),
+                    "ranks_of_lines and (s-3-2 or s-4-1 or d-1-1 or d-5-1 or z-2-1)")),
 }
 
 # Lines of which a mutant computes the same, and why
