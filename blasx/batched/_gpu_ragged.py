@@ -7,10 +7,10 @@ goes by others, with the same bits, Cholesky to order 32 by their constants, mem
 a kernel needs to know about a member, its addresses, strides and sizes, stands in one table for all
 classes (kernels/memory.cuh), which one copy brings to the GPU. Classes run beside each other, the
 largest members first, in most routines so that a class begins when all blocks of the one before
-have. Classes of few small members go with the next larger one where bits allow it: of how many, how
-many streams there are, and what waits is the row of `ragged_classes`. Members above
-1024, and those that a routine has no kernel for here, are copied to stacks, one for each shape that
-occurs, which the `_batched` routine takes.
+have. Classes of few small members go with the next larger one where bits allow it. How few, how
+many streams there are, and what waits, is a tuned row (ragged_classes). Members above 1024, and
+those that a routine has no kernel for here, are copied to stacks, one for each shape that occurs,
+which the `_batched` routine takes.
 """
 
 import threading
@@ -503,7 +503,7 @@ def serve_in_shared(call, name, of, rows, *columns, beside=0):
 
 
 @planned
-def _table(letter, device, n):
+def _launching(letter, device, n):
     """How classes are launched of a call whose largest order is n: STREAMS beside the current one;
     threads of a block from which on it pays that what follows waits (WIDE: small blocks find room
     anyway); members (FEW) for which a launch of their own costs more than a larger order's kernel
@@ -605,8 +605,8 @@ class Call:
         within = np.lexsort((-order, rank))
         self.order, ends = members[within], np.searchsorted(rank[within], np.arange(len(plans)),
                                                             "right").tolist()
-        self.table = _table(me.letter, current_device(), int(extents[0].max(initial=0)))
-        self.classes = _joined(zip(plans, [0] + ends, ends), self.table["FEW"])
+        self.launching = _launching(me.letter, current_device(), int(extents[0].max(initial=0)))
+        self.classes = _joined(zip(plans, [0] + ends, ends), self.launching["FEW"])
         self.firsts = [first for _, first, _ in self.classes]
         self.infos = self.add(self._info.data.ptr + INT.itemsize * np.arange(len(wanted)))
 
@@ -682,8 +682,8 @@ class Call:
 
     def _launch(self):
         table = self._upload(np.concatenate([c.numbers.ravel() for c in self.columns]))
-        wide = self.table["WIDE"]
-        with Branches(len(self.classes), self.table["STREAMS"]) as branches:
+        wide = self.launching["WIDE"]
+        with Branches(len(self.classes), self.launching["STREAMS"]) as branches:
             for i, (kernels, first, last) in enumerate(self.classes):
                 steps = [step if step.__class__ is tuple else (step,) for step in kernels]
                 with branches.turn(i, any(block.threads >= wide for block, *_ in steps)):
