@@ -107,7 +107,7 @@ def described(rows, instead):
 
 
 def main(arguments):
-    options = sweep.begun("rows", __doc__, arguments, reach=8)
+    options = sweep.begun("rows", __doc__, arguments, reach=(int, 8))
     report = compare.machine(True, options.commit) | {"us": {}}
     for letter in options.letters:
         for n in options.orders:

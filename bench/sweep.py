@@ -25,6 +25,7 @@ from .timing import Side
 MOST = 100_000  # members
 SLOWER = 1.08  # times as long as before that are told
 WHOLE = 60  # members to a multiprocessor: whole waves of 1, 2, 3, 4, 5, 6, 10 or 12 blocks
+STACKS = 24  # of members, factors, answers, workspace, that memory is kept for
 FACTORED = {"getrf", "potrf", "geqrf"}  # by which operands of others are made
 WITHIN = {"getrs": {"trsm"}, "gesv": {"getrs", "trsm"}, "getri": {"trsm"}, "potrs": {"trsm"},
           "posv": {"potrs", "trsm"}, "potri": {"trsm"}, "gels": {"ormqr", "trsm"},
@@ -102,7 +103,8 @@ def matrices(letter, n, batch):
 
 def begun(command, about, arguments, **more):
     """The options of a command for `routines`, types and orders, of which all is compiled; `more`:
-    {its own: default}. With `reach` what serves so many orders above these is compiled, too."""
+    {its own: (what reads it, default)}. With `reach` what serves so many orders above these is
+    compiled, too."""
     parser = argparse.ArgumentParser(prog=f"python -m bench {command}", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("routines", nargs="*", metavar="ROUTINE")
@@ -110,8 +112,8 @@ def begun(command, about, arguments, **more):
     parser.add_argument("--to", type=int, default=200)
     parser.add_argument("--orders", type=orders_of, metavar="N-N,N,...", help="instead of to --to")
     parser.add_argument("--bytes", type=float, default=100e6, help="of a batch")
-    for name, default in more.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+    for name, (read, default) in more.items():
+        parser.add_argument(f"--{name}", type=read, default=default, metavar=name.upper())
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--commit", help="what to record where git cannot tell")
     options = parser.parse_args(arguments)
@@ -130,8 +132,7 @@ def begun(command, about, arguments, **more):
 
 
 def main(arguments):
-    options = begun("sweep", __doc__, arguments, before="")
-    before = json.loads(Path(options.before).read_text())["us"] if options.before else {}
+    options = begun("sweep", __doc__, arguments, before=(times_in, {}))
     report = compare.machine(True, options.commit) | {"us": {}, "steps": []}
     for letter in options.letters:
         found = times(letter, options.bytes, options.orders, options.routines)
@@ -147,12 +148,20 @@ def main(arguments):
                   "is allowed", flush=True)
         if options.json:  # what there is after each type, as a sweep takes long
             Path(options.json).write_text(json.dumps(report) + "\n")
-    for name, n, times_as_long in slower(report["us"], before):
+    for name, n, times_as_long in slower(report["us"], options.before):
         print(f"{name} at {n}: {times_as_long:.2f} times as long as before")
     cliffs = [x for x in report["steps"] if x[3] > 1]
     for name, n, few, many in cliffs:
         print(f"cliff: {name} at {n}: {many:.2f} times what is allowed ({few:.2f} of few members)")
     return int(bool(cliffs))
+
+
+def times_in(file):
+    """The times in the file of a sweep."""
+    try:
+        return dict(json.loads(Path(file).read_text())["us"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise argparse.ArgumentTypeError(f"{file} is not the file of a sweep") from None
 
 
 def slower(us, before):
@@ -196,11 +205,14 @@ def again(letter, nbytes, found):
 
 def in_whole_waves(letter, nbytes, found):
     """{routine: {order: microseconds a member}} of the orders of steps above what is allowed, with
-    WHOLE members to each of the GPU's multiprocessors if these are more."""
-    large, cores = {}, timing.gpu().cuda.Device().attributes["MultiProcessorCount"]
+    WHOLE members to each of the GPU's multiprocessors, or as many as it has memory for, if these
+    are more."""
+    large, device = {}, timing.gpu().cuda.Device()
     for n, names in high(found):
-        nbytes_n = max(nbytes, WHOLE * cores * TYPES[letter].dtype.itemsize * n * n)
-        for routine, us in times(letter, nbytes_n, [n], {*map(real, names)}).items():
+        each = TYPES[letter].dtype.itemsize * n * n
+        whole = WHOLE * device.attributes["MultiProcessorCount"] * each
+        many = max(nbytes, min(whole, device.mem_info[0] / STACKS))
+        for routine, us in times(letter, many, [n], {*map(real, names)}).items():
             large.setdefault(routine, {}).update(us)
     return large
 

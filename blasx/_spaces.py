@@ -962,16 +962,17 @@ def line_teams(letter, n, ways):
 
 
 def line_options(letter, n):
-    return (neighbour_stages(letter, n), options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
+    return (neighbour_stages(letter, n, {}, dict(ADJACENT=1)), options(BULK=(0, 1)),
+            options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 
-def neighbour_stages(letter, n):
-    """How rows are read from different banks: as they lie or, where they may be, apart. Of single
-    numbers neighbours are faster at most orders that are no multiple of four, too."""
+def neighbour_stages(letter, n, *ways):
+    """How rows are read from different banks: as they lie, in these ways, or, where they may be,
+    apart. Of single numbers neighbours are faster at most orders that are no multiple of four,
+    too."""
     size = TYPES[letter].dtype.itemsize
-    return ([{}, dict(ADJACENT=1)] * (n * size % 128 != 0)
-            + [dict(PADDED=1)] * (n * size % 16 == 0))
+    return [*ways] * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
 
 
 def line_fits(letter, n, v, gpu):
@@ -996,12 +997,11 @@ def circle_stages(letter, n):
     """Teams of which no warp's group is empty; A as a whole, and in slices."""
     teams = [dict(TEAM=t, RM=m, WARPS=t) for t in range(1, 17) for m in [-(-n // (16 * t))]
              if 16 * m * (t - 1) < n and circle_tiles(t, m) * words(letter) <= CIRCLE_TILES]
-    size = TYPES[letter].dtype.itemsize
-    chunk = 128 // size
+    chunk = 128 // TYPES[letter].dtype.itemsize
     slices = options(DEEP=(chunk,), STAGES=(1,)) + options(DEEP=(chunk, 2 * chunk), STAGES=(2, 3))
-    adjacent = [dict(ADJACENT=2)] if n % 4 == 2 else [{}] if n % 2 else [dict(ADJACENT=4)]
-    ways = adjacent * (n * size % 128 != 0) + [dict(PADDED=1)] * (n * size % 16 == 0)
-    return (teams, slices, ways, options(BULK=(0, 1)), options(WARPS=(1, 2, 4)),
+    adjacent = dict(ADJACENT=2) if n % 4 == 2 else {} if n % 2 else dict(ADJACENT=4)
+    return (teams, slices, neighbour_stages(letter, n, adjacent), options(BULK=(0, 1)),
+            options(WARPS=(1, 2, 4)),
             options(BLOCKS=(1, 2, 3, 4, 5, 6, 8, 10, 12, 16)))
 
 

@@ -237,16 +237,22 @@ def test_a_high_step_of_the_sweep_is_timed_again(monkeypatch):
     assert found == {"heevd": {8: 1.0, 9: 1.0, 10: 1.0, 11: 1.2}, "gesvd": {20: 1.0, 21: 5.25}}
     assert max(rise for _, rise in sweep.steps(found["gesvd"])) > 3
     monkeypatch.setattr(timing, "gpu", lambda: SimpleNamespace(cuda=SimpleNamespace(
-        Device=lambda: SimpleNamespace(attributes={"MultiProcessorCount": 132}))))
-    del sizes[:]
-    assert sweep.in_whole_waves("c", 1e6, found) == {"gesvd": {20: 5.0, 21: 5.25}}
-    assert sizes == [60 * 132 * 8 * n * n for n in (20, 21)]
+        Device=lambda: SimpleNamespace(attributes={"MultiProcessorCount": 132}, mem_info=room))))
+    for room, expected in (((10**12, 0), [60 * 132 * 8 * n * n for n in (20, 21)]),
+                           ((10**6, 0), [1e6, 1e6])):
+        del sizes[:]
+        assert sweep.in_whole_waves("c", 1e6, found) == {"gesvd": {20: 5.0, 21: 5.25}}
+        assert sizes == expected
 
 
-def test_what_is_slower_than_in_a_sweep_before():
+def test_what_is_slower_than_in_a_sweep_before(capsys):
     before = {"sgemm": {"1": 1.0, "2": 2.0, "3": 3.0}, "dgemm": {"1": 1.0}}
     now = {"sgemm": {1: 1.05, 2: 3.0, 4: 9.0}, "zgemm": {1: 9.0}}
     assert list(sweep.slower(now, before)) == [("sgemm", 2, 1.5)]
+    for file in "README.md", "bench/nothing.json":
+        with pytest.raises(SystemExit):
+            sweep.main(["--before", file])
+        assert f"{file} is not the file of a sweep" in capsys.readouterr().err
 
 
 def test_the_sweep_refuses_a_routine_that_it_has_not(capsys):

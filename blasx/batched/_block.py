@@ -236,12 +236,12 @@ def line_bytes(letter, constants, m, n, k):
     v, size = constants, TYPES[letter].dtype.itemsize
     pack, deep, whole = 16 // size, v["DEEP"], v["RESIDENT"]
     rows, out = (min(m, 16 * tiles * v["DOWN"]) for tiles in (v["RM"], v["RM"] if whole else 1))
-    pitch = apart(v, k, 4) if whole else slice_pitch(pack, deep, k)
-    of_b = apart(v, n, 32 // size)
+    pitch = row_pitch(v, k, 4) if whole else slice_pitch(pack, deep, k)
+    of_b = row_pitch(v, n, 32 // size)
     stages = min(v["STAGES"], -(-k // deep))
     of_b = min(k, deep) * of_b + max(0, 8 * v["RN"] * v["ACROSS"] - of_b)
     slices = (1 if whole else stages) * line_of(pack, rows * pitch) + stages * line_of(pack, of_b)
-    return size * max(slices, line_of(pack, out * apart(v, n, 4)))
+    return size * max(slices, line_of(pack, out * row_pitch(v, n, 4)))
 
 
 def syrk_bytes(letter, constants, n, k):
@@ -249,12 +249,12 @@ def syrk_bytes(letter, constants, n, k):
     C."""
     v, size = constants, TYPES[letter].dtype.itemsize
     pack, deep = 16 // size, v["DEEP"]
-    slices = line_of(pack, n * apart(v, k, 4)) if v["STAGES"] == 1 else (
+    slices = line_of(pack, n * row_pitch(v, k, 4)) if v["STAGES"] == 1 else (
         min(v["STAGES"], -(-k // deep)) * line_of(pack, n * slice_pitch(pack, deep, k)))
-    return size * max(slices, line_of(pack, apart(v, n, 4)))
+    return size * max(slices, line_of(pack, row_pitch(v, n, 4)))
 
 
-def apart(constants, n, unit):
+def row_pitch(constants, n, unit):
     """kernels/lines.cuh: from a row of n to the next."""
     return (-(-n // unit) | 1) * unit if constants.get("PADDED") else n
 
